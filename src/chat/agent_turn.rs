@@ -39,6 +39,9 @@ use co_llm::transcript::{Call, Cost, Decision, End, Item, Outcome, ShownPart, Us
 /// The time for an agent to end its turn after `<C-c>`. Then its processes are ended.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// About the most bytes of memory that the messages of one turn may take. An agent that sends more is ended.
+const MOST_MEMORY: u64 = 256 << 20;
+
 /// The most messages of one turn that co does not know and shows with their text.
 const MOST_ODD: usize = 20;
 
@@ -72,6 +75,8 @@ struct Progress {
     asked: Vec<(PermissionRequest, u64)>,
     replies: FuturesUnordered<QuestionReply>,
     odd: usize,
+    /// The memory that the messages of earlier turns took.
+    memory_before: u64,
 }
 
 /// The parts of a turn that do not change.
@@ -109,6 +114,7 @@ impl AgentTurn {
             asked: Vec::new(),
             replies: FuturesUnordered::new(),
             odd: 0,
+            memory_before: 0,
         };
         let mut kept = None;
         let told = progress.tell_no_undo(missing.ok().flatten()).await;
@@ -194,12 +200,14 @@ impl Progress {
         };
         if let Some(mut process) = process.filter(|it| it.serves(&start)) {
             process.asker.begin(&context);
+            self.memory_before = process.connection.memory_taken();
             if self.hear_late(&mut process).await? {
                 return Ok(Some(process));
             }
             let words = process.last_words().await;
             self.tell_death(&words, "it starts anew").await?;
         }
+        self.memory_before = 0;
         let name = self.turn.spec.name.clone();
         self.state(ChatState::Thinking, format!("starts {name}"))
             .await?;
@@ -237,7 +245,24 @@ impl Progress {
                 return Ok(false);
             }
             self.hear(process, incoming).await?;
+            if self.is_flooded(process).await? {
+                return Ok(false);
+            }
         }
+        Ok(true)
+    }
+
+    /// Returns whether the agent sent more in this turn than co keeps, and tells the person.
+    async fn is_flooded(&self, process: &AgentProcess) -> Result<bool, Halt> {
+        let taken = process.connection.memory_taken() - self.memory_before;
+        if taken <= MOST_MEMORY {
+            return Ok(false);
+        }
+        let name = &self.turn.spec.name;
+        let most = co_exec::size_text(MOST_MEMORY);
+        let text =
+            format!("{name} sent more in one turn than {most} of memory hold, so co ended it");
+        self.turn.chat.note(&text).await?;
         Ok(true)
     }
 
@@ -345,7 +370,12 @@ impl Progress {
                     Incoming::Answer { number, answer } if number == sent => {
                         return self.answered(answer).await.map(Some);
                     }
-                    incoming => self.hear(process, incoming).await?,
+                    incoming => {
+                        self.hear(process, incoming).await?;
+                        if self.is_flooded(process).await? {
+                            return Ok(None);
+                        }
+                    }
                 },
                 Some((question, reply)) = self.replies.next(), if !self.replies.is_empty() => {
                     self.replied(process, question, reply).await?;

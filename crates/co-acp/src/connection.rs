@@ -20,10 +20,13 @@ use crate::lines::{AgentLine, LineReader};
 use crate::outgoing::{Outgoing, SendError};
 
 /// The most bytes of a message of the agent. An update may have an image, or both texts of a large file.
-const LONGEST_LINE: usize = 16 << 20;
+const LONGEST_LINE: usize = 8 << 20;
 
 /// The most bytes that are kept of a line that is no message.
 const GARBAGE_START: usize = 200;
+
+/// About the bytes that a JSON value takes in memory beside its text. `[]` in a message takes two bytes there.
+const VALUE_BYTES: u64 = 72;
 
 /// The most questions of the agent that may wait for an answer. An agent that asks more is answered with an error.
 const MAX_ASKED: usize = 32;
@@ -54,6 +57,7 @@ pub struct AgentConnection {
     /// The agent's requests for permission that have no answer.
     asked: Vec<RequestId>,
     ended: bool,
+    memory_taken: u64,
 }
 
 impl AgentConnection {
@@ -69,6 +73,7 @@ impl AgentConnection {
             sent: HashMap::new(),
             asked: Vec::new(),
             ended: false,
+            memory_taken: 0,
         }
     }
 
@@ -146,6 +151,11 @@ impl AgentConnection {
         self.answer(id, to_value(&permission(option)))
     }
 
+    /// Returns about how many bytes of memory all messages of the agent took so far.
+    pub fn memory_taken(&self) -> u64 {
+        self.memory_taken
+    }
+
     /// Returns the next message of the agent. If the future is dropped, no message is lost.
     pub async fn next(&mut self) -> Incoming {
         loop {
@@ -172,9 +182,12 @@ impl AgentConnection {
 
     /// Reads a message, and answers it if that needs no decision. Returns none if nobody has to know of it.
     fn message(&mut self, line: &[u8]) -> Option<Incoming> {
+        self.memory_taken += line.len() as u64;
         let Ok(Value::Object(mut message)) = serde_json::from_slice(line) else {
             return Some(garbage(line, line.len()));
         };
+        let values: u64 = message.values().map(values).sum();
+        self.memory_taken += values * VALUE_BYTES;
         let id = message.shift_remove("id");
         let id = id.map(serde_json::from_value::<RequestId>);
         match (message.shift_remove("method"), id) {
@@ -311,6 +324,15 @@ fn permission(option: Option<PermissionOptionId>) -> RequestPermissionResponse {
         Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option)),
         None => RequestPermissionOutcome::Cancelled,
     })
+}
+
+/// Returns the number of values in a value, itself included. The parser limits how deep they lie.
+fn values(value: &Value) -> u64 {
+    1 + match value {
+        Value::Array(parts) => parts.iter().map(values).sum(),
+        Value::Object(parts) => parts.values().map(values).sum(),
+        _ => 0,
+    }
 }
 
 fn params(mut message: Map<String, Value>) -> Value {

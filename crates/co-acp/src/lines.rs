@@ -28,9 +28,11 @@ pub(crate) enum AgentLine {
 pub(crate) struct LineReader<R> {
     stream: R,
     limit: usize,
-    /// The bytes that were read and not yet returned. It grows to the limit at most, and by one chunk.
+    /// The bytes that were read. It grows to the limit at most, and by two chunks.
     buffer: Vec<u8>,
-    /// The bytes at the start of `buffer` that have no line break.
+    /// The bytes at the start of `buffer` that were returned. They are removed before the next read, all at once.
+    returned: usize,
+    /// The bytes at the start of `buffer` that were returned or have no line break.
     searched: usize,
     /// The length so far of a line that is too long. `buffer` has its start.
     skipped: Option<usize>,
@@ -43,6 +45,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             stream,
             limit,
             buffer: Vec::new(),
+            returned: 0,
             searched: 0,
             skipped: None,
             ended: false,
@@ -61,6 +64,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             if self.ended {
                 return Ok(self.rest());
             }
+            self.buffer.drain(..self.returned);
+            self.searched -= std::mem::take(&mut self.returned);
             self.buffer.reserve(CHUNK);
             let mut chunk = (&mut self.stream).take(CHUNK as u64);
             self.ended = chunk.read_buf(&mut self.buffer).await? == 0;
@@ -69,36 +74,39 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 
     /// Takes the first whole line out of the buffer. Keeps only the start of one that is too long.
     fn take(&mut self) -> Option<AgentLine> {
+        let start = self.returned;
         let end = memchr::memchr(b'\n', &self.buffer[self.searched..]);
         let end = end.map(|at| self.searched + at);
-        let length = end.unwrap_or(self.buffer.len());
-        if let Some(skipped) = &mut self.skipped {
-            *skipped += length - KEPT;
-            self.buffer.drain(KEPT..length);
-        } else if length > self.limit {
-            self.skipped = Some(length);
-            self.buffer.drain(KEPT..length);
-        }
+        let upto = end.unwrap_or(self.buffer.len());
+        let length = upto - start;
+        let is_too_long = self.skipped.is_some() || length > self.limit;
         let Some(end) = end else {
+            if is_too_long {
+                let more = self
+                    .skipped
+                    .map_or(length, |skipped| skipped + length - KEPT);
+                self.skipped = Some(more);
+                self.buffer.truncate(start + KEPT);
+            }
             self.searched = self.buffer.len();
             return None;
         };
-        self.searched = 0;
-        if let Some(length) = self.skipped.take() {
-            let start = self.buffer[..KEPT].to_vec();
-            self.buffer.drain(..=KEPT);
-            return Some(AgentLine::TooLong { start, length });
-        }
-        let rest = self.buffer.split_off(end + 1);
-        let mut line = std::mem::replace(&mut self.buffer, rest);
-        line.pop();
-        Some(AgentLine::Whole(line))
+        (self.returned, self.searched) = (end + 1, end + 1);
+        let line = &self.buffer[start..end];
+        Some(match is_too_long {
+            true => AgentLine::TooLong {
+                start: line[..KEPT].to_vec(),
+                length: (self.skipped.take()).map_or(length, |skipped| skipped + length - KEPT),
+            },
+            false => AgentLine::Whole(line.to_vec()),
+        })
     }
 
     /// Returns what is left at the end of the stream.
     fn rest(&mut self) -> Option<AgentLine> {
-        let rest = std::mem::take(&mut self.buffer);
-        self.searched = 0;
+        let rest = self.buffer.split_off(self.returned);
+        self.buffer.clear();
+        (self.returned, self.searched) = (0, 0);
         match self.skipped.take() {
             Some(length) => Some(AgentLine::TooLong {
                 start: rest,

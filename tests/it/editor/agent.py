@@ -1,6 +1,7 @@
 """An agent that a script drives, by the Agent Client Protocol. `agent.py SCRIPT`: the script has the steps for each prompt by its text.
 
 A step is {"update": ...}, {"ask": ...} (a request for permission), {"sh": COMMAND} (its output becomes a message), {"raw": TEXT},
+{"flood": JSON} (calls with very large inputs of this value),
 {"await": "cancel"}, {"stop": REASON}, {"error": MESSAGE} or {"die": STATUS}.
 """
 
@@ -52,6 +53,10 @@ def prompt(steps: list[dict]) -> dict:
                 ask(params)
             case {"sh": command}:
                 run(command)
+            case {"flood": piece}:
+                for number in range(1_000):
+                    value = json.loads("[" + piece * 100_000 + "0]")
+                    update({"sessionUpdate": "tool_call", "toolCallId": str(number), "title": "x", "rawInput": value})
             case {"raw": text}:
                 sys.stdout.write(text)
                 sys.stdout.flush()

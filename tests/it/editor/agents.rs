@@ -273,6 +273,21 @@ fn ten_thousand_updates_are_shown() {
 }
 
 #[test]
+fn an_agent_that_floods_co_is_ended() {
+    let script = json!({
+        "flood": [message("Flooding."), { "flood": "[]," }],
+        "on": [message("Back.")],
+    });
+    let scene = scene(&script);
+    scene.co("flood");
+    scene.wait_turns(1);
+    scene.wait_chat("sent more in one turn than 256 MiB of memory hold, so co ended it");
+    scene.co("on");
+    scene.wait_chat("Back.");
+    scene.wait_turns(2);
+}
+
+#[test]
 fn a_chat_has_an_agent_from_its_start_or_none() {
     let scene = scene(&json!({ "hi": [message("Hello.")] }));
     scene.co("hi");
