@@ -89,13 +89,13 @@ impl Skills {
     }
 }
 
-/// Returns all skills for a directory, with the person's word about each, and the problems with others.
+/// Returns all skills for a directory, with the person's word about each, and the problem with another.
 async fn find(
     services: &Services,
     workspace: &Path,
-) -> Result<(Vec<(Skill, Standing)>, Vec<String>), String> {
+) -> Result<(Vec<(Skill, Standing)>, Option<String>), String> {
     if !services.config.skills {
-        return Ok((Vec::new(), Vec::new()));
+        return Ok((Vec::new(), None));
     }
     let places = &services.places;
     let of_person = [
@@ -106,7 +106,7 @@ async fn find(
     let found =
         blocking(move || Ok::<_, String>(FoundSkills::read(&workspace, &of_person))).await?;
     if found.skills.is_empty() {
-        return Ok((Vec::new(), found.problems));
+        return Ok((Vec::new(), found.problem));
     }
     let judged = services.instructions.with_saved(|state, saved| {
         let judge = |skill: Skill| {
@@ -115,7 +115,7 @@ async fn find(
         };
         found.skills.into_iter().map(judge).collect()
     });
-    Ok((judged.await?, found.problems))
+    Ok((judged.await?, found.problem))
 }
 
 /// Returns the skills that the model of a workspace may read, each with a name of its own.
@@ -137,11 +137,11 @@ fn usable(skills: &[(Skill, Standing)]) -> Vec<Skill> {
 impl Chat {
     /// Reads the skills for a new turn. The chat shows a notice if some wait for the person's trust.
     pub(super) async fn find_skills(&mut self) {
-        let (skills, problems) = match find(&self.services, &self.dirs.workspace).await {
+        let (skills, problem) = match find(&self.services, &self.dirs.workspace).await {
             Ok(found) => found,
-            Err(why) => (Vec::new(), vec![why]),
+            Err(why) => (Vec::new(), Some(why)),
         };
-        for problem in problems {
+        if let Some(problem) = problem {
             let mut state = self.services.instructions.state();
             instructions::warn_once(&self.services, &mut state, &self.dirs.workspace, &problem);
         }

@@ -13,11 +13,13 @@ use co_policy::secret_names;
 /// The file with the text of a skill.
 const FILE: &str = "SKILL.md";
 
-/// The directories of skills below a workspace. If two have a skill of the same name, the first one counts.
+/// The directories of skills below a workspace. If two have a skill of the same name, the first one counts; one of the person
+/// counts before these.
 pub const WORKSPACE_DIRS: [&str; 3] = [".co/skills", ".claude/skills", ".agents/skills"];
 
-/// The most skills of one directory, and the most bytes of a name.
+/// The most skills, and the most bytes of all their texts and of a name.
 const MOST: usize = 200;
+const MOST_BYTES: usize = 8 << 20;
 const LONGEST_NAME: usize = 64;
 
 /// The most bytes of the text of a skill that a model gets.
@@ -37,22 +39,24 @@ pub struct Skill {
     pub of_person: bool,
 }
 
-/// The skills of a chat, and the problems with others, each in a sentence.
+/// The skills of a chat, and the first problem with others, in a sentence.
 #[derive(Debug, Default)]
 pub struct FoundSkills {
     pub skills: Vec<Skill>,
-    pub problems: Vec<String>,
+    pub problem: Option<String>,
+    /// The bytes of their texts.
+    bytes: usize,
 }
 
 impl FoundSkills {
     /// Reads the skills of a workspace and those in directories of the person.
     pub fn read(workspace: &Path, of_person: &[PathBuf]) -> Self {
         let mut found = Self::default();
-        for dir in WORKSPACE_DIRS {
-            found.add(&workspace.join(dir), false);
-        }
         for dir in of_person {
             found.add(dir, true);
+        }
+        for dir in WORKSPACE_DIRS {
+            found.add(&workspace.join(dir), false);
         }
         found
     }
@@ -64,37 +68,39 @@ impl FoundSkills {
         };
         let names = match Dir::open(&real).and_then(|dir| dir.names()) {
             Ok(names) => names,
-            Err(error) => return self.problem(dir, &error),
+            Err(error) => return self.leave_out(dir, &error),
         };
         let names = names.into_iter().filter_map(|name| name.into_string().ok());
         let mut names: Vec<_> = names.filter(|name| is_name(name)).collect();
         names.sort();
-        if names.len() > MOST {
-            self.problems.push(format!(
-                "{} has {} skills: co reads the first {MOST}",
-                shown(dir),
-                names.len()
-            ));
-        }
-        for name in names.into_iter().take(MOST) {
+        for name in names {
+            if self.skills.len() >= MOST || self.bytes >= MOST_BYTES {
+                let problem = || format!("co reads no more than {MOST} skills and 8 MiB of them");
+                self.problem.get_or_insert_with(problem);
+                return;
+            }
             let path = dir.join(&name).join(FILE);
             match FileText::read(path.clone()) {
-                Ok(file) => self.skills.push(Skill {
-                    description: description(&file.text),
-                    name,
-                    file,
-                    of_person,
-                }),
+                Ok(file) => {
+                    self.bytes += file.size;
+                    self.skills.push(Skill {
+                        description: description(&file.text),
+                        name,
+                        file,
+                        of_person,
+                    });
+                }
                 // Other files lie beside skills.
                 Err(error) if is_missing(&error) => {}
-                Err(error) => self.problem(&path, &error),
+                Err(error) => self.leave_out(&path, &error),
             }
         }
     }
 
-    fn problem(&mut self, path: &Path, error: &std::io::Error) {
-        self.problems
-            .push(format!("{} is left out: {error}", shown(path)));
+    fn leave_out(&mut self, path: &Path, error: &std::io::Error) {
+        let path = one_line(&path.display().to_string());
+        let problem = || format!("{path} is left out: {error}");
+        self.problem.get_or_insert_with(problem);
     }
 }
 
@@ -158,10 +164,6 @@ fn is_missing(error: &std::io::Error) -> bool {
         error.kind(),
         std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
     )
-}
-
-fn shown(path: &Path) -> String {
-    one_line(&path.display().to_string())
 }
 
 /// Returns the description in the header of a skill: the YAML between the first two lines `---`. It may be a plain text, a quoted
@@ -238,16 +240,10 @@ mod tests {
             .iter()
             .map(|it| (it.name.as_str(), it.description.as_str(), it.of_person))
             .collect();
-        assert_eq!(
-            names,
-            [
-                ("b", "", false),
-                ("a", "", false),
-                ("b", "B", false),
-                ("c", "", true)
-            ]
-        );
-        assert!(found.problems.is_empty(), "{:?}", found.problems);
+        let own = ("c", "", true);
+        let expected = [own, ("b", "", false), ("a", "", false), ("b", "B", false)];
+        assert_eq!(names, expected);
+        assert_eq!(found.problem, None);
     }
 
     #[test]
@@ -272,5 +268,22 @@ mod tests {
         ] {
             skill.read(path).unwrap_err();
         }
+    }
+
+    #[test]
+    fn a_repository_of_many_and_large_skills_is_not_read_whole() {
+        let root = tempfile::tempdir().unwrap();
+        let large = "x".repeat(1 << 20);
+        put(root.path(), "large.md", &large);
+        for at in 0..30 {
+            let dir = root.path().join(format!(".co/skills/{at}"));
+            fs::create_dir_all(&dir).unwrap();
+            std::os::unix::fs::symlink("../../../large.md", dir.join(FILE)).unwrap();
+        }
+        put(root.path(), "home/skills/mine/SKILL.md", "mine");
+        let found = FoundSkills::read(root.path(), &[root.path().join("home/skills")]);
+        assert_eq!(found.skills[0].name, "mine");
+        assert!(found.skills.len() < 12, "{}", found.skills.len());
+        assert!(found.problem.unwrap().contains("no more than"));
     }
 }

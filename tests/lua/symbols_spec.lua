@@ -133,6 +133,18 @@ describe('a name in a chat', function()
   end)
 end)
 
+describe('the name of a symbol', function()
+  it('of a language server may be long', function()
+    local symbol_name = require('co.buffers.symbol_name')
+    for _, text in ipairs({ ('('):rep(500000), ('<'):rep(500000) }) do
+      ---@type any, any
+      local long, within = { name = 'run ' .. text }, { name = 'run', containerName = text }
+      same(false, symbol_name.names('run', long))
+      same(true, symbol_name.names('run', within))
+    end
+  end)
+end)
+
 describe('/symbols', function()
   it('lists the files and the names of an answer', function()
     local nvim = start()

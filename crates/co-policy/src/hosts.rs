@@ -100,9 +100,14 @@ impl HostRules {
         }
     }
 
-    /// Returns the rule that denies a host. A rule about `localhost` denies both addresses of the loopback interface too.
+    /// Returns the rule that denies a host. A rule about `localhost` denies each address of the loopback interface too, and those that
+    /// Linux takes for it, such as 0.0.0.0.
     pub fn denied(&self, host: &str, port: u16) -> Option<&HostPattern> {
-        let is_loopback = LOOPBACK.iter().any(|it| text_of(*it) == host);
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let is_loopback = bare.parse().is_ok_and(|address: IpAddr| match address {
+            IpAddr::V4(address) => matches!(address.octets()[0], 0 | 127),
+            IpAddr::V6(address) => address.is_loopback() || address.is_unspecified(),
+        });
         let denies =
             |it: &&HostPattern| it.denies(host, port) || is_loopback && it.denies(LOCALHOST, port);
         self.deny.iter().find(denies)
@@ -357,6 +362,10 @@ mod tests {
                 (host, 80),
                 "denied by localhost",
             );
+        }
+        // Linux takes these for the loopback interface.
+        for host in ["0.0.0.0", "[::]", "127.0.0.2"] {
+            check(&[host], deny, (host, 80), "denied by localhost");
         }
         check(
             &["localhost:80"],

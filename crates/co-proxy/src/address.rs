@@ -5,6 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 /// The address at which machines of Azure find the services of their host. It is in no range of special addresses.
 const AZURE_HOST: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
+/// The reason of an address that is on this machine.
+const THIS_MACHINE: &str = "this machine";
+
 /// Returns why an address is not on the internet, such as "this machine"; none for all others.
 ///
 /// The ranges are those of IANA's registries of special-purpose addresses. An address of IPv6 that stands for an address of
@@ -17,7 +20,12 @@ pub(crate) fn special(address: IpAddr) -> Option<&'static str> {
             None => special_v6(address),
         },
     };
-    special.or_else(|| is_own(address).then_some("this machine"))
+    special.or_else(|| is_own(address).then_some(THIS_MACHINE))
+}
+
+/// Returns whether a connection to an address ends on this machine.
+pub(crate) fn is_this_machine(address: IpAddr) -> bool {
+    special(address) == Some(THIS_MACHINE)
 }
 
 /// Returns whether this machine has the address: only then is it the source of what goes there. This sends nothing.
@@ -37,7 +45,7 @@ fn is_own(address: IpAddr) -> bool {
 fn special_v4(address: Ipv4Addr) -> Option<&'static str> {
     let [a, b, c, _] = address.octets();
     match (a, b, c) {
-        (127, ..) | (0, ..) => Some("this machine"),
+        (127, ..) | (0, ..) => Some(THIS_MACHINE),
         (10, ..) | (172, 16..=31, _) | (192, 168, _) => Some("a private network"),
         (100, 64..=127, _) => Some("a provider's private network"),
         (169, 254, _) => Some("this link, where clouds give credentials"),
@@ -53,7 +61,7 @@ fn special_v4(address: Ipv4Addr) -> Option<&'static str> {
 
 fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
     if address.is_loopback() || address.is_unspecified() {
-        return Some("this machine");
+        return Some(THIS_MACHINE);
     }
     let [a, b, ..] = address.segments();
     match (a, b) {

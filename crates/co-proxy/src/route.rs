@@ -1,7 +1,7 @@
 //! From an allowed target to a connection.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -70,25 +70,43 @@ impl ProxyContext {
 
     /// Checks the addresses of a target whose name the person's proxy resolves. A name that only that one can find passes.
     pub(crate) async fn check_for_outer(&self, target: &Target) -> Result<(), ProxyRefusal> {
-        match self.checked_addresses(target, OUTER_LOOKUP).await {
-            Err(refusal) if refusal.is_denial() => Err(refusal),
+        match self.check_addresses(target, OUTER_LOOKUP).await {
+            // That one may choose any address of the name.
+            Ok((_, Some(refusal))) | Err(refusal) if refusal.is_denial() => Err(refusal),
             _ => Ok(()),
         }
     }
 
-    /// Returns the addresses of a target that the command may reach. An address that the person allowed needs no check.
+    /// Returns the addresses of a target that the command may reach.
     async fn checked_addresses(
         &self,
         target: &Target,
         limit: Duration,
     ) -> Result<Vec<IpAddr>, ProxyRefusal> {
+        let (checked, refused) = self.check_addresses(target, limit).await?;
+        match refused {
+            Some(refused) if checked.is_empty() => Err(refused),
+            _ => Ok(checked),
+        }
+    }
+
+    /// Returns the addresses of a target that the command may reach, and the refusal of another one. There is at least one of both.
+    /// An address that the person allowed needs no check.
+    async fn check_addresses(
+        &self,
+        target: &Target,
+        limit: Duration,
+    ) -> Result<(Vec<IpAddr>, Option<ProxyRefusal>), ProxyRefusal> {
         let denied = |address: IpAddr| {
-            let mut forms = address::forms(address);
+            // A rule about this machine is about all of its addresses.
+            let own = address::is_this_machine(address);
+            let own = own.then_some([Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
+            let mut forms = address::forms(address).chain(own.into_iter().flatten());
             forms.find_map(|form| self.decider.denies_address(target, form))
         };
         let name = match &target.host {
             Host::Address(address) => match denied(*address) {
-                None => return Ok(vec![*address]),
+                None => return Ok((vec![*address], None)),
                 Some(why) => return Err(target.denied(why)),
             },
             Host::Name(name) => name,
@@ -117,14 +135,13 @@ impl ProxyContext {
                 checked.push(address);
             }
         }
-        match (checked.is_empty(), refused) {
-            (false, _) => Ok(checked),
-            (true, Some(refused)) => Err(refused),
-            (true, None) => Err(ProxyRefusal::Unresolved {
+        if checked.is_empty() && refused.is_none() {
+            return Err(ProxyRefusal::Unresolved {
                 target: target.clone(),
                 source: io::ErrorKind::NotFound.into(),
-            }),
+            });
         }
+        Ok((checked, refused))
     }
 
     /// Connects to the person's proxy.

@@ -82,9 +82,13 @@ end
 ---@return boolean
 function M.names(name, symbol)
   local wanted = parts(name)
-  local own = parts((symbol.name:gsub('%b()$', ''):gsub('%b<>$', '')))
   local container = symbol.containerName
-  local known = type(container) == 'string' and parts((container:gsub('%b<>$', ''))) or {}
+  container = type(container) == 'string' and #container <= 2 * LONGEST and container or ''
+  if #symbol.name > 2 * LONGEST then
+    return false
+  end
+  local own = parts((symbol.name:gsub('%b()$', ''):gsub('%b<>$', '')))
+  local known = parts((container:gsub('%b<>$', '')))
   vim.list_extend(known, own)
   if wanted[#wanted] ~= own[#own] then
     return false

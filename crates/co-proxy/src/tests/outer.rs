@@ -83,11 +83,23 @@ async fn a_name_of_this_machine_is_refused_behind_a_proxy_too() {
     let (outer, server) = outer("200 OK").await;
     let scene = Scene::new(Parts {
         outer,
-        names: vec![("good.example", vec![vec![ip("169.254.169.254")]])],
+        names: vec![
+            ("good.example", vec![vec![ip("169.254.169.254")]]),
+            ("bad.example", vec![vec![ip("1.2.3.4"), ip("10.0.0.5")]]),
+        ],
         ..Parts::default()
     });
-    let answer = scene.tunnel("good.example:7").await.unwrap_err();
-    assert!(answer.contains("not to the internet"), "{answer}");
+    scene
+        .decider
+        .targets
+        .lock()
+        .unwrap()
+        .push("bad.example".to_owned());
+    // The proxy of the person chooses among the addresses of a name.
+    for target in ["good.example:7", "bad.example:7"] {
+        let answer = scene.tunnel(target).await.unwrap_err();
+        assert!(answer.contains("not to the internet"), "{answer}");
+    }
     let plain = "GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\n\r\n";
     let answer = scene.send(plain).await;
     assert!(answer.contains("not to the internet"), "{answer}");
