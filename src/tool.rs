@@ -25,7 +25,7 @@ pub mod scout;
 pub mod skill;
 pub mod tried;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use self::call::PlannedCall;
 use self::event::{ExecMode, ShownCall};
@@ -44,22 +44,22 @@ const LONGEST_ARGUMENTS: usize = 400;
 #[derive(Clone)]
 pub struct ToolSet(Arc<Mutex<ToolList>>);
 
+#[derive(Clone)]
 struct ToolList {
     tools: Vec<Arc<dyn Tool>>,
     specs: Arc<[ToolSpec]>,
 }
 
+/// co's own tools, without the one that sends scouts and with it. Chats share them, so their descriptions are in memory once.
+static BUILT_IN: [LazyLock<ToolList>; 2] = [
+    LazyLock::new(|| ToolList::built_in(false)),
+    LazyLock::new(|| ToolList::built_in(true)),
+];
+
 impl ToolSet {
     /// Returns co's own tools, with the one that sends scouts or without.
     pub fn built_in(scouts: bool) -> Self {
-        let tools = [command::tool()]
-            .into_iter()
-            .chain(jobs::tools())
-            .chain(query::tools())
-            .chain(edit::tools())
-            .chain([rename::tool(), plan::tool(), ask::tool()])
-            .chain(scouts.then(explore::tool));
-        Self::new(tools.map(|tool| -> Arc<dyn Tool> { Arc::new(tool) }))
+        Self(Arc::new(Mutex::new(BUILT_IN[usize::from(scouts)].clone())))
     }
 
     /// Returns the tools of a scout, with commands if the kernel or a container confines them.
@@ -154,6 +154,18 @@ impl ToolSet {
 }
 
 impl ToolList {
+    fn built_in(scouts: bool) -> Self {
+        let tools = [command::tool()]
+            .into_iter()
+            .chain(jobs::tools())
+            .chain(query::tools())
+            .chain(edit::tools())
+            .chain([rename::tool(), plan::tool(), ask::tool()])
+            .chain(scouts.then(explore::tool));
+        let tools = tools.map(|tool| -> Arc<dyn Tool> { Arc::new(tool) });
+        Self::new(tools.collect())
+    }
+
     fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
         let specs = tools.iter().map(|tool| tool.spec().clone()).collect();
         Self { tools, specs }
@@ -210,6 +222,14 @@ mod tests {
         let told = serde_json::to_string_pretty(&told).unwrap();
         let expected = include_str!("../tests/fixtures/tools.json");
         assert!(told == expected.trim_end(), "{told}");
+    }
+
+    #[test]
+    fn chats_share_descriptions_and_not_their_sets() {
+        let (one, other) = (ToolSet::built_in(true), ToolSet::built_in(true));
+        assert!(Arc::ptr_eq(&one.specs(), &other.specs()));
+        one.remove(plan::tool().spec().name.as_str());
+        assert_eq!(one.specs().len() + 1, other.specs().len());
     }
 
     #[test]

@@ -117,11 +117,11 @@ impl Remote {
         }
     }
 
-    /// Returns the client. It is made for the first request.
+    /// Returns the client. It is made for the first request to the server.
     async fn client(&self) -> Result<&reqwest::Client, Fault> {
         let url = &self.choice.base_url;
         self.client
-            .get_or_try_init(|| async { http::client(url) })
+            .get_or_try_init(|| async { self.memory.client(url, http::client) })
             .await
     }
 

@@ -1,6 +1,6 @@
-//! The facts about servers that their answers showed since the backend started.
+//! The facts about servers that their answers showed since the backend started, and the clients of these servers.
 //!
-//! It is passed to [`crate::make_provider_with`], so that a new chat does not learn it again.
+//! It is passed to [`crate::make_provider_with`], so that a new chat does not learn the facts again.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -59,7 +59,7 @@ impl Adaptation {
     }
 }
 
-/// The facts about servers that all chats share.
+/// The facts about servers, and their clients, that all chats share.
 #[derive(Debug, Clone, Default)]
 pub struct ServerMemory(Arc<Mutex<ServerFacts>>);
 
@@ -73,6 +73,8 @@ struct ServerFacts {
     windows: HashMap<(String, String), u64>,
     /// Requests that were refused, by [`RequestKey`].
     refused: HashMap<RequestKey, Fault>,
+    /// By base address. Each has the certificate authorities of the system and its open connections.
+    clients: HashMap<String, reqwest::Client>,
 }
 
 /// A request: its address, its headers and its bytes, as a hash.
@@ -147,6 +149,26 @@ impl ServerMemory {
         facts.refused.insert(request, fault.clone());
     }
 
+    /// Returns the client for a server, which `make` makes for the first chat.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn client(
+        &self,
+        base_url: &str,
+        make: impl FnOnce(&str) -> Result<reqwest::Client, Fault>,
+    ) -> Result<reqwest::Client, Fault> {
+        let known = self.facts().clients.get(base_url).cloned();
+        if let Some(client) = known {
+            return Ok(client);
+        }
+        // Another chat may make one meanwhile.
+        let client = make(base_url)?;
+        let mut facts = self.facts();
+        let kept = facts.clients.entry(base_url.to_owned());
+        Ok(kept.or_insert(client).clone())
+    }
+
     fn facts(&self) -> MutexGuard<'_, ServerFacts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,5 +190,18 @@ mod tests {
             HashSet::from([Adaptation::WithoutReasoning])
         );
         assert!(memory.adaptations("other", "m").is_empty());
+    }
+    #[test]
+    fn chats_share_the_client_of_a_server() {
+        let memory = ServerMemory::default();
+        let mut made = Vec::new();
+        for url in ["http://a/v1", "http://b/v1", "http://a/v1"] {
+            let client = memory.clone().client(url, |url| {
+                made.push(url.to_owned());
+                Ok(reqwest::Client::new())
+            });
+            assert!(client.is_ok());
+        }
+        assert_eq!(made, ["http://a/v1", "http://b/v1"]);
     }
 }
