@@ -3,7 +3,7 @@
 //! The rows are TOML files in `programs/`; the README there explains them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 
@@ -401,7 +401,7 @@ impl Program {
 
 /// Returns the row of a program or sub-command: `ls`, `git log`.
 pub fn lookup(name: &str) -> Option<&'static Program> {
-    TABLE.programs.get(name)
+    TABLE.programs.get(name).map(|row| &**row)
 }
 
 /// Returns the name by which the table knows a program, and the sub-command that its name contains: `pip3` is `pip`, and
@@ -469,9 +469,9 @@ struct ProgramFile {
     program: Vec<Program>,
 }
 
-/// The rows by the names of programs and sub-commands.
+/// The rows by the names of programs and sub-commands. Names of the same row share it.
 struct Table {
-    programs: HashMap<String, Program>,
+    programs: HashMap<String, Arc<Program>>,
     /// The words of the sub-commands of each program or sub-command, and their usual names.
     subcommands: HashMap<String, BTreeMap<String, String>>,
     /// The programs by their other names.
@@ -484,13 +484,13 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         subcommands: HashMap::new(),
         also: HashMap::new(),
     };
-    let rows = rows();
+    let rows: Vec<_> = rows().into_iter().map(Arc::new).collect();
     for row in &rows {
         for name in &row.names {
             let known = table.programs.entry(name.clone());
             known
-                .and_modify(|it| it.join(row.clone()))
-                .or_insert_with(|| row.clone());
+                .and_modify(|it| Arc::make_mut(it).join((**row).clone()))
+                .or_insert_with(|| Arc::clone(row));
             table.add_subcommand(name, name);
             let also = row.also.split_whitespace();
             table
