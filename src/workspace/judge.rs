@@ -374,12 +374,12 @@ impl Judge {
         let Some(tracked) = self.tracked() else {
             return Vec::new();
         };
-        let tracked: HashSet<&Path> = tracked.iter().collect();
         let survey = self.survey();
         let secrets = survey.files.iter().chain(&survey.within);
         let below = secrets.filter_map(|file| file.strip_prefix(self.facts.root()).ok());
-        let below = below.filter(|file| tracked.contains(file));
-        below.map(Path::to_owned).collect()
+        let below: HashSet<&Path> = below.collect();
+        let tracked = tracked.iter();
+        tracked.filter(|file| below.contains(&**file)).collect()
     }
 
     /// Returns the reason why a path may not be used unasked: it is outside the workspace, or a secret.

@@ -1,29 +1,73 @@
 //! A list of paths in little memory.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Paths in one piece of memory, each with a NUL after it. Clones share it.
+/// The length of the number before each path.
+const NUMBER: usize = size_of::<u16>();
+
+/// Paths in one piece of memory. Clones share it.
+///
+/// Each is the number of bytes that it has in common with the beginning of the one before, the rest of its bytes, and a NUL. Paths in
+/// their order take a quarter of their length.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PathList(Arc<[u8]>);
 
 impl PathList {
-    pub fn iter(&self) -> impl Iterator<Item = &Path> {
-        let paths = self.0.split(|byte| *byte == 0);
-        let paths = paths.filter(|path| !path.is_empty());
-        paths.map(|path| Path::new(OsStr::from_bytes(path)))
+    pub fn iter(&self) -> impl Iterator<Item = PathBuf> {
+        let (mut left, mut path) = (&*self.0, Vec::new());
+        std::iter::from_fn(move || {
+            let (number, rest) = left.split_first_chunk::<NUMBER>()?;
+            let end = rest.iter().position(|byte| *byte == 0)?;
+            path.truncate(u16::from_le_bytes(*number).into());
+            path.extend_from_slice(&rest[..end]);
+            left = &rest[end + 1..];
+            Some(OsString::from_vec(path.clone()).into())
+        })
     }
 }
 
 impl<P: AsRef<Path>> FromIterator<P> for PathList {
     fn from_iter<T: IntoIterator<Item = P>>(paths: T) -> Self {
-        let mut bytes = Vec::new();
+        let (mut bytes, mut last) = (Vec::new(), Vec::new());
         for path in paths {
-            bytes.extend_from_slice(path.as_ref().as_os_str().as_bytes());
+            let path = path.as_ref().as_os_str().as_bytes();
+            let same = path
+                .iter()
+                .zip(&last)
+                .take_while(|(one, other)| one == other);
+            let shared = u16::try_from(same.count()).unwrap_or(u16::MAX);
+            bytes.extend_from_slice(&shared.to_le_bytes());
+            bytes.extend_from_slice(&path[shared.into()..]);
             bytes.push(0);
+            last = path.to_vec();
         }
         Self(bytes.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_has_the_paths_that_it_was_made_of(
+            paths in proptest::collection::vec("[ab/é]{0,6}|a{65530,65540}", 0..8),
+        ) {
+            let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
+            let list: PathList = paths.iter().collect();
+            prop_assert_eq!(list.iter().collect::<Vec<_>>(), paths);
+        }
+    }
+
+    #[test]
+    fn paths_in_their_order_take_little() {
+        let paths = (0..1000).map(|it| format!("packages/one/src/deep/file{it:04}.rs"));
+        assert!(paths.collect::<PathList>().0.len() < 1000 * 11);
     }
 }

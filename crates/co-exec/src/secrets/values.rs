@@ -148,7 +148,7 @@ impl KnownValues {
     /// Searches for values in the tracked files that are not secret.
     fn classify(&mut self, open: &OpenFiles<'_>, values: BTreeSet<SecretValue>) {
         let found = match &self.tracked {
-            Some(tracked) => values_in(tracked.iter().filter_map(|file| open.path(file)), &values),
+            Some(tracked) => values_in(tracked.iter().filter_map(|file| open.path(&file)), &values),
             None => BTreeSet::new(),
         };
         for value in values {
