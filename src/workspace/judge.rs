@@ -514,7 +514,7 @@ impl Judge {
 
     /// Starts to watch the workspace in the background, so that later looks at it read only what has changed.
     pub fn watch(&self) {
-        self.surveys().watchers().start(self.facts.root());
+        self.surveys().watch(self.facts.root());
     }
 
     /// Returns the directories of the workspace that may have changed since a moment. Call it before a look at them.

@@ -89,6 +89,16 @@ impl From<Errno> for Unwatched {
     }
 }
 
+/// Returns a path that somebody has in memory already, so that the paths of a large workspace are there once.
+pub trait KnownPaths: Fn(&Path) -> Option<Arc<Path>> + Send + 'static {}
+
+impl<F: Fn(&Path) -> Option<Arc<Path>> + Send + 'static> KnownPaths for F {}
+
+/// Knows no path.
+pub fn unknown(_path: &Path) -> Option<Arc<Path>> {
+    None
+}
+
 /// The watchers of workspaces, which clones share. They end with the last clone.
 #[derive(Debug, Clone, Default)]
 pub struct Watchers(Arc<Slots>);
@@ -196,8 +206,9 @@ impl Watchers {
         Some(NameLog { watcher, events })
     }
 
-    /// Starts to watch the workspace `root` in the background, unless it is watched already.
-    pub fn start(&self, root: &Path) {
+    /// Starts to watch the workspace `root` in the background, unless it is watched already. `known` returns a path that somebody has
+    /// in memory already.
+    pub fn start(&self, root: &Path, known: impl KnownPaths) {
         let mut slots = self.lock();
         match slots.get(root) {
             Some(Slot::Starting | Slot::Watching(_)) => return,
@@ -207,7 +218,7 @@ impl Watchers {
         slots.insert(root.to_owned(), Slot::Starting);
         drop(slots);
         let (slots, place) = (Arc::downgrade(&self.0), root.to_owned());
-        let work = move || Self::watch(&slots, &place);
+        let work = move || Self::watch(&slots, &place, known);
         let thread = thread::Builder::new().name("watcher".to_owned());
         if thread.spawn(work).is_err() {
             let refused = Slot::Refused(Instant::now());
@@ -231,9 +242,10 @@ impl Watchers {
     }
 
     /// Watches a workspace until nobody asks any more.
-    fn watch(slots: &Weak<Slots>, root: &Path) {
+    fn watch(slots: &Weak<Slots>, root: &Path, known: impl KnownPaths) {
         let watchers = || slots.upgrade().map(Self);
-        let made = Watcher::new(root).map(Arc::new);
+        let made = Watcher::new(root, &known).map(Arc::new);
+        drop(known);
         let Some(all) = watchers() else {
             return;
         };
@@ -345,11 +357,12 @@ const NAMES: ReadFlags = ReadFlags::CREATE
     .union(ReadFlags::MOVED_TO);
 
 impl Watcher {
-    /// Watches the workspace `root`. Takes some microseconds for each directory.
+    /// Watches the workspace `root`. Takes some microseconds for each directory. `known` returns a path that somebody has in memory
+    /// already.
     ///
     /// # Errors
     /// It cannot be watched.
-    pub fn new(root: &Path) -> Result<Self, Unwatched> {
+    pub fn new(root: &Path, known: &dyn KnownPaths) -> Result<Self, Unwatched> {
         let mounts = File::open(MOUNTS)?;
         let real = root.canonicalize()?;
         let dir = Dir::open(&real)?;
@@ -376,13 +389,14 @@ impl Watcher {
             changed: HashMap::new(),
             known_since: 0,
         };
-        match tree.add(&inotify, real.into()) {
+        match tree.add(&inotify, real.into(), known) {
             Err(Unwatched::Size) if tree.most < MAX_DIRECTORIES => {
                 return Err(Unwatched::UserLimit(user_limit));
             }
             added => added?,
         }
-        tree.changed.clear();
+        // With its room.
+        tree.changed = HashMap::new();
         Ok(Self {
             root: root.to_owned(),
             inotify,
@@ -537,13 +551,13 @@ impl Tree {
             self.forget(inotify, &child);
         }
         if flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
-            self.add(inotify, child.into())?;
+            self.add(inotify, child.into(), &unknown)?;
         } else if flags.contains(ReadFlags::ATTRIB) {
             // It, or what is below it, may be readable now.
             let closed = self.closed.iter().filter(|path| path.starts_with(&child));
             for path in closed.cloned().collect::<Vec<_>>() {
                 self.closed.remove(&path);
-                self.add(inotify, path)?;
+                self.add(inotify, path, &unknown)?;
             }
             self.touch(child.into());
         }
@@ -551,7 +565,12 @@ impl Tree {
     }
 
     /// Watches a directory and those in it, each before it is read. They count as changed.
-    fn add(&mut self, inotify: &OwnedFd, dir: Arc<Path>) -> Result<(), Unwatched> {
+    fn add(
+        &mut self,
+        inotify: &OwnedFd,
+        dir: Arc<Path>,
+        known: &dyn KnownPaths,
+    ) -> Result<(), Unwatched> {
         let mut flags = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE;
         flags |= WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE | WatchFlags::ATTRIB;
         flags |= WatchFlags::MOVE_SELF | WatchFlags::ONLYDIR | WatchFlags::EXCL_UNLINK;
@@ -577,7 +596,8 @@ impl Tree {
                     for entry in dir.list()? {
                         let (name, kind) = entry?;
                         if kind.is_dir() {
-                            todo.push(path.join(name).into());
+                            let inner = path.join(name);
+                            todo.push(known(&inner).unwrap_or_else(|| inner.into()));
                         }
                     }
                     continue;

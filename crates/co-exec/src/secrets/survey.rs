@@ -156,6 +156,12 @@ impl Survey {
         &self.root
     }
 
+    /// Returns the path of a directory that was read, as this survey has it in memory.
+    pub(super) fn known_path(&self, dir: &Path) -> Option<Arc<Path>> {
+        let (path, _) = self.read.get_key_value(dir)?;
+        Some(Arc::clone(path))
+    }
+
     /// Returns the directories of the workspace that were read.
     pub(crate) fn directories(&self) -> impl Iterator<Item = &Path> {
         self.read.iter().map(|(path, _)| &**path)
@@ -458,6 +464,8 @@ impl Walk<'_> {
             self.survey.read.insert(Arc::clone(path), before.clone());
             return entries.clone();
         }
+        let key = before.map(|(path, _)| Arc::clone(path));
+        let key = key.unwrap_or_else(|| path.into());
         let opened = dir.open();
         let itself = opened.as_ref().ok().and_then(|dir| dir.itself().ok());
         let stamp = itself.map(|node| node.stamp);
@@ -489,8 +497,8 @@ impl Walk<'_> {
             keys,
         };
         match path.starts_with(&self.survey.root) {
-            true => self.survey.read.insert(path.into(), read),
-            false => drop(self.survey.read_outside.insert(path.into(), read)),
+            true => self.survey.read.insert(key, read),
+            false => drop(self.survey.read_outside.insert(key, read)),
         }
         entries
     }

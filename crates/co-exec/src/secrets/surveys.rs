@@ -59,6 +59,13 @@ impl Surveys {
         &self.watchers
     }
 
+    /// Starts to watch the workspace `root` in the background, so that later surveys read only what has changed.
+    pub fn watch(&self, root: &Path) {
+        let survey = self.lock().get(root).map(|last| Arc::clone(&last.survey));
+        let known = move |path: &Path| survey.as_ref()?.known_path(path);
+        self.watchers.start(root, known);
+    }
+
     /// Returns the survey of the workspace `root`, and takes a new one if a directory, or a file that may be secret by
     /// its content, changed since the last.
     ///
@@ -358,7 +365,7 @@ mod tests {
             let surveys = Surveys::default();
             let late = Instant::now() + DEADLINE;
             while surveys.watchers().changes(&root, None).mark.is_none() {
-                surveys.watchers().start(&root);
+                surveys.watch(&root);
                 assert!(Instant::now() < late, "no watcher started");
                 std::thread::yield_now();
             }

@@ -466,7 +466,7 @@ mod tests {
         let watchers = Watchers::default();
         let late = Instant::now() + Duration::from_secs(20);
         while watchers.names(root, is_unsurveyed).is_none() {
-            watchers.start(root);
+            watchers.start(root, watcher::unknown);
             assert!(Instant::now() < late, "no watcher started");
             std::thread::yield_now();
         }
