@@ -153,8 +153,10 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As for [`read`].
 pub(crate) fn read_open(file: File, most: u64) -> io::Result<Vec<u8>> {
-    fits(&file.metadata()?, most)?;
-    let mut bytes = Vec::new();
+    let meta = file.metadata()?;
+    fits(&meta, most)?;
+    // Room to see the end, so that a large file is not copied to more room.
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).map_or(0, |size| size + 1));
     // The file may grow meanwhile.
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > most {
