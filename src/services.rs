@@ -302,6 +302,8 @@ impl Services {
             if let Ok(workspace) = checkpoints.workspace(&judge) {
                 workspace.prepare();
             }
+            // It may have read the whole workspace.
+            co_exec::free_memory::give_back();
             let why = checkpoints.missing(judge.root());
             editor.tell(ToEditor::NoUndo { chat, why });
         });

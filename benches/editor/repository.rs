@@ -24,6 +24,8 @@ const ROUNDS: usize = 15;
 const STARTS: usize = 3;
 /// The time until the first answer of the model, in which co reads the workspace.
 const THINKING: Duration = Duration::from_secs(10);
+/// The time after the last call until the memory is measured: what the backend has freed goes back after each turn.
+const REST: Duration = Duration::from_secs(5);
 const FILE: &str = "packages/p0/src/d0/file0.rs";
 /// A pattern that one file has.
 const PATTERN: &str = "node_[m]odules";
@@ -188,6 +190,7 @@ pub(super) fn run() {
         print_row(row.what, times, row.wanted);
     }
     print_row("`:Co! ++try true` beside a chat", trials, 60.0);
+    std::thread::sleep(REST);
     let [small, big] = places.each_ref().map(|it| it.nvim.backend_memory());
     println!("memory (PSS) of the backend in the small repository: {small:.1} MB");
     report("  in the big one", big, "MB", 60.0);
