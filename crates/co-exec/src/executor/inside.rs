@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Executor, Launch, MAX_SURVEYS};
 use crate::command::{CommandSpec, Program, UNTIL_IT_ENDS};
@@ -128,7 +128,8 @@ impl Executor {
             let protected = launcher.protected(level, &env, survey)?;
             let mut watched = WatchedPaths::new(protected.watched.clone(), &BTreeSet::new());
             if !level.read_only {
-                watched = watched.with_repositories(launcher.surveys(), level.secrets.workspace);
+                let (surveys, workspace) = (launcher.surveys(), level.secrets.workspace);
+                watched = watched.with_repositories(surveys, workspace, Instant::now());
             }
             Ok((protected, watched))
         };

@@ -183,13 +183,14 @@ impl Supervisor {
             Some(inside) => inside.clear_setuid().await,
             None => None,
         };
+        let ended = Instant::now();
         let mut outcome = self.outcome(cause, status, background);
         (outcome.wall, outcome.kept) = (wall, kept);
         outcome.note = [outcome.note.take(), setuid]
             .into_iter()
             .flatten()
             .reduce(|a, b| a + "; " + &b);
-        self.add_output(&mut outcome).await;
+        self.add_output(&mut outcome, ended).await;
         self.shared.end();
         if kept {
             self.keep();
@@ -407,8 +408,8 @@ impl Supervisor {
         }
     }
 
-    /// Adds the text for the model and the output file to the outcome.
-    async fn add_output(&mut self, outcome: &mut CommandOutcome) {
+    /// Adds the text for the model and the output file to the outcome of the command, which ended at a moment.
+    async fn add_output(&mut self, outcome: &mut CommandOutcome, ended: Instant) {
         let ends = self.shared.capture().head_and_tail();
         let max = self.settings.max_output;
         let mut view = model::view(&ends, max, None);
@@ -422,7 +423,7 @@ impl Supervisor {
             self.shared.set_file_note(place);
             (outcome.spill, outcome.gap) = (Some(kept.path), kept.gap);
         }
-        let withheld = self.withheld().await;
+        let withheld = self.withheld(ended).await;
         outcome.withheld = withheld.is_some();
         if let Some(withheld) = withheld.filter(|_| self.caller == Caller::Agent) {
             outcome.spill = None;
@@ -450,16 +451,16 @@ impl Supervisor {
         self.caller == Caller::Person && !confined.is_some_and(ConfinedCommand::is_trial)
     }
 
-    /// Returns the note in place of the output, if a secret appeared where the command could read. Returns none for a
+    /// Returns the note in place of the output, if a secret appeared where the command could read before it ended. Returns none for a
     /// command of the person that is no trial: its output is for them, and nobody asks for the secrets in its files.
-    async fn withheld(&self) -> Option<String> {
+    async fn withheld(&self, ended: Instant) -> Option<String> {
         let secrets = self.held.secrets()?.clone();
         let watch = secrets.clone();
         if self.keeps() {
             tokio::task::spawn_blocking(move || watch.end());
             return None;
         }
-        let look = tokio::task::spawn_blocking(move || secrets.withheld());
+        let look = tokio::task::spawn_blocking(move || secrets.withheld(ended));
         let failed = "output withheld: co could not look for secrets again";
         let withheld = look.await.unwrap_or_else(|_| Some(failed.to_owned()));
         tokio::task::spawn_blocking(move || watch.end());

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::outcome::count_lines;
 use crate::output::capture::{HeadAndTail, HeadAndTailSizes};
@@ -183,7 +183,8 @@ impl OutputReading {
             lines: Some(lines),
         };
         // Looked for after the output was taken: no secret in it appeared later.
-        if let Some(withheld) = self.secrets.as_ref().and_then(SecretWatch::withheld) {
+        let withheld = |it: &SecretWatch| it.withheld(Instant::now());
+        if let Some(withheld) = self.secrets.as_ref().and_then(withheld) {
             place.lines = None;
             return NewOutput {
                 text: String::new(),

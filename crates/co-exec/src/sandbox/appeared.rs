@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::git;
 use crate::beneath::{Dir, Kind};
@@ -56,11 +57,16 @@ impl WatchedPaths {
         }
     }
 
-    /// Also watches for new repositories in a workspace.
-    pub(crate) fn with_repositories(mut self, surveys: &Surveys, workspace: &Path) -> Self {
+    /// Also watches for new repositories in a workspace. Those of a survey that was checked after the moment `since` are not new.
+    pub(crate) fn with_repositories(
+        mut self,
+        surveys: &Surveys,
+        workspace: &Path,
+        since: Instant,
+    ) -> Self {
         let real = workspace.canonicalize();
         self.repositories = real.ok().map(|workspace| {
-            let before = surveys.current(&workspace);
+            let before = surveys.since(&workspace, since);
             RepositoryWatch {
                 surveys: surveys.clone(),
                 links: git_links(&before),

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::appeared::WatchedPaths;
 use super::grants::{FoundPaths, GrantRequest, Grants};
@@ -208,6 +208,7 @@ impl Launcher {
         {
             set_caches(env, caches);
         }
+        let began = Instant::now();
         let secrets = match request.secrets.clone() {
             None => self.watch(self.closed(level))?,
             watched => watched,
@@ -220,7 +221,7 @@ impl Launcher {
             namespaces,
             survey: secrets.as_ref().map(SecretWatch::before),
         };
-        let (wrapped, more) = self.launch_confined(&grant_request, request, argv)?;
+        let (wrapped, more) = self.launch_confined(&grant_request, request, argv, began)?;
         env.retain(|(name, _)| !more.iter().any(|(new, _)| new == name));
         env.extend(more);
         Ok(ConfinedCommand {
@@ -340,6 +341,7 @@ impl Launcher {
         grant_request: &GrantRequest<'_>,
         request: &LaunchRequest<'_>,
         argv: Vec<OsString>,
+        began: Instant,
     ) -> Result<(ConfinedCommand, Variables), SandboxRefusal> {
         let FoundPaths {
             mut grants,
@@ -366,7 +368,7 @@ impl Launcher {
         let mut watched = WatchedPaths::new(watched, &absent);
         let level = grant_request.level;
         if level.access == Access::Write {
-            watched = watched.with_repositories(&self.surveys, level.secrets.workspace);
+            watched = watched.with_repositories(&self.surveys, level.secrets.workspace, began);
         }
         let mut limits = request.limits;
         if level.tmp == TmpPlace::Memory && !grant_request.namespaces {

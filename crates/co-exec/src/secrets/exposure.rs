@@ -8,6 +8,7 @@ mod names;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use rustix::fs::AtFlags;
 
@@ -132,19 +133,19 @@ impl SecretWatch {
         let mut state = self.state();
         let may_have_changed = state.names.as_mut().is_none_or(NameWatch::read);
         if self.closed_by == ClosedBy::WritableMounts && may_have_changed {
-            state.exposed = self.look(&mut state);
+            state.exposed = self.look(&mut state, Instant::now());
         }
         state.phase = Phase::Running;
     }
 
-    /// Returns the secrets that the command may have read, also those that a call before found. If co cannot look
-    /// everywhere, returns the workspace.
+    /// Returns the secrets that the command may have read until the moment `since`, also those that a call before found. If co
+    /// cannot look everywhere, returns the workspace.
     ///
     /// Blocks on files.
-    pub(crate) fn exposed(&self) -> Vec<PathBuf> {
+    pub(crate) fn exposed(&self, since: Instant) -> Vec<PathBuf> {
         let mut state = self.state();
         if state.exposed.is_empty() && state.phase != Phase::Ended {
-            state.exposed = self.look(&mut state);
+            state.exposed = self.look(&mut state, since);
         }
         state.exposed.clone()
     }
@@ -158,10 +159,11 @@ impl SecretWatch {
         drop(names);
     }
 
-    /// Looks for secrets, first for those that are there, then for those that could be read since the last look.
-    fn look(&self, state: &mut WatchState) -> Vec<PathBuf> {
+    /// Looks for secrets, first for those that are there after the moment `since`, then for those that could be read since the last
+    /// look.
+    fn look(&self, state: &mut WatchState, since: Instant) -> Vec<PathBuf> {
         let git_is_busy = state.names.as_ref().is_some_and(NameWatch::is_git_busy);
-        let now = self.surveys.current(&self.workspace);
+        let now = self.surveys.since(&self.workspace, since);
         let may_write = self.closed_by == ClosedBy::WritableMounts && state.phase == Phase::Running;
         let mut own = may_write;
         let everywhere = vec![self.workspace.clone()];
@@ -218,11 +220,11 @@ impl SecretWatch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the line for a model in place of an output in which there may be a secret, if there may be one.
+    /// Returns the line for a model in place of the output until the moment `since`, if a secret may be in it.
     ///
     /// Blocks on files.
-    pub(crate) fn withheld(&self) -> Option<String> {
-        let exposed = self.exposed();
+    pub(crate) fn withheld(&self, since: Instant) -> Option<String> {
+        let exposed = self.exposed(since);
         let name = |path: &PathBuf| {
             let shown = path.strip_prefix(&self.workspace).unwrap_or(path);
             co_policy::printable(&shown.display().to_string())
