@@ -1,10 +1,10 @@
 //! The hosts that an agent reaches, and the questions about them in the turn that runs.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
 
 use crate::blocking::blocking;
 use crate::network::HostAsker;
@@ -20,9 +20,15 @@ use co_proxy::Target;
 /// holds until the end of its turn, unless the person gave it for longer.
 pub struct TurnAsker {
     agent: String,
-    turn: Mutex<Option<Arc<AskingTurn>>>,
+    state: Mutex<AskerState>,
+}
+
+#[derive(Default)]
+struct AskerState {
+    /// The turn that runs.
+    turn: Option<Arc<AskingTurn>>,
     /// The number of beginnings and ends of turns so far.
-    period: AtomicU64,
+    period: u64,
 }
 
 /// The turn in which the questions come.
@@ -30,14 +36,15 @@ struct AskingTurn {
     services: Arc<Services>,
     workspace: PathBuf,
     person: PersonAsker,
+    /// Cancelled at the end of the turn. An open question would keep the turn running, because it holds the turn's way to the chat.
+    ended: CancellationToken,
 }
 
 impl TurnAsker {
     pub fn new(agent: &str) -> Self {
         Self {
             agent: agent.to_owned(),
-            turn: Mutex::default(),
-            period: AtomicU64::new(0),
+            state: Mutex::default(),
         }
     }
 
@@ -64,31 +71,33 @@ impl TurnAsker {
             services,
             workspace,
             person,
+            ended: CancellationToken::new(),
         }));
     }
 
-    /// Asks no more, and lets the answers of the turn be forgotten.
+    /// Asks no more, withdraws the open questions, and lets the answers of the turn be forgotten.
     pub fn end(&self) {
         self.set(None);
     }
 
     fn set(&self, turn: Option<AskingTurn>) {
-        *self.turn() = turn.map(Arc::new);
-        self.period.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.state();
+        if let Some(earlier) = std::mem::replace(&mut state.turn, turn.map(Arc::new)) {
+            earlier.ended.cancel();
+        }
+        state.period += 1;
     }
 
-    fn turn(&self) -> MutexGuard<'_, Option<Arc<AskingTurn>>> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, AskerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-#[async_trait]
-impl HostAsker for TurnAsker {
+impl AskingTurn {
+    /// Asks about the hosts that no rule names.
     async fn ask(&self, targets: &[Target]) -> Result<(), String> {
-        let turn = self.turn().clone();
-        let turn = turn.ok_or("no turn of the agent runs, so nobody is asked")?;
         // The person may have saved an answer in an earlier turn.
-        let rules = host_rules(&turn.services, &turn.workspace).await?;
+        let rules = host_rules(&self.services, &self.workspace).await?;
         let mut unknown = Vec::new();
         for target in targets {
             match rules.verdict(&target.host.to_string(), target.port) {
@@ -99,12 +108,22 @@ impl HostAsker for TurnAsker {
         }
         match unknown.is_empty() {
             true => Ok(()),
-            false => turn.person.ask(&unknown).await,
+            false => self.person.ask(&unknown).await,
         }
+    }
+}
+
+#[async_trait]
+impl HostAsker for TurnAsker {
+    async fn ask(&self, targets: &[Target]) -> Result<(), String> {
+        let turn = self.state().turn.clone();
+        let turn = turn.ok_or("no turn of the agent runs, so nobody is asked")?;
+        let asked = turn.ended.run_until_cancelled(turn.ask(targets)).await;
+        asked.unwrap_or_else(|| Err("the turn of the agent has ended".to_owned()))
     }
 
     fn period(&self) -> u64 {
-        self.period.load(Ordering::Relaxed)
+        self.state().period
     }
 }
 

@@ -75,6 +75,8 @@ struct Progress {
     asked: Vec<(PermissionRequest, u64)>,
     replies: FuturesUnordered<QuestionReply>,
     odd: usize,
+    /// Asks about the hosts of the agent in this turn.
+    asker: Option<Arc<TurnAsker>>,
     /// The memory that the messages of earlier turns took.
     memory_before: u64,
 }
@@ -114,6 +116,7 @@ impl AgentTurn {
             asked: Vec::new(),
             replies: FuturesUnordered::new(),
             odd: 0,
+            asker: None,
             memory_before: 0,
         };
         let mut kept = None;
@@ -123,17 +126,22 @@ impl AgentTurn {
             Err(halt) => Err(halt),
         };
         // Whatever the agent still does between two turns, it asks nobody.
-        if let Some(process) = &kept {
-            process.asker.end();
+        if let Some(asker) = &progress.asker {
+            asker.end();
         }
         let closed = progress.close_all().await;
+        // It must not go on without a record, nor write while its changes are looked at.
+        if closed.is_err()
+            && let Some(process) = kept.take()
+        {
+            process.last_words().await;
+        }
         if let Some(checkpoint) = checkpoint {
             context.keep_changes(checkpoint).await;
         }
         let (end, process) = match (done, closed) {
             (Ok(end), Ok(())) => (end, kept),
             (Err(Halt::Cancelled), _) => (End::Cancelled, kept),
-            // It must not go on without a record.
             _ => (End::Failed, None),
         };
         TurnEnd {
@@ -158,28 +166,34 @@ impl Progress {
         let Some(mut process) = self.process(process, has_past).await? else {
             return Ok(End::Failed);
         };
+        let done = self.prompt(&mut process, prompt).await;
+        if let Ok(Some(end)) = done {
+            *kept = Some(process);
+            return Ok(end);
+        }
+        // Until it has ended, it may still change files.
+        let words = process.last_words().await;
+        done?;
+        self.tell_death(&words, "the next prompt starts it anew")
+            .await?;
+        Ok(End::Failed)
+    }
+
+    /// Sends the prompt, and follows the agent to its end. Returns none if the agent has ended.
+    async fn prompt(
+        &mut self,
+        process: &mut AgentProcess,
+        prompt: &[Item],
+    ) -> Result<Option<End>, Halt> {
         let blocks = self.blocks(prompt, process.takes_images).await?;
         self.state(ChatState::Thinking, "").await?;
         let session = process.session.clone();
-        let done = match process.connection.prompt(&session, blocks) {
-            Ok(sent) => self.follow(&mut process, sent).await,
+        match process.connection.prompt(&session, blocks) {
+            Ok(sent) => self.follow(process, sent).await,
             Err(error) => {
                 tracing::info!(%error, "an agent takes no prompt");
                 Ok(None)
             }
-        };
-        match done {
-            Ok(Some(end)) => {
-                *kept = Some(process);
-                Ok(end)
-            }
-            Ok(None) => {
-                let words = process.last_words().await;
-                self.tell_death(&words, "the next prompt starts it anew")
-                    .await?;
-                Ok(End::Failed)
-            }
-            Err(halt) => Err(halt),
         }
     }
 
@@ -200,11 +214,15 @@ impl Progress {
         };
         if let Some(mut process) = process.filter(|it| it.serves(&start)) {
             process.asker.begin(&context);
+            self.asker = Some(Arc::clone(&process.asker));
             self.memory_before = process.connection.memory_taken();
-            if self.hear_late(&mut process).await? {
+            let heard = self.hear_late(&mut process).await;
+            if let Ok(true) = heard {
                 return Ok(Some(process));
             }
+            process.asker.end();
             let words = process.last_words().await;
+            heard?;
             self.tell_death(&words, "it starts anew").await?;
         }
         self.memory_before = 0;
@@ -218,6 +236,7 @@ impl Progress {
             start.whole_network = true;
         }
         start.asker.begin(&context);
+        self.asker = Some(Arc::clone(&start.asker));
         match context.unless_cancelled(start.start()).await? {
             Ok(process) => {
                 if has_past {
@@ -389,6 +408,7 @@ impl Progress {
                     // If it does not read, it is ended at the deadline.
                     let _stuck = process.connection.cancel(&process.session);
                     self.asked.clear();
+                    process.asker.end();
                 }
                 () = tokio::time::sleep_until(deadline.unwrap_or(now)), if deadline.is_some() => {
                     let name = &self.turn.spec.name;

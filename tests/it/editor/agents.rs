@@ -262,6 +262,28 @@ fn a_cancel_stops_the_agent_and_withdraws_its_question() {
 }
 
 #[test]
+fn the_end_of_a_turn_withdraws_its_question_about_a_host() {
+    let fetch = "import urllib.request as r; r.urlopen('http://unknown.test/')";
+    // The request goes on in the background, and its question is open when the turn ends.
+    let fetch = format!(
+        "python3 -c \"{fetch}\" >/dev/null 2>&1 </dev/null & until test -e go; do sleep 0.05; done"
+    );
+    let script = json!({
+        "fetch": [{ "sh": fetch }, message("Fetched.")],
+        "on": [message("Back.")],
+    });
+    let scene = scene(&script);
+    scene.co("fetch");
+    scene.nvim.wait_text("wants to reach this host:");
+    scene.workspace.write("go", "");
+    scene.wait_turns(1);
+    scene.nvim.wait_no_text("wants to reach this host:");
+    scene.co("on");
+    scene.wait_chat("Back.");
+    scene.wait_turns(2);
+}
+
+#[test]
 fn ten_thousand_updates_are_shown() {
     let pieces = (0..10_000).map(|number| message(&format!("{number} ")));
     let script = json!({ "talk": pieces.collect::<Vec<_>>() });
