@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
-    AuthenticateRequest, CancelNotification, ClientCapabilities, ContentBlock, Error as AgentError,
-    Implementation, InitializeRequest, NewSessionRequest, PermissionOptionId, PromptRequest,
-    RequestId, RequestPermissionOutcome, RequestPermissionResponse, SelectedPermissionOutcome,
-    SessionId, SessionNotification, ToolCallContent, ToolCallStatus,
+    CancelNotification, ClientCapabilities, ContentBlock, Error as AgentError, Implementation,
+    InitializeRequest, NewSessionRequest, PermissionOptionId, PromptRequest, RequestId,
+    RequestPermissionOutcome, RequestPermissionResponse, SelectedPermissionOutcome, SessionId,
+    SessionNotification, ToolCallContent, ToolCallStatus,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -42,7 +42,6 @@ pub struct ClientName {
 #[derive(Debug, Clone, Copy)]
 enum Method {
     Initialize,
-    Authenticate,
     NewSession,
     Prompt,
 }
@@ -90,15 +89,6 @@ impl AgentConnection {
             .client_capabilities(ClientCapabilities::new())
             .client_info(info);
         self.request(Method::Initialize, &request)
-    }
-
-    /// Authenticates by a method of the agent. The answer is [`AgentAnswer::Authenticated`].
-    ///
-    /// # Errors
-    /// The agent does not read.
-    pub fn authenticate(&mut self, method: &str) -> Result<RequestNumber, SendError> {
-        let request = AuthenticateRequest::new(method.to_owned());
-        self.request(Method::Authenticate, &request)
     }
 
     /// Starts a session in a directory, an absolute path. The answer is [`AgentAnswer::Session`].
@@ -164,8 +154,10 @@ impl AgentConnection {
             }
             let line = match self.lines.next().await {
                 Ok(Some(AgentLine::Whole(line))) => line,
-                Ok(Some(AgentLine::Partial(line))) => return garbage(&line, line.len()),
-                Ok(Some(AgentLine::TooLong { start, length })) => return garbage(&start, length),
+                Ok(Some(AgentLine::Partial(line))) => return self.garbage(&line, line.len()),
+                Ok(Some(AgentLine::TooLong { start, length })) => {
+                    return self.garbage(&start, length);
+                }
                 Ok(None) | Err(_) => {
                     self.ended = true;
                     continue;
@@ -178,6 +170,12 @@ impl AgentConnection {
                 return message;
             }
         }
+    }
+
+    /// Returns a line that cannot be read, and counts its bytes.
+    fn garbage(&mut self, line: &[u8], length: usize) -> Incoming {
+        self.memory_taken += length as u64;
+        garbage(line, length)
     }
 
     /// Reads a message, and answers it if that needs no decision. Returns none if nobody has to know of it.
@@ -282,7 +280,6 @@ impl Method {
     fn name(self) -> &'static str {
         match self {
             Self::Initialize => "initialize",
-            Self::Authenticate => "authenticate",
             Self::NewSession => "session/new",
             Self::Prompt => "session/prompt",
         }
@@ -301,7 +298,6 @@ fn answer(method: Method, mut message: Map<String, Value>) -> Result<AgentAnswer
         Method::Initialize => read(&result).map(|it| AgentAnswer::Initialized(Box::new(it))),
         Method::NewSession => read(&result).map(|it| AgentAnswer::Session(Box::new(it))),
         Method::Prompt => read(&result).map(AgentAnswer::Prompted),
-        Method::Authenticate => Ok(AgentAnswer::Authenticated),
     };
     answer.map_err(|error| {
         let what = format!("the answer to {} cannot be read: {error}", method.name());

@@ -43,7 +43,6 @@ pub enum Incoming {
 pub enum AgentAnswer {
     Initialized(Box<InitializeResponse>),
     Session(Box<NewSessionResponse>),
-    Authenticated,
     /// A prompt has ended.
     Prompted(PromptResponse),
 }

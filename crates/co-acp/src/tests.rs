@@ -283,6 +283,22 @@ async fn faults_are_told_with_their_text_and_the_next_message_is_read() {
 }
 
 #[tokio::test]
+async fn a_line_that_is_too_long_counts_as_memory() {
+    let (mut connection, mut agent) = connect();
+    let length = (8 << 20) + 1;
+    let line = "x".repeat(length) + "\n";
+    let (incoming, ()) = tokio::join!(next(&mut connection), agent.write(&line));
+    assert_eq!(
+        incoming,
+        Incoming::Garbage {
+            start: line[..200].to_owned(),
+            length
+        }
+    );
+    assert_eq!(connection.memory_taken(), length as u64);
+}
+
+#[tokio::test]
 async fn unknown_kinds_keep_their_text() {
     let (mut connection, mut agent) = connect();
     let update =
