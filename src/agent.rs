@@ -10,4 +10,4 @@ mod program;
 
 pub use hosts::TurnAsker;
 pub use preset::{AgentSpec, PRESETS, names};
-pub use process::{AgentProcess, AgentStart, StartFault};
+pub use process::{AgentProcess, AgentStart, MOST_MEMORY, StartFault};

@@ -1,13 +1,15 @@
 //! The process of an agent: its start in its confinement, the handshake, and its end.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::home;
 use super::hosts::{TurnAsker, host_rules};
 use super::preset::AgentSpec;
 use super::program;
+use crate::blocking::blocking;
 use crate::config::AgentConfinement;
 use crate::network::{HostAccess, HostAsker, OpenAccess, StartError};
 use crate::services::Services;
@@ -26,6 +28,13 @@ const HTTPS: u16 = 443;
 
 /// The most bytes of an agent's standard error that are shown.
 const LONGEST_OUTPUT: usize = 2_000;
+
+/// About the most bytes of memory that the messages of one turn may take, and those before the session. An agent that sends more is
+/// ended.
+pub const MOST_MEMORY: u64 = 256 << 20;
+
+/// The time for an agent to end by itself after it closed its output or its input. Then its processes are ended.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The version of the protocol that co speaks.
 const VERSION: &str = "1";
@@ -67,6 +76,11 @@ pub enum StartFault {
     Version(String),
     #[error("it needs a login: {0}")]
     Login(String),
+    #[error(
+        "it sent more before its session than {} of memory hold",
+        co_exec::size_text(MOST_MEMORY)
+    )]
+    Flood,
     #[error("{0}")]
     Refused(String),
 }
@@ -147,7 +161,8 @@ impl AgentStart {
                 HandshakeReply::Refused(why, _) => Err(StartFault::Refused(why)),
             }
         };
-        match made.await {
+        let made = made.await;
+        match made {
             Ok((initialized, session)) => Ok(AgentProcess {
                 connection,
                 session: session.session_id,
@@ -161,40 +176,25 @@ impl AgentStart {
                 _access: access,
             }),
             Err(StartFault::Ended(_) | StartFault::Send(_)) => {
+                drop(connection);
                 Err(StartFault::Ended(words(command).await))
             }
-            Err(fault) => Err(fault),
+            Err(fault) => {
+                command.cancel();
+                words(command).await;
+                Err(fault)
+            }
         }
     }
 
     /// Starts the process.
     async fn spawn(&self) -> Result<(RunningCommand, Option<OpenAccess>), StartFault> {
         let services = &self.services;
-        let path = services.executor.agent_environment();
-        let path = path.iter().find(|(name, _)| name == "PATH");
-        let path = path.map(|(_, value)| value.clone()).unwrap_or_default();
-        let preset = self.spec.preset();
-        let program = self.spec.installed(&path);
-        let program = program.ok_or_else(|| StartFault::NotInstalled {
-            program: self.spec.cmd.first().cloned().unwrap_or_default(),
-            install: preset.map(|it| it.install),
-        })?;
-        let mut argv = self.spec.cmd.clone();
-        if let Some(first) = argv.first_mut() {
-            *first = program.display().to_string();
-        }
-        let mut env = self.spec.env.clone();
         let is_confined = self.spec.confinement == AgentConfinement::Workspace;
-        let mut places = GrantedPlaces {
-            read: program::places(&program, &argv[1..], &services.places.home, &path),
-            write: Vec::new(),
-        };
-        if let Some(preset) = preset.filter(|_| is_confined) {
-            let own = self.spec.own_home(&services.places.agents, &self.workspace);
-            let of_person = self.spec.person_home.as_deref();
-            home::prepare(&own, &preset.home, of_person, &mut places).map_err(StartFault::Home)?;
-            env.push((preset.home.variable.to_owned(), own.display().to_string()));
-        }
+        let (spec, workspace) = (self.spec.clone(), self.workspace.clone());
+        let of_agent = Arc::clone(services);
+        let prepared = blocking(move || Ok::<_, String>(prepare(&spec, &of_agent, &workspace)));
+        let PreparedAgent { argv, env, places } = prepared.await.map_err(StartFault::Refused)??;
         let has_own_network = is_confined && !self.whole_network;
         let access = match has_own_network {
             true => Some(self.access().await?),
@@ -268,6 +268,47 @@ impl AgentStart {
     }
 }
 
+/// The command line of an agent with the path of its program, and what its process gets.
+struct PreparedAgent {
+    argv: Vec<String>,
+    env: Vec<(String, String)>,
+    places: GrantedPlaces,
+}
+
+/// Finds the program of an agent, and makes the agent's directory. It blocks.
+fn prepare(
+    spec: &AgentSpec,
+    services: &Services,
+    workspace: &Path,
+) -> Result<PreparedAgent, StartFault> {
+    let path = services.executor.agent_environment();
+    let path = path.iter().find(|(name, _)| name == "PATH");
+    let path = path.map(|(_, value)| value.clone()).unwrap_or_default();
+    let preset = spec.preset();
+    let program = spec.installed(&path);
+    let program = program.ok_or_else(|| StartFault::NotInstalled {
+        program: spec.cmd.first().cloned().unwrap_or_default(),
+        install: preset.map(|it| it.install),
+    })?;
+    let mut argv = spec.cmd.clone();
+    if let Some(first) = argv.first_mut() {
+        *first = program.display().to_string();
+    }
+    let mut env = spec.env.clone();
+    let mut places = GrantedPlaces {
+        read: program::places(&program, &argv[1..], &services.places.home, &path),
+        write: Vec::new(),
+    };
+    let is_confined = spec.confinement == AgentConfinement::Workspace;
+    if let Some(preset) = preset.filter(|_| is_confined) {
+        let own = spec.own_home(&services.places.agents, workspace);
+        let of_person = spec.person_home.as_deref();
+        home::prepare(&own, &preset.home, of_person, &mut places).map_err(StartFault::Home)?;
+        env.push((preset.home.variable.to_owned(), own.display().to_string()));
+    }
+    Ok(PreparedAgent { argv, env, places })
+}
+
 /// The reply to a request of the handshake.
 enum HandshakeReply {
     Answer(AgentAnswer),
@@ -288,7 +329,14 @@ async fn answer(
                 });
             }
             Incoming::Ended => return Err(StartFault::Ended(String::new())),
-            other => tracing::info!(?other, "an agent spoke before its session"),
+            other => {
+                let other = format!("{other:?}");
+                let message = start_of(&other, LONGEST_OUTPUT);
+                tracing::info!(message, "an agent spoke before its session");
+            }
+        }
+        if connection.memory_taken() > MOST_MEMORY {
+            return Err(StartFault::Flood);
         }
     }
 }
@@ -300,9 +348,17 @@ fn unreachable_answer<T>() -> Result<T, StartFault> {
     ))
 }
 
-/// Waits for the end of a process, and returns its exit status and the end of its standard error.
+/// Waits a short time for the end of a process, then ends it. Returns the end of its standard error.
 async fn words(command: RunningCommand) -> String {
-    let outcome = command.outcome().await;
+    let cancel = command.canceller();
+    let mut outcome = std::pin::pin!(command.outcome());
+    let outcome = match tokio::time::timeout(END_TIMEOUT, &mut outcome).await {
+        Ok(outcome) => outcome,
+        Err(_) => {
+            cancel.cancel();
+            outcome.await
+        }
+    };
     let output = co_policy::printable(outcome.output.trim());
     let skip = output.len().saturating_sub(LONGEST_OUTPUT);
     let skip = (skip..output.len()).find(|at| output.is_char_boundary(*at));

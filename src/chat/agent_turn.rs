@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use self::calls::{AgentPiece, CallLog, block_text};
 use self::permission::{AskedCall, PermissionAnswer, PermissionRequest, ShownCall};
 use super::turn::{Halt, LiveThought, ToChat, TurnEnd, TurnEvent};
-use crate::agent::{AgentProcess, AgentSpec, AgentStart, TurnAsker};
+use crate::agent::{AgentProcess, AgentSpec, AgentStart, MOST_MEMORY, TurnAsker};
 use crate::audit::Record;
 use crate::config::AgentConfinement;
 use crate::protocol::{Asker, ChatState, Question};
@@ -39,14 +39,14 @@ use co_llm::transcript::{Call, Cost, Decision, End, Item, Outcome, ShownPart, Us
 /// The time for an agent to end its turn after `<C-c>`. Then its processes are ended.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// About the most bytes of memory that the messages of one turn may take. An agent that sends more is ended.
-const MOST_MEMORY: u64 = 256 << 20;
-
 /// The most messages of one turn that co does not know and shows with their text.
 const MOST_ODD: usize = 20;
 
 /// The most bytes of such a message.
 const LONGEST_ODD: usize = 2_000;
+
+/// The most bytes of the title of a call.
+const LONGEST_TITLE: usize = 2_000;
 
 /// A turn of an agent that will run.
 pub(super) struct AgentTurn {
@@ -166,6 +166,10 @@ impl Progress {
         let Some(mut process) = self.process(process, has_past).await? else {
             return Ok(End::Failed);
         };
+        if self.turn.context.cancel.is_cancelled() {
+            *kept = Some(process);
+            return Err(Halt::Cancelled);
+        }
         let done = self.prompt(&mut process, prompt).await;
         if let Ok(Some(end)) = done {
             *kept = Some(process);
@@ -257,9 +261,12 @@ impl Progress {
         }
     }
 
-    /// Takes what the agent wrote since the last turn. Returns false if it has ended.
+    /// Takes what the agent wrote since the last turn, unless the turn is cancelled. Returns false if the agent has ended.
     async fn hear_late(&mut self, process: &mut AgentProcess) -> Result<bool, Halt> {
-        while let Some(incoming) = process.connection.next().now_or_never() {
+        let cancel = self.turn.context.cancel.clone();
+        while !cancel.is_cancelled()
+            && let Some(incoming) = process.connection.next().now_or_never()
+        {
             if incoming == Incoming::Ended {
                 return Ok(false);
             }
@@ -407,7 +414,9 @@ impl Progress {
                     deadline = Some(now + CANCEL_TIMEOUT);
                     // If it does not read, it is ended at the deadline.
                     let _stuck = process.connection.cancel(&process.session);
-                    self.asked.clear();
+                    for (_, question) in std::mem::take(&mut self.asked) {
+                        QuestionHost::withdraw(&self.turn.chat, question).await?;
+                    }
                     process.asker.end();
                 }
                 () = tokio::time::sleep_until(deadline.unwrap_or(now)), if deadline.is_some() => {
@@ -469,7 +478,10 @@ impl Progress {
                 let request = PermissionRequest {
                     id,
                     call: request.tool_call.tool_call_id.clone(),
-                    title: fields.title.clone().unwrap_or_default(),
+                    title: self
+                        .turn
+                        .title(fields.title.as_deref().unwrap_or_default())
+                        .await,
                     options: request.options,
                 };
                 // What it says of the call is kept, whether the call goes on or not.
@@ -509,6 +521,7 @@ impl Progress {
                 start_of(message, LONGEST_ODD)
             ),
             _ => {
+                let message = start_of(message, LONGEST_ODD);
                 tracing::info!(message, "an agent says what co does not know");
                 return Ok(());
             }
@@ -651,6 +664,10 @@ impl Progress {
             },
             output: self.redacted(&output.unwrap_or_default()).await.0,
         };
+        if turn.context.cancel.is_cancelled() {
+            let _stuck = process.connection.answer_permission(&request.id, None);
+            return Ok(());
+        }
         let question = request.question(&turn.context, &turn.spec.name, &shown);
         let number = question.id;
         let reply: oneshot::Receiver<Reply> = QuestionHost::ask(&self.turn.chat, question).await?;
@@ -673,7 +690,8 @@ impl Progress {
         let (request, _) = self.asked.swap_remove(at);
         let answer = request.answer(reply);
         self.answer(process, &request, answer, "person").await?;
-        self.state(ChatState::Running, request.title).await
+        self.state(ChatState::Running, one_line(&request.title))
+            .await
     }
 
     /// Answers a request for permission, after the answer is recorded.
@@ -685,7 +703,7 @@ impl Progress {
         by: &str,
     ) -> Result<(), Halt> {
         let turn = &self.turn;
-        let (title, _) = self.redacted(&request.title).await;
+        let title = request.title.clone();
         let text = format!(
             "{} asked: {}; {}",
             turn.spec.name,
@@ -799,9 +817,11 @@ impl Progress {
         let Some(logged) = self.log.open(key) else {
             return Ok(());
         };
-        let (id, record, state) = (logged.id.clone(), logged.record(), logged.state());
-        let call = self.redacted_call(record).await.item(id.clone());
+        let (id, mut record) = (logged.id.clone(), logged.record());
         let turn = &self.turn;
+        record.title = turn.title(&record.title).await;
+        let title = one_line(&record.title);
+        let call = self.redacted_call(record).await.item(id.clone());
         let shown = turn.tools.shown(&call);
         turn.chat.record(Item::Call(call)).await?;
         let decision = Decision::Agent;
@@ -810,7 +830,7 @@ impl Progress {
             .await?;
         turn.chat.show(CallEvent::Begun(shown)).await?;
         turn.chat.show(CallEvent::Decision(Decision::Agent)).await?;
-        self.state(state.0, one_line(&state.1)).await
+        self.state(ChatState::Running, title).await
     }
 
     /// Shows the end of the open call if it has ended, or in any case if `must` is set.
@@ -895,6 +915,13 @@ impl TurnParts {
             AgentConfinement::Workspace => "agent",
             AgentConfinement::None => "none",
         }
+    }
+
+    /// Returns the start of a title, without secrets.
+    async fn title(&self, title: &str) -> String {
+        // More than is shown, so that a secret which begins in the shown part is found whole.
+        let (title, _) = self.redacted(start_of(title, 2 * LONGEST_TITLE)).await;
+        start_of(&title, LONGEST_TITLE).to_owned()
     }
 
     /// Returns a text without secrets, and the number of those that were removed.

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::protocol::ChatState;
 use crate::text::start_of;
 use crate::tool::agent_call::AgentCall;
 use co_acp::schema::{
@@ -21,6 +20,9 @@ pub(super) const LONGEST_HOLD: Duration = Duration::from_secs(2);
 
 /// The most bytes of the output of a call that are kept.
 const LONGEST_OUTPUT: usize = 256 << 10;
+
+/// The most bytes of texts whose differences one call shows.
+const MOST_COMPARED: usize = 256 << 10;
 
 /// A piece of an agent's work, for the chat.
 #[derive(Debug, PartialEq)]
@@ -226,6 +228,7 @@ impl LoggedCall {
     /// Returns its output, before secrets are removed. The output of a call that changes files is a difference.
     pub(super) fn output(&self) -> String {
         let mut parts = Vec::new();
+        let mut compared = 0;
         let streamed = self.streamed.trim_end();
         parts.extend((!streamed.is_empty()).then(|| streamed.to_owned()));
         for content in &self.call.content {
@@ -234,6 +237,11 @@ impl LoggedCall {
                 ToolCallContent::Diff(diff) => {
                     let path = diff.path.display().to_string();
                     let old = diff.old_text.as_deref().unwrap_or_default();
+                    compared += old.len() + diff.new_text.len();
+                    if compared > MOST_COMPARED {
+                        parts.push(format!("[{path}: too large to show its difference]"));
+                        continue;
+                    }
                     let hunks = co_edit::hunks(old, &diff.new_text);
                     let names = co_edit::Names {
                         old: diff.old_text.as_ref().map(|_| path.as_str()),
@@ -261,11 +269,6 @@ impl LoggedCall {
             0 => text,
             more => format!("{start}\n[{more} more bytes]"),
         }
-    }
-
-    /// Returns the state of the chat while the call runs.
-    pub(super) fn state(&self) -> (ChatState, String) {
-        (ChatState::Running, self.record().title)
     }
 }
 

@@ -245,6 +245,30 @@ fn a_dead_agent_is_told_and_the_next_prompt_starts_it_again() {
 }
 
 #[test]
+fn an_agent_that_closes_its_output_and_goes_on_is_ended() {
+    let mute = "echo it hurts >&2; exec >&-; sleep 600";
+    let scene = scene_with(&json!({}), json!({ "cmd": ["sh", "-c", mute] }));
+    scene.co("hi");
+    scene.wait_chat("scripted cannot work: it ended: it hurts");
+    scene.wait_turns(1);
+}
+
+#[test]
+fn the_start_of_a_long_title_is_shown() {
+    let title = "long ".repeat(1000) + "end";
+    let script = json!({
+        "call": [call("1", "read", &title), ended("1", "completed", "read"), message("Done.")],
+    });
+    let scene = scene(&script);
+    scene.co("call");
+    scene.wait_chat("Done.");
+    scene.wait_turns(1);
+    let items = scene.items();
+    let call = items.iter().find(|it| it["item"] == "call").unwrap();
+    assert_eq!(call["arguments"]["title"], title[..2000]);
+}
+
+#[test]
 fn a_cancel_stops_the_agent_and_withdraws_its_question() {
     let script = json!({
         "wait": [message("Waiting."), { "await": "cancel" }],

@@ -121,6 +121,18 @@ fn the_output_has_all_that_the_agent_tells() {
     let diff = Diff::new("/w/a", "new\n").old_text("old\n".to_owned());
     let (text, _) = output(call("1").content(vec![diff.into()]), &[], &[]);
     assert!(text.contains("-old\n+new"), "{text}");
+    let large = Diff::new("/w/large", "y\n".repeat(MOST_COMPARED / 2 + 1));
+    let small = Diff::new("/w/small", "z\n");
+    let (text, _) = output(
+        call("1").content(vec![small.into(), large.into()]),
+        &[],
+        &[],
+    );
+    assert!(text.contains("+z\n"), "{text}");
+    assert!(
+        text.ends_with("[/w/large: too large to show its difference]"),
+        "{text}"
+    );
     let long = call("1").content(vec![
         ContentBlock::from("x".repeat(LONGEST_OUTPUT + 5)).into(),
     ]);
