@@ -88,7 +88,7 @@ impl Checkpoints {
         self.changed.send_replace(());
     }
 
-    /// Returns what is told by [`Self::tell_changed`] from now on.
+    /// Returns a receiver of the changes that [`Self::tell_changed`] reports.
     pub fn changed(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }

@@ -139,7 +139,7 @@ impl Paths {
         self.state.join("trials")
     }
 
-    /// Returns the directory of the directories of agents, which the first one makes.
+    /// Returns the parent of the directories of all agents, which the first agent makes.
     pub fn agents(&self) -> PathBuf {
         self.data.join("agents")
     }

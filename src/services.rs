@@ -100,7 +100,7 @@ pub struct ServicePaths {
     pub checkpoints: PathBuf,
     /// The directory of the layers of trials, which is made by the first trial.
     pub trials: PathBuf,
-    /// The directory of the directories of agents, each of which is made by the first start of its agent.
+    /// The parent of the directories of all agents, each of which is made by the first start of its agent.
     pub agents: PathBuf,
     /// The directory of the sockets by which commands of the person open files in Neovim, which is made by the first command.
     pub editors: PathBuf,

@@ -23,7 +23,7 @@ use co_exec::{
 use co_policy::{HostPattern, HostVerdict};
 use co_proxy::Target;
 
-/// The port of the internet's servers of agents.
+/// The HTTPS port of the hosts of vendors.
 const HTTPS: u16 = 443;
 
 /// The most bytes of an agent's standard error that are shown.

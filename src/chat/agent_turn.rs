@@ -833,9 +833,9 @@ impl Progress {
         self.state(ChatState::Running, title).await
     }
 
-    /// Shows the end of the open call if it has ended, or in any case if `must` is set.
-    async fn close_call(&mut self, must: bool) -> Result<(), Halt> {
-        let Some(logged) = self.log.close(must) else {
+    /// Shows the end of the open call if it has ended, or in any case if `force` is set.
+    async fn close_call(&mut self, force: bool) -> Result<(), Halt> {
+        let Some(logged) = self.log.close(force) else {
             return Ok(());
         };
         let (id, ok, status) = (logged.id.clone(), logged.is_ok(), logged.status());

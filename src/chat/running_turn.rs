@@ -37,7 +37,7 @@ const TRIAL_CUT_OFF: &str =
 
 const PROMPTS_WAIT: &str = "queued prompts wait: /steer sends the first, /stop drops them";
 
-/// The notice in place of a scout in a chat in which an agent works.
+/// The notice of `/explore` in a chat in which an agent works.
 const NO_SCOUT_OF_AGENT: &str = "an agent works in this chat, and co has no model here for a scout: send /explore in another chat";
 
 pub(super) struct RunningTurn {

@@ -19,7 +19,7 @@ use crate::tool::event::{CallEvent, ScoutProgress, ShownCall};
 use crate::tool::explore;
 use crate::tool::job_list::JobListRequest;
 use crate::tool::permissions::TurnMemory;
-use crate::tool::scout::{self, Errand, RunningScout, ScoutEnd};
+use crate::tool::scout::{self, RunningScout, ScoutEnd, ScoutTask};
 use crate::workspace::edits::SeenTexts;
 use co_llm::Fault;
 use co_llm::transcript::{self, End, Item, Usage};
@@ -56,12 +56,12 @@ impl Scouts {
 }
 
 impl ScoutHost for Scouts {
-    fn scout(&self, context: CallContext, errand: Errand) -> RunningScout {
+    fn scout(&self, context: CallContext, asked: ScoutTask) -> RunningScout {
         let (above, permits) = (self.above.clone(), Arc::clone(&self.permits));
         Box::pin(async move {
             let permit = context.unless_cancelled(permits.acquire()).await;
             match permit {
-                Ok(Ok(_permit)) => run(above, context, errand).await,
+                Ok(Ok(_permit)) => run(above, context, asked).await,
                 _ => ScoutEnd::failed(CANCELLED),
             }
         })
@@ -69,7 +69,7 @@ impl ScoutHost for Scouts {
 }
 
 /// Runs a scout to its end. `context` is that of the turn that sends it, with the token that ends the scout.
-async fn run(above: ToChat, context: CallContext, errand: Errand) -> ScoutEnd {
+async fn run(above: ToChat, context: CallContext, asked: ScoutTask) -> ScoutEnd {
     let provider = match &context.services.config.scout_model {
         None => Ok(Arc::clone(&context.provider)),
         Some(model) => context.services.provider(&ModelChoice {
@@ -96,7 +96,7 @@ async fn run(above: ToChat, context: CallContext, errand: Errand) -> ScoutEnd {
         provider,
         seen_texts: SeenTexts::default(),
         kind: TurnKind::Scout {
-            call: errand.call.clone(),
+            call: asked.call.clone(),
         },
         range: None,
         host: Arc::new(chat.clone()),
@@ -118,7 +118,7 @@ async fn run(above: ToChat, context: CallContext, errand: Errand) -> ScoutEnd {
         unanswered: Vec::new(),
     };
     let task = tokio::spawn(turn.run());
-    let mut scout = Scout::new(above, errand);
+    let mut scout = Scout::new(above, asked);
     while let Some(event) = inbox.recv().await {
         if scout.event(event).await.is_err() {
             // The chat has ended.
@@ -142,7 +142,7 @@ fn failure(fault: &Fault) -> String {
 /// A scout that looks, in place of the chat of its turn.
 struct Scout {
     above: ToChat,
-    errand: Errand,
+    asked: ScoutTask,
     items: Vec<Item>,
     /// The call that is carried out.
     call: Option<ShownCall>,
@@ -152,15 +152,15 @@ struct Scout {
 }
 
 impl Scout {
-    fn new(above: ToChat, errand: Errand) -> Self {
+    fn new(above: ToChat, asked: ScoutTask) -> Self {
         let task = Item::User {
-            text: errand.task.clone(),
-            context: errand.attached.clone(),
+            text: asked.task.clone(),
+            context: asked.attached.clone(),
             at: None,
         };
         Self {
             above,
-            errand,
+            asked,
             items: vec![task],
             call: None,
             lines: Vec::new(),
@@ -223,7 +223,7 @@ impl Scout {
     /// Shows the person how much the scout has looked.
     async fn show(&self, details: String) -> Result<(), Halt> {
         let progress = ScoutProgress {
-            call: self.errand.call.clone(),
+            call: self.asked.call.clone(),
             words: scout::calls_in_words(self.calls),
             details,
             ..ScoutProgress::default()

@@ -31,7 +31,7 @@ use crate::tool::context::{CallContext, TurnKind};
 use crate::tool::event::CallEvent;
 use crate::tool::explore;
 use crate::tool::permissions::TurnMemory;
-use crate::tool::scout::Errand;
+use crate::tool::scout::ScoutTask;
 use crate::workspace::confinement::Isolation;
 use co_llm::transcript::{self, Context, End, InstructionFile, Item, Surroundings, Usage};
 use co_llm::{Fault, Stop};
@@ -87,7 +87,7 @@ pub(super) struct TurnEnd {
 const INSTRUCTIONS_REVOKED: &str =
     "the old instructions are no longer sent; the model reads the chat from its start";
 
-/// The notice in place of a scout that the settings do not let go.
+/// The notice of `/explore` if `max_scouts` is 0.
 const NO_SCOUTS: &str = "no scout was sent: the setting `max_scouts` is 0";
 
 impl Turn {
@@ -196,12 +196,12 @@ impl Turn {
         let id = format!("explore-{}", self.context.services.id());
         let call = explore::call_of_person(id, &task);
         self.chat.record(Item::Call(call.clone())).await?;
-        let errand = Errand {
+        let asked = ScoutTask {
             call: call.id.clone(),
             task,
             attached,
         };
-        let scout = explore::send(&self.context, errand).await?;
+        let scout = explore::send(&self.context, asked).await?;
         self.chat
             .show(CallEvent::Begun(self.tools.shown(&call)))
             .await?;

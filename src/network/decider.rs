@@ -37,7 +37,7 @@ pub trait HostAsker: Send + Sync {
     /// It may not: the reason, which the command reads.
     async fn ask(&self, targets: &[Target]) -> Result<(), String>;
 
-    /// Returns the number of the time in which an answer holds. When it changes, all answers are forgotten.
+    /// Returns the number of the current period. When it changes, all answers are forgotten.
     fn period(&self) -> u64 {
         0
     }

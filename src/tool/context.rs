@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::event::CallEvent;
 use super::job_list::{JobListRequest, JobView};
 use super::permissions::{Allowance, Reply};
-use super::scout::{Errand, RunningScout};
+use super::scout::{RunningScout, ScoutTask};
 use crate::buffers::{Buffers, OpenBuffers};
 use crate::protocol::{PlannedCommand, Question};
 use crate::services::{Services, withheld};
@@ -73,7 +73,7 @@ pub trait CallHost: QuestionHost {
 /// The scouts of a turn.
 pub trait ScoutHost: Send + Sync {
     /// Returns the work of a scout with the services of a turn. It ends soon after the token of the context is cancelled.
-    fn scout(&self, context: CallContext, errand: Errand) -> RunningScout;
+    fn scout(&self, context: CallContext, asked: ScoutTask) -> RunningScout;
 }
 
 /// The kind of a turn: what its calls may do.

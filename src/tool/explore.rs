@@ -17,7 +17,7 @@ use super::context::{CallContext, Halt};
 use super::event::{CallEvent, ScoutProgress, ShownCall};
 use super::permissions::TurnMemory;
 use super::schema::{self, BadCall, BuiltIn, arguments};
-use super::scout::{Errand, ScoutEnd, calls_in_words};
+use super::scout::{ScoutEnd, ScoutTask, calls_in_words};
 use crate::text::{one_line, start_of};
 use co_exec::secrets::redact::RedactedText;
 use co_llm::transcript::{Call, ShownPart, Usage};
@@ -38,7 +38,7 @@ const FOLLOWS: &str = "The scout has reported. Its report follows.";
 
 /// A scout to be sent.
 #[derive(Debug, Clone)]
-struct Explore(Errand);
+struct Explore(ScoutTask);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -88,7 +88,7 @@ impl Explore {
             task if task.len() > LONGEST_TASK => Err(BadCall(format!(
                 "The task is longer than {LONGEST_TASK} bytes: name files in it instead of their text."
             ))),
-            task => Ok(Self(Errand {
+            task => Ok(Self(ScoutTask {
                 call: call.id.clone(),
                 task: task.to_owned(),
                 attached: Vec::new(),
@@ -111,14 +111,14 @@ pub struct SentScout {
     _ends: DropGuard,
 }
 
-/// Shows the scout of an errand, and starts it.
+/// Shows a scout in the chat, and starts it.
 ///
 /// # Errors
 /// The turn is cancelled.
-pub async fn send(context: &CallContext, errand: Errand) -> Result<SentScout, Halt> {
+pub async fn send(context: &CallContext, asked: ScoutTask) -> Result<SentScout, Halt> {
     let begun = ScoutProgress {
-        call: errand.call.clone(),
-        task: shown(&errand.task),
+        call: asked.call.clone(),
+        task: shown(&asked.task),
         ..ScoutProgress::default()
     };
     context.host.show(CallEvent::Scouted(begun)).await?;
@@ -128,7 +128,7 @@ pub async fn send(context: &CallContext, errand: Errand) -> Result<SentScout, Ha
         ..context.clone()
     };
     Ok(SentScout {
-        running: tokio::spawn(context.scouts.scout(own, errand)),
+        running: tokio::spawn(context.scouts.scout(own, asked)),
         since: Instant::now(),
         _ends: cancel.drop_guard(),
     })

@@ -1,4 +1,4 @@
-//! A scout as its call knows it: the errand that it is sent on, and how it ended. `chat` runs it.
+//! The task and the result of a scout. `chat` runs it.
 
 use std::pin::Pin;
 
@@ -9,9 +9,9 @@ use co_llm::transcript::{Context, Usage};
 /// The most bytes of a line about a call of a scout.
 const LONGEST_LINE: usize = 300;
 
-/// The errand of a scout.
+/// The task of a scout.
 #[derive(Debug, Clone)]
-pub struct Errand {
+pub struct ScoutTask {
     /// The id of the call that sends it.
     pub call: String,
     pub task: String,

@@ -89,7 +89,7 @@ impl From<Errno> for Unwatched {
     }
 }
 
-/// Returns a path that somebody has in memory already, so that the paths of a large workspace are there once.
+/// Returns the shared copy of a path, if there is one, so that the paths of a large workspace are in memory once.
 pub trait KnownPaths: Fn(&Path) -> Option<Arc<Path>> + Send + 'static {}
 
 impl<F: Fn(&Path) -> Option<Arc<Path>> + Send + 'static> KnownPaths for F {}
@@ -206,8 +206,8 @@ impl Watchers {
         Some(NameLog { watcher, events })
     }
 
-    /// Starts to watch the workspace `root` in the background, unless it is watched already. `known` returns a path that somebody has
-    /// in memory already.
+    /// Starts to watch the workspace `root` in the background, unless it is watched already. `known` returns the shared
+    /// copy of a path, if there is one.
     pub fn start(&self, root: &Path, known: impl KnownPaths) {
         let mut slots = self.lock();
         match slots.get(root) {

@@ -469,7 +469,7 @@ struct ProgramFile {
     program: Vec<Program>,
 }
 
-/// The rows by the names of programs and sub-commands. Names of the same row share it.
+/// Maps the names of programs and sub-commands to their rows. Names with the same row share it.
 struct Table {
     programs: HashMap<String, Arc<Program>>,
     /// The words of the sub-commands of each program or sub-command, and their usual names.

@@ -126,7 +126,7 @@ impl OpenQuestions {
         }
     }
 
-    /// Withdraws the questions of a turn, and all others but one that do not outlive it.
+    /// Withdraws every question that ends with its turn, except the one with the id `kept`.
     pub fn withdraw_of_turn(&mut self, kept: Option<u64>) {
         self.withdraw_unless(|open| open.outlives_turn || Some(open.id) == kept);
     }

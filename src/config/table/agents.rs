@@ -16,7 +16,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         },
         "Agents for |co-/agent|, such as { codex = { cmd = { '/opt/codex-acp' } }, mine = { cmd = { 'my-agent', '--acp' }, env = \
          { MODE = 'x' }, hosts = { 'api.example.org' } } }. What is left out comes from the preset with that name, see |co-other-agents|. \
-         home is your own directory of the agent. confinement = 'none' runs it as a plain process, with all that you may do.",
+         home is your own directory of an agent that has a preset, such as ~/.codex. confinement = 'none' runs it as a plain process, with all that you may do.",
     )
     .strict()
     .applies(Applies::NextChat),

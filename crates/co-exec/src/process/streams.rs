@@ -37,9 +37,9 @@ pub struct CommandPipes {
 /// Both ends of the streams.
 pub(crate) struct StreamEnds {
     pub(crate) stdin: OwnedFd,
-    /// The command's standard output, and its standard error if that is not another one.
+    /// The command's standard output, and its standard error if both share one pipe.
     pub(crate) write: OwnedFd,
-    /// The command's standard error, if that is another one.
+    /// The command's standard error, if it has a pipe of its own.
     pub(crate) error: Option<OwnedFd>,
     /// The end from which this process reads the output.
     pub(crate) output: OwnedFd,

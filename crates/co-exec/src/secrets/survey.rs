@@ -156,7 +156,7 @@ impl Survey {
         &self.root
     }
 
-    /// Returns the path of a directory that was read, as this survey has it in memory.
+    /// Returns this survey's copy of the path of a directory that was read.
     pub(super) fn known_path(&self, dir: &Path) -> Option<Arc<Path>> {
         let (path, _) = self.read.get_key_value(dir)?;
         Some(Arc::clone(path))
