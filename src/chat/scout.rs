@@ -35,7 +35,8 @@ const MOST_LINES: usize = 200;
 
 const CANCELLED: &str = "Cancelled: the scout was ended before it reported.";
 const NO_REPORT: &str = "The scout ended without a report.";
-const REPEATED: &str = "The scout repeated the same calls and was ended, without a report.";
+const REPEATED: &str =
+    "The scout reached its limits or repeated the same calls, and ended without a report.";
 const NO_JOBS: &str = "Not run: a scout starts no jobs. Run the command without `background`.";
 
 /// The scouts of a turn.

@@ -29,7 +29,7 @@ pub(super) struct Skills {
 
 /// The person's word about a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum SkillTrust {
     OfPerson,
     Trusted,
     Refused,
@@ -37,7 +37,7 @@ enum Standing {
     Changed,
 }
 
-impl Standing {
+impl SkillTrust {
     fn of(skill: &Skill, answer: Option<&TrustAnswer>) -> Self {
         match answer {
             _ if skill.of_person => Self::OfPerson,
@@ -93,7 +93,7 @@ impl Skills {
 async fn find(
     services: &Services,
     workspace: &Path,
-) -> Result<(Vec<(Skill, Standing)>, Option<String>), String> {
+) -> Result<(Vec<(Skill, SkillTrust)>, Option<String>), String> {
     if !services.config.skills {
         return Ok((Vec::new(), None));
     }
@@ -110,8 +110,8 @@ async fn find(
     }
     let judged = services.instructions.with_saved(|state, saved| {
         let judge = |skill: Skill| {
-            let standing = Standing::of(&skill, state.answer(saved, &skill.file.path));
-            (skill, standing)
+            let trust = SkillTrust::of(&skill, state.answer(saved, &skill.file.path));
+            (skill, trust)
         };
         found.skills.into_iter().map(judge).collect()
     });
@@ -124,10 +124,10 @@ pub(super) async fn for_model(services: &Services, workspace: &Path) -> Result<V
     Ok(usable(&skills))
 }
 
-fn usable(skills: &[(Skill, Standing)]) -> Vec<Skill> {
+fn usable(skills: &[(Skill, SkillTrust)]) -> Vec<Skill> {
     let mut usable: Vec<Skill> = Vec::new();
-    for (skill, standing) in skills {
-        if standing.is_for_model() && !usable.iter().any(|it| it.name == skill.name) {
+    for (skill, trust) in skills {
+        if trust.is_for_model() && !usable.iter().any(|it| it.name == skill.name) {
             usable.push(skill.clone());
         }
     }
@@ -154,8 +154,9 @@ impl Chat {
             false => {}
         }
         self.skills.list.set(usable);
-        let waits =
-            |it: &&(Skill, Standing)| matches!(it.1, Standing::Unanswered | Standing::Changed);
+        let waits = |it: &&(Skill, SkillTrust)| {
+            matches!(it.1, SkillTrust::Unanswered | SkillTrust::Changed)
+        };
         let waiting = skills.iter().filter(waits).map(|(skill, _)| skill);
         let waiting: Vec<_> = waiting.map(|it| it.file.sha256.clone()).collect();
         let before = std::mem::replace(&mut self.skills.waiting, waiting);
@@ -190,11 +191,11 @@ impl Chat {
                 false => "the setting `skills` is false",
             });
         }
-        let choice = |(skill, standing): &(Skill, Standing)| Choice {
+        let choice = |(skill, trust): &(Skill, SkillTrust)| Choice {
             label: format!(
                 "{} ({}) {}",
                 skill.name,
-                standing.words(),
+                trust.words(),
                 start_of(&skill.description, LONGEST_DESCRIPTION)
             ),
             value: skill.file.path.display().to_string(),
@@ -204,18 +205,18 @@ impl Chat {
     }
 
     /// Says where a skill is, and asks about its text if the person does not trust it.
-    fn show_skill(&self, skills: &[(Skill, Standing)], path: &Path) {
-        let Some((skill, standing)) = skills.iter().find(|it| it.0.file.path == path) else {
+    fn show_skill(&self, skills: &[(Skill, SkillTrust)], path: &Path) {
+        let Some((skill, trust)) = skills.iter().find(|it| it.0.file.path == path) else {
             return self.complain(format!("there is no skill in {}", path.display()));
         };
-        if standing.is_for_model() {
+        if trust.is_for_model() {
             return self.say(format!(
                 "@skill:{} attaches {}",
                 skill.name,
                 skill.file.path.display()
             ));
         }
-        let changed = *standing == Standing::Changed;
+        let changed = *trust == SkillTrust::Changed;
         let notes = changed.then(|| instructions::TEXT_CHANGED.to_owned());
         let name = path.strip_prefix(&self.dirs.workspace).unwrap_or(path);
         let name = one_line(&name.display().to_string());

@@ -8,6 +8,8 @@ local last_window = require('co.ui.last_window')
 
 -- The most buffers whose language servers are asked.
 local MOST_BUFFERS = 8
+-- No further request begins after so many milliseconds.
+local LONGEST = 5000
 
 --- Returns the files of the buffers that language servers are attached to, that of the last window first.
 ---@return string[]
@@ -38,6 +40,7 @@ function M.find(name, most, done)
     end
   end
   local problem ---@type string?
+  local deadline = vim.uv.now() + LONGEST
   ---@param index integer
   local function ask(index)
     local topic, file = unpack(attempts[index])
@@ -45,7 +48,7 @@ function M.find(name, most, done)
       problem = topic == 'workspace' and answer.problem or problem
       if answer.places and #answer.places > 0 then
         done(answer.places)
-      elseif attempts[index + 1] then
+      elseif attempts[index + 1] and vim.uv.now() < deadline then
         ask(index + 1)
       else
         done(nil, problem or 'no language server knows the name')
