@@ -58,14 +58,23 @@ fn sorted(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns the part of an outcome that is the same in each run of the command: its exit status, or all of it.
-fn lasting<'a>(command: &str, outcome: &'a str) -> &'a str {
+/// Returns the part of an outcome that is the same in each run of the command: its exit status, or all of it. Threads of rg print files
+/// in any order.
+fn lasting(command: &str, outcome: &str) -> String {
     let mut words = command.split(|c: char| !c.is_alphanumeric());
     if words.any(|word| CHANGING.contains(&word)) || command.contains("rg --json") {
         let (_, rest) = outcome.split_once("exit ").unwrap();
-        return rest.split(',').next().unwrap();
+        return rest.split(',').next().unwrap().to_owned();
     }
-    outcome
+    let mut lines: Vec<_> = outcome.lines().collect();
+    if command.starts_with("rg") {
+        // The quotes around the whole stand at its first and last line.
+        lines
+            .iter_mut()
+            .for_each(|line| *line = line.trim_end_matches('\''));
+        lines.sort_unstable();
+    }
+    lines.join("\n")
 }
 
 #[test]
