@@ -1,5 +1,5 @@
 //! Skills: directories with a `SKILL.md`, whose text tells a model how to do one kind of work. The name of a skill is that of its
-//! directory. The format is that of https://agentskills.io/specification.
+//! directory. The format is that of <https://agentskills.io/specification>.
 //!
 //! This module knows nothing of trust, questions or prompts.
 
