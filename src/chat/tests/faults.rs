@@ -218,16 +218,21 @@ async fn what_could_be_resumed_or_goes_on_is_not_held_back() {
     assert_eq!(chat.turn("so does this").await, "done");
 }
 
-#[tokio::test]
-async fn a_turn_whose_end_the_full_disk_lost_has_ended() {
-    let test = Chat::new([]);
-    let mut chat = chat::Chat::new(
+/// Returns a chat that no task runs.
+fn without_task(test: &Chat) -> chat::Chat {
+    chat::Chat::new(
         7,
         test.front_end(7),
         Arc::clone(&test.services),
         test.place(),
         test.app.clone(),
-    );
+    )
+}
+
+#[tokio::test]
+async fn a_turn_whose_end_the_full_disk_lost_has_ended() {
+    let test = Chat::new([]);
+    let mut chat = without_task(&test);
     assert!(chat.recorder.ready(&test.place(), "fix it").await);
     assert!(chat.recorder.record(Item::user("fix it")).await);
     let log = chat.recorder.log().unwrap();
@@ -249,13 +254,7 @@ async fn a_turn_whose_end_the_full_disk_lost_has_ended() {
 #[tokio::test]
 async fn of_a_call_that_was_let_run_nobody_says_that_it_did_not() {
     let test = Chat::new([]);
-    let mut chat = chat::Chat::new(
-        7,
-        test.front_end(7),
-        Arc::clone(&test.services),
-        test.place(),
-        test.app.clone(),
-    );
+    let mut chat = without_task(&test);
     let decisions = [
         ("1", None),
         ("2", Some(Decision::Approved)),
