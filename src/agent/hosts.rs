@@ -12,7 +12,7 @@ use crate::protocol::Asker;
 use crate::services::Services;
 use crate::tool::command::hosts::{PersonAsker, ReachingCommand};
 use crate::tool::context::CallContext;
-use co_exec::Confinement;
+use co_exec::AGENT;
 use co_policy::{HostRules, HostVerdict};
 use co_proxy::Target;
 
@@ -59,11 +59,7 @@ impl TurnAsker {
                 workspace: &context.workspace,
                 command: &self.agent,
                 cwd: &context.cwd,
-                confinement: &Confinement::Agent {
-                    workspace: context.workspace.clone(),
-                    places: co_exec::GrantedPlaces::default(),
-                    whole_network: false,
-                },
+                confinement: AGENT,
             },
         );
         let workspace = context.workspace.clone();

@@ -34,6 +34,7 @@ use co_acp::schema::{
     StopReason, ToolCallId, ToolCallStatus, UsageUpdate,
 };
 use co_acp::{AgentAnswer, Incoming, RequestNumber};
+use co_exec::AGENT;
 use co_llm::transcript::{Call, Cost, Decision, End, Item, Outcome, ShownPart, Usage};
 
 /// The time for an agent to end its turn after `<C-c>`. Then its processes are ended.
@@ -320,7 +321,7 @@ impl Progress {
             asker: Asker::Chat(context.chat),
             command: name.clone(),
             cwd: one_line(&context.cwd.display().to_string()),
-            confinement: "agent".to_owned(),
+            confinement: AGENT.to_owned(),
             reasons: vec![format!(
                 "Here, {name} cannot have a network of its own. A yes gives it every host, and what listens on this machine."
             )],
@@ -912,7 +913,7 @@ impl TurnParts {
     /// Returns the level of the agent's process in a word.
     fn level(&self) -> &'static str {
         match self.spec.confinement {
-            AgentConfinement::Workspace => "agent",
+            AgentConfinement::Workspace => AGENT,
             AgentConfinement::None => "none",
         }
     }

@@ -12,7 +12,7 @@ mod workspace;
 
 use std::path::{Path, PathBuf};
 
-pub use agent::WORDS as AGENT_WORDS;
+pub use agent::{NAME as AGENT, WORDS as AGENT_WORDS};
 pub use container::WORDS as CONTAINER_WORDS;
 pub use read_only::NAME as READ_ONLY;
 pub use trial::WORDS as TRIAL_WORDS;

@@ -212,7 +212,7 @@ impl PersonCommand {
             workspace,
             command: &self.command,
             cwd: &self.cwd,
-            confinement: &self.confinement,
+            confinement: self.confinement.name(),
         };
         let asker = PersonAsker::new(Arc::clone(services), questions.host, &reaching);
         Some((access, asker))

@@ -26,7 +26,8 @@ pub(crate) struct ReachingCommand<'a> {
     pub(crate) workspace: &'a Path,
     pub(crate) command: &'a str,
     pub(crate) cwd: &'a Path,
-    pub(crate) confinement: &'a Confinement,
+    /// The name of its level.
+    pub(crate) confinement: &'static str,
 }
 
 /// Asks the person about the hosts of one command.
@@ -86,7 +87,7 @@ impl PersonAsker {
                 asker: command.asker,
                 command: co_policy::printable(command.command),
                 cwd: one_line(&command.cwd.display().to_string()),
-                confinement: command.confinement.name().to_owned(),
+                confinement: command.confinement.to_owned(),
                 alone: Some(ALONE.to_owned()),
                 ..Question::default()
             },

@@ -168,7 +168,7 @@ impl AllowedCommand {
             workspace: &context.workspace,
             command: &self.request.text(),
             cwd: &self.exec.cwd,
-            confinement: &self.exec.confinement,
+            confinement: self.exec.confinement.name(),
         };
         let asker = PersonAsker::new(Arc::clone(services), host, &reaching);
         let started = access.start(&services.executor, spec, streams, Arc::new(asker));

@@ -7,6 +7,8 @@ use super::level::{
     ShownSecrets, TmpPlace,
 };
 
+/// The name of the level.
+pub const NAME: &str = "agent";
 /// The level in a few words.
 pub const WORDS: &str = "confined to the workspace and the directory of the agent";
 
@@ -16,7 +18,7 @@ pub(super) fn level<'a>(
     whole_network: bool,
 ) -> Level<'a> {
     Level {
-        name: "agent",
+        name: NAME,
         words: WORDS,
         secrets: ClosedSecrets {
             workspace,
