@@ -8,7 +8,7 @@ use super::value::{BadValue, Kind, object};
 use super::{Config, setting::Setting, setting::setting};
 use co_policy::HostPattern;
 
-/// What a person sets for one agent. What is not set comes from the preset with its name.
+/// The person's settings for one agent. The preset with its name gives those that are missing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentSettings {
     pub name: String,

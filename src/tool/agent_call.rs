@@ -19,7 +19,7 @@ pub struct AgentCall {
     pub title: String,
     /// The kind in the words of the protocol, such as `execute`.
     pub kind: String,
-    /// What the agent says that it was asked with, as JSON.
+    /// The input that the agent tells, as JSON.
     pub input: Option<String>,
 }
 

@@ -56,7 +56,7 @@ pub struct ScoutProgress {
     /// The id of its call.
     pub call: String,
     pub task: String,
-    /// How much it has looked, in a few words.
+    /// The number of its calls so far, in a few words.
     pub words: String,
     /// Its last call, or why it waits.
     pub details: String,

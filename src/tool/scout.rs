@@ -22,7 +22,7 @@ pub struct ScoutTask {
 /// The end of a scout.
 #[derive(Debug)]
 pub struct ScoutEnd {
-    /// What it reports. The error is a sentence that says why it does not.
+    /// The report. The error is a sentence with the reason why there is none.
     pub report: Result<String, String>,
     /// The first lines about its calls.
     pub looked: Vec<String>,

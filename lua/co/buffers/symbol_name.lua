@@ -3,7 +3,7 @@ local M = {}
 
 -- Bytes of one part of a name. Those of other letters than ASCII count.
 local WORD = '[%w_$\128-\255]'
--- What stands between two parts of a name.
+-- The separators between two parts of a name.
 local SEPARATORS = { '::', '->', '.', '#', ':' }
 -- The most bytes of a name. A longer word is no name.
 local LONGEST = 200

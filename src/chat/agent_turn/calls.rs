@@ -51,7 +51,7 @@ pub(super) struct LoggedCall {
     pub call: ToolCall,
     /// The id in the transcript.
     pub id: String,
-    /// What the types of the protocol do not know of it.
+    /// The parts of it that the types of the protocol do not know.
     unread: Vec<String>,
     /// The output that came in pieces.
     streamed: String,
