@@ -12,6 +12,19 @@ CO_TEST_AIMOCK=$(tool aimock)
 CO_TEST_GO=${CO_TEST_GO-$(command -v go || echo none)}
 export CO_TEST_NVIM CO_TEST_MODEL_PYTHON CO_TEST_MODEL_SCRIPT CO_TEST_NODE CO_TEST_AIMOCK CO_TEST_GO
 
+# Runs the tests of Rust, and tells the reasons of those that failed once more at the end of the long output.
+rust_tests() {
+  local log status=0
+  log=$(mktemp)
+  python3 scripts/containers.py cargo test --workspace --locked --no-fail-fast 2>&1 | tee "$log" || status=1
+  if ((status)); then
+    printf '\n== why they failed\n'
+    awk '/^---- .* stdout ----$/ { lines = 20 } /^failures:$/ { lines = 0 } lines-- > 0 { print substr($0, 1, 600) }' "$log"
+  fi
+  rm -f "$log"
+  return $status
+}
+
 # The other parts drive the backend that this builds.
 cargo test --workspace --locked --no-run
 CO_TEST_BIN=$(cargo metadata --locked --no-deps --format-version 1 |
@@ -21,7 +34,7 @@ export CO_TEST_BIN
 part 'set-up' python3 -m unittest discover -s tests/setup
 part 'Lua' "$CO_TEST_NVIM" --headless --clean -l tests/lua/run.lua
 part 'the demo' python3 scripts/demo.py --check --bin "$CO_TEST_BIN"
-part 'Rust' python3 scripts/containers.py cargo test --workspace --locked --no-fail-fast
+part 'Rust' rust_tests
 if [[ ${CO_TEST_NO_CONTAINERS-} == 1 ]]; then
   printf '\n== left out, because CO_TEST_NO_CONTAINERS=1: all tests with containers\n'
 fi

@@ -154,12 +154,18 @@ impl Place {
 fn no_comet_goes_on(place: &Place) {
     for (level, args) in LEVELS {
         for _ in 0..6 {
+            // One that has ended keeps its place until it is reaped.
+            proc::wait_until(DEADLINE, "the end of the comets before", || {
+                let left = proc::of_user_with_ended(COMETS);
+                (!am_root() || left.is_empty()).then_some(())
+            });
             let set = |exec: &mut Command| {
                 exec.args(args);
             };
             let told = proc::wait_until(DEADLINE, "room for a comet", || {
                 let told = place.exec(set, COMET);
-                let is_full = told["output"].as_str().unwrap().contains(FULL);
+                let output = told["output"].as_str();
+                let is_full = output.expect(&told.to_string()).contains(FULL);
                 (!is_full).then_some(told)
             });
             let named = told["background"].as_array().map_or(0, Vec::len);

@@ -71,14 +71,19 @@ pub(crate) fn holding(text: &str) -> Vec<i32> {
 
 /// Returns the running processes of a user.
 pub(crate) fn of_user(user: u32) -> Vec<i32> {
+    let mut found = of_user_with_ended(user);
+    found.retain(|pid| alive(*pid));
+    found
+}
+
+/// Returns the processes of a user, with those that have ended and are not yet reaped.
+pub(crate) fn of_user_with_ended(user: u32) -> Vec<i32> {
     let owner = |pid: &i32| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         field(&status, "Uid:")
     };
-    all()
-        .into_iter()
-        .filter(|pid| alive(*pid) && owner(pid) == Some(user.into()))
-        .collect()
+    let all = all().into_iter();
+    all.filter(|pid| owner(pid) == Some(user.into())).collect()
 }
 
 /// Returns how often each thread of a process was given the processor and let it go again, by the thread's id.
