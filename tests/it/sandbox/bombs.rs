@@ -165,7 +165,8 @@ fn no_comet_goes_on(place: &Place) {
             let told = proc::wait_until(DEADLINE, "room for a comet", || {
                 let told = place.exec(set, COMET);
                 let output = told["output"].as_str();
-                let is_full = output.expect(&told.to_string()).contains(FULL);
+                let output = output.unwrap_or_else(|| panic!("{told}"));
+                let is_full = output.contains(FULL);
                 (!is_full).then_some(told)
             });
             let named = told["background"].as_array().map_or(0, Vec::len);
