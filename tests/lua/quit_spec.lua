@@ -37,7 +37,7 @@ describe('quitting', function()
       messages.ask(3, { command = 'rm -rf src\nls' })
     )
     nvim:wait("return #require('co.question').pending() == 3")
-    nvim:lua("require('co.question').hide()")
+    nvim:lua("require('co.question').put_away(1)")
     local both = 'co://running: server; unanswered: touch file2, rm -rf src'
     same({ both }, nvim:lua(REFUSING))
     local told = '1 command still runs, 2 questions wait: :qa! quits anyway'

@@ -2,6 +2,7 @@
 local command = require('co.question.command')
 local counts = require('co.question.change_rows').counts
 local file_text = require('co.ui.file_text')
+local kind = require('co.question.kind')
 local printable = require('co.ui.printable')
 local question_text = require('co.question.float_text')
 local review = require('co.question.review')
@@ -62,6 +63,19 @@ local function text_of(question)
   return text
 end
 
+--- Returns the answer with the answers to parts that the person gave in the review.
+---@param question co.CommandQuestion
+---@param decision co.Decision
+---@param details? co.AnswerDetails
+---@return co.Decision
+---@return co.AnswerDetails?
+local function amend(question, decision, details)
+  if decision == 'once' and review_items.is_begun(question) then
+    return 'reviewed', { hunks = review_items.answers(review_items.of(question)) }
+  end
+  return decision, details
+end
+
 ---@type table<co.QuestionPage, table<string, fun(question: any): boolean?>>
 local keys = { question = vim.deepcopy(command.keys.question), menu = command.keys.menu }
 keys.question.d = function(question)
@@ -73,12 +87,9 @@ keys.question.d = function(question)
 end
 keys.question.e = keys.question.d
 
----@type co.QuestionKind
-return {
-  holds_turn = true,
+return kind.new({
   signs = true,
   keys = keys,
-  title = command.title,
   text = function(question, page)
     if page == 'menu' then
       return question_text.menu(question)
@@ -91,23 +102,16 @@ return {
   footer = function(question)
     return question_text.footer(question_text.answers(question))
   end,
-  whole = command.whole,
   d = function(question)
     return review_items.of(question)[1] and 'review' or 'all'
   end,
-  alone = command.alone,
   entry = function(question)
     return {
       command = question.command,
       about = ('chat %d · %s'):format(question.chat, counts(question.change)),
-      not_approved_because = command.alone(question) or 'read the difference first',
+      not_approved_because = question.kind.alone(question) or 'read the difference first',
     }
   end,
   scopes = command.scopes,
-  reply = function(question, decision, extra)
-    if decision == 'once' and review_items.is_begun(question) then
-      decision, extra = 'reviewed', { hunks = review_items.answers(review_items.of(question)) }
-    end
-    command.reply(question, decision, extra)
-  end,
-}
+  amend = amend,
+})

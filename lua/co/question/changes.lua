@@ -2,6 +2,7 @@
 --- that the person refuses are taken back.
 local M = {}
 
+local answer = require('co.question.answer')
 local backend = require('co.backend')
 local focus = require('co.ui.focus')
 local review = require('co.question.review')
@@ -24,7 +25,7 @@ local function finish(by)
   elseif done.round then
     review_items.forget(('changes %d'):format(done.id))
     local decision = by == 'end' and 'reviewed' or 'deny'
-    backend.send_if_running({ type = 'answer', id = done.id, decision = decision })
+    answer.send(done.id, decision)
     return
   end
   local hunks, says = review_items.answers(done.items), false
@@ -33,12 +34,7 @@ local function finish(by)
   end
   says = says and by ~= 'cancel'
   review_items.forget(('changes %d'):format(done.id))
-  backend.send_if_running({
-    type = 'answer',
-    id = done.id,
-    decision = says and 'reviewed' or 'deny',
-    hunks = says and hunks or nil,
-  })
+  answer.send(done.id, says and 'reviewed' or 'deny', { hunks = says and hunks or nil })
 end
 
 ---@type co.review.Source

@@ -1,6 +1,7 @@
 --- The kind of question with choices: of the model, where no answer approves anything, or of an agent that asks for permission.
 local command = require('co.question.command')
 local focus = require('co.ui.focus')
+local kind = require('co.question.kind')
 local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
 local question_text = require('co.question.float_text')
@@ -141,15 +142,11 @@ local function help_text()
   })
 end
 
----@type co.QuestionKind
-return {
-  holds_turn = true,
+return kind.new({
   keys = { question = question_keys },
-  title = command.title,
   text = function(question, page)
     return page == 'help' and help_text() or text_of(question)
   end,
-  whole = command.whole,
   footer = function(question)
     local asked = shown(question)
     local numbers = ('1-%d'):format(#asked.choices)
@@ -169,17 +166,5 @@ return {
       not_approved_because = NO_YES,
     }
   end,
-  scopes = function()
-    return {}
-  end,
   takes = { chosen = true, deny = true },
-  reply = function(question, decision, extra)
-    require('co.backend').send_if_running({
-      type = 'answer',
-      id = question.id,
-      decision = decision,
-      reason = extra.reason,
-      chosen = extra.chosen,
-    })
-  end,
-}
+})

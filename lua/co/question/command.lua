@@ -1,5 +1,5 @@
 --- The kind of question about a command, or about text for the input of a job.
-local float = require('co.question.float')
+local kind = require('co.question.kind')
 local printable = require('co.ui.printable')
 local question_text = require('co.question.float_text')
 
@@ -25,7 +25,7 @@ local function answer_with(question, decision, extra)
   end
 end
 
----@type table<string, fun(question: co.CommandQuestion)>
+---@type table<string, fun(question: co.CommandQuestion, float: co.Float)>
 local question_keys = {
   y = function(question)
     answer(question, 'once')
@@ -39,8 +39,8 @@ local question_keys = {
       answer_with(question, 'deny', { reason = reason ~= '' and reason or nil })
     end)
   end,
-  a = function()
-    float.show_page('menu')
+  a = function(_, float)
+    float:show_page('menu')
   end,
   t = function(question)
     if question.may_try then
@@ -97,22 +97,8 @@ for _, key in ipairs({ 'c', 'p', 's', 'f', 'E' }) do
   menu_keys[key] = choose_scope(key)
 end
 
---- Returns the reason why only a key in the float itself says yes.
----@param question co.CommandQuestion
----@return string?
-local function alone(question)
-  return question.destructive and question_text.DESTRUCTIVE
-    or question.job and 'nobody knows what the program makes of it'
-    or question.alone
-end
-
----@type co.QuestionKind
-return {
-  holds_turn = true,
+return kind.new({
   keys = { question = question_keys, menu = menu_keys },
-  title = function(question)
-    return ('chat %d'):format(question.chat)
-  end,
   text = function(question, page)
     if page == 'menu' then
       return question_text.menu(question)
@@ -122,9 +108,6 @@ return {
     return question_text.question(question)
   end,
   folded = question_text.question,
-  whole = function(question)
-    return question.command
-  end,
   footer = function(question)
     local entries = question_text.answers(question)
     if question.may_try then
@@ -135,7 +118,6 @@ return {
     end
     return question_text.footer(entries)
   end,
-  alone = alone,
   entry = function(question)
     local about = { ('chat %d'):format(question.chat), question_text.place(question) }
     about[#about + 1] = question_text.conditions(question)
@@ -145,7 +127,7 @@ return {
     return {
       command = question.command,
       about = table.concat(about, ' · '),
-      not_approved_because = alone(question),
+      not_approved_because = question.kind.alone(question),
     }
   end,
   scopes = function(question)
@@ -153,15 +135,4 @@ return {
       return scope.scope
     end, question_text.scopes(question))
   end,
-  reply = function(question, decision, extra)
-    require('co.backend').send_if_running({
-      type = 'answer',
-      id = question.id,
-      decision = decision,
-      reason = extra.reason,
-      scope = extra.scope,
-      command = extra.command,
-      hunks = extra.hunks,
-    })
-  end,
-}
+})

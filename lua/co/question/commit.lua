@@ -1,5 +1,6 @@
 --- The kind of question of `/commit`: the message, the files, and the command that makes the commit.
 local command = require('co.question.command')
+local kind = require('co.question.kind')
 local printable = require('co.ui.printable')
 local question_text = require('co.question.float_text')
 local add = question_text.add
@@ -54,9 +55,7 @@ local function help_text()
   })
 end
 
----@type co.QuestionKind
-return {
-  holds_turn = true,
+return kind.new({
   keys = {
     question = {
       y = command.keys.question.y,
@@ -80,15 +79,12 @@ return {
       end,
     },
   },
-  title = command.title,
   text = function(question, page)
     return page == 'help' and help_text() or text_of(question)
   end,
-  whole = command.whole,
   footer = function()
     return question_text.footer({ { 'y', 'commit' }, { 'n', 'no' }, { 'e', 'edit the message' } })
   end,
-  alone = command.alone,
   entry = function(question)
     return {
       command = printable.line(question.commit.message),
@@ -96,8 +92,4 @@ return {
       not_approved_because = 'read the files first',
     }
   end,
-  scopes = function()
-    return {}
-  end,
-  reply = command.reply,
-}
+})

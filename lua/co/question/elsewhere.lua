@@ -2,8 +2,9 @@
 local M = {}
 
 local api = vim.api
-local float = require('co.question.float')
+local TOO_QUICK = require('co.question.float').TOO_QUICK
 local focus = require('co.ui.focus')
+local normal_mode = require('co.ui.normal_mode')
 local notify = require('co.ui.notify')
 local questions = require('co.question')
 local sight = require('co.question.sight')
@@ -21,7 +22,8 @@ local UNSEEN = 'the question cannot be seen: :Co /approve goes to it'
 ---@return co.Question?
 ---@return boolean whole all of it is on the screen
 local function seen_question()
-  local question, visibility = float.shown(), sight.visibility()
+  local question, has_replaced = questions.on_screen()
+  local visibility = sight.visibility()
   if not question then
     local waits = questions.pending()[1] ~= nil
     notify.info(waits and UNSEEN or 'nothing waits for an answer')
@@ -31,8 +33,8 @@ local function seen_question()
     notify.info(UNSEEN)
   elseif not sight.seen() then
     sight.restart()
-    notify.info(float.TOO_QUICK)
-  elseif questions.has_replaced(question) then
+    notify.info(TOO_QUICK)
+  elseif has_replaced then
     notify.info('another question has come: press again')
   else
     return question, visibility == 'whole'
@@ -57,11 +59,11 @@ function M.press(answer)
   elseif answer ~= 'review' then
     act(question)
     windows.redraw()
-  elseif not (question.kind.d and question.kind.d(question) == 'review') then
+  elseif question.kind.d(question) ~= 'review' then
     questions.focus()
   else
-    questions.in_normal_mode(function()
-      if float.shown() == question then
+    normal_mode.enter(function()
+      if questions.on_screen() == question then
         act(question)
       end
     end)

@@ -1,6 +1,6 @@
---- The approval float: the question that it shows, and its pages.
+--- The approval float: a window that shows one question at a time, and its pages.
 ---
---- It shows one question at a time. The kind of the question gives the text and the keys. `co.question` has the queue.
+--- The queue's owner (`co.question`) tells the float what to show. The float tells its subscriber what the person wants.
 local M = {}
 
 local api = vim.api
@@ -14,308 +14,271 @@ local guarded = require('co.ui.guarded')
 local highlight = require('co.ui.highlight')
 local log = require('co.ui.log')
 local notify = require('co.ui.notify')
+local page = require('co.question.page')
 local question_list = require('co.question.list')
 local question_text = require('co.question.float_text')
 local sight = require('co.question.sight')
 local textlock = require('co.ui.textlock')
 
----@class (exact) co.float.Callbacks
----@field pending fun(): co.Question[]
----@field next fun() show the first question
----@field answer_all fun(ids: integer[], decision: 'once'|'deny')
----@field hide fun()
----@field show_whole fun(question: co.Question) show the text that the float has cut
----@field failed fun(question: co.Question, problem: string) the question cannot be shown
----@field wiped fun() the buffer was deleted
----@field closed fun(tab: integer) the window was closed, by the person or with its tab page
+--- The part of its work that the float is in: it asks a question; it shows the command that the person wrote in the place
+--- of one, until they press a key or leave the float; or nothing waits, and it keeps the focus until no answer keys come.
+---@alias co.float.Phase 'asking'|'edited'|'done'
 
----@type co.float.Callbacks
-local callbacks
--- -1 is no buffer and no window. 0 and nil would be the current one.
-local buf, win = -1, -1
-local closing = false
--- The list that is shown.
----@type co.QuestionList?
-local list
--- A key of the float does its work now.
-local pressing = false
+--- A message of the float to its subscriber.
+---@alias co.float.Event
+---| { type: 'next' } the first question is to be shown
+---| { type: 'answer_all', ids: integer[], decision: 'once'|'deny' }
+---| { type: 'hide' }
+---| { type: 'show_whole', question: co.Question } the person wants the text that the float has cut
+---| { type: 'failed', question: co.Question, problem: string } the question cannot be shown
+---| { type: 'wiped' } the buffer was deleted
+---| { type: 'closed', tab: integer } the window was closed, by the person or with its tab page
 
--- The rows of a command in the window if it is not large. The first size with which all else is visible is used.
----@type { rows: integer, columns: integer }[]
-local COMMAND_SIZES = {}
-for rows = 10, 1, -1 do
-  COMMAND_SIZES[#COMMAND_SIZES + 1] = { rows = rows, columns = 76 }
-end
-vim.list_extend(COMMAND_SIZES, { { rows = 1, columns = 48 }, { rows = 1, columns = 24 } })
+--- The window that had the focus before the float.
+---@class (exact) co.float.Origin
+---@field win integer
+---@field mode? co.normal_mode.From the mode of the person there
 
----@type co.float.State
-local state = {
-  page = 'question',
-  large = false,
-  total = 0,
-  approved = {},
-  finishing = false,
-  texts = 0,
-  partial = false,
-  warned = false,
-}
+---@class (exact) co.Float
+---@field private buf integer no buffer if it is -1; 0 and nil would be the current one
+---@field private win integer
+---@field private phase co.float.Phase
+---@field private edit? { id: integer, command: string } the answered question and the person's command, in the phase `edited`
+---@field private page co.Page
+---@field private origin? co.float.Origin
+---@field private pressing boolean a key of the float does its work now
+---@field private texts integer the number of texts that the float has shown
+---@field private seen_before? integer the text that the person had seen when they went to the float
+---@field private warned boolean the person was told that a key is no answer yet
+---@field private listener fun(event: co.float.Event)
+local Float = {}
+Float.__index = Float
 
 --- The notice for a key that is no answer yet.
 M.TOO_QUICK = 'too quick, press again'
 
---- Returns whether the window is open.
----@return boolean
-local function open()
-  return api.nvim_win_is_valid(win)
+--- Returns a float that is closed.
+---@return co.Float
+function M.new()
+  return setmetatable({
+    buf = -1,
+    win = -1,
+    phase = 'asking',
+    page = page.new(),
+    pressing = false,
+    texts = 0,
+    warned = false,
+    listener = function() end,
+  }, Float)
 end
 
---- Sets the functions that the float calls.
----@param to co.float.Callbacks
-function M.set_callbacks(to)
-  callbacks = to
+--- Sets the function that gets the events of the float.
+---@param listener fun(event: co.float.Event)
+function Float:subscribe(listener)
+  self.listener = listener
+end
+
+--- Tells the subscriber of an event.
+---@param event co.float.Event
+function Float:emit(event)
+  self.listener(event)
+end
+
+--- Returns whether the window is open.
+---@private
+---@return boolean
+function Float:is_open()
+  return api.nvim_win_is_valid(self.win)
 end
 
 --- Returns whether the float has the focus.
 ---@return boolean
-function M.focused()
-  return open() and api.nvim_get_current_win() == win
+function Float:focused()
+  return self:is_open() and api.nvim_get_current_win() == self.win
 end
 
 --- Ignores keys for a while, if the float has the focus: it shows something else than before.
-local function ignore_keys()
-  if M.focused() then
+---@private
+function Float:ignore_keys()
+  if self:focused() then
     focus.ignore_keys('co')
   end
 end
 
---- Returns whether the page is about all questions.
----@return boolean
-local function about_all()
-  return state.page == 'list' or state.page == 'list_help'
-end
-
---- Forgets the question that was shown. The list stays, because it shows all questions.
-function M.forget_question()
-  state.question, state.large, state.seen_before = nil, false, nil
-  if not about_all() then
-    state.page = 'question'
-  end
+--- Forgets the question that was shown.
+function Float:forget_question()
+  self.page:forget_question()
+  self.seen_before = nil
 end
 
 --- Returns the conditions for the place of the window.
+---@private
 ---@return co.float.View
-local function view()
-  local question = state.question
+function Float:view()
+  local shown = self.page
+  local question = shown.question
+  local is_question = shown.name == 'question'
   return {
-    win = win,
-    large = state.large,
+    win = self.win,
+    large = shown.large,
     -- The pages with keys must be visible in full.
-    whole = state.page ~= 'question',
-    signs = question and state.page == 'question' and question.kind.signs or false,
+    whole = not is_question,
+    signs = question and is_question and question.kind.signs or false,
     -- No turn waits for it: keep the float small.
     share = question and not question.kind.holds_turn and 0.3 or 0.6,
     title = function(hidden, width)
       local asked = question --[[@as co.CommandQuestion?]]
       local change = asked and asked.change
-      local more = state.page == 'question' and change and change.more or 0
-      return caption.title(state, hidden + more, width)
+      local more = is_question and change and change.more or 0
+      return caption.title(self.phase, shown, hidden + more, width)
     end,
     footer = function(width)
-      return caption.footer(state, M.focused(), width)
+      return caption.footer(self.phase, shown, self:focused(), width)
     end,
   }
 end
 
---- Returns the position and the size for the lines.
----@param lines string[]
+--- Returns the position and the size for the lines of the buffer, or for others.
+---@private
+---@param lines? string[]
 ---@return vim.api.keyset.win_config
-local function geometry(lines)
-  return float_window.geometry(lines, view())
+function Float:geometry(lines)
+  lines = lines or api.nvim_buf_get_lines(self.buf, 0, -1, false)
+  return float_window.geometry(lines, self:view())
 end
 
 --- Returns the question that the window is about, on any page; nil if it waits for no answer.
+---@private
 ---@return co.Question?
-local function asked_question()
-  return open() and not state.held and not state.finishing and state.question or nil
+function Float:asked_question()
+  return self:is_open() and self.phase == 'asking' and self.page.question or nil
+end
+
+--- Returns the question that the float shows; nil if it shows something else.
+---@return co.Question?
+function Float:shown()
+  return self.page.name == 'question' and self:asked_question() or nil
 end
 
 --- Takes note of what can be seen in the window.
-local function note_sight()
-  local question = asked_question()
-  answer_keys.show(question ~= nil)
-  if question and state.page == 'question' then
-    sight.shown(win, ('%d %d'):format(question.id, state.texts), state.partial)
+---@private
+function Float:note_sight()
+  answer_keys.show(self:asked_question() ~= nil)
+  local question = self:shown()
+  if question then
+    sight.shown(self.win, ('%d %d'):format(question.id, self.texts), self.page.partial)
   else
     sight.gone()
   end
 end
 
 --- Shows the first line at the top of the window.
-local function scroll_to_start()
-  api.nvim_win_call(win, function()
+---@private
+function Float:scroll_to_start()
+  api.nvim_win_call(self.win, function()
     vim.fn.winrestview({ lnum = 1, col = 0, topline = 1, skipcol = 0 })
   end)
 end
 
 --- Sets the options, the position and the size of the window.
----@param question? co.Question
----@param lines string[]
-local function update_window(question, lines)
-  local destructive = question ~= nil and question.destructive and not about_all()
-  float_window.set_options(win, destructive, view().signs)
-  api.nvim_win_set_config(win, geometry(lines))
+---@private
+function Float:update_window()
+  local question = self.page.question
+  local destructive = question ~= nil and question.destructive and not self.page:about_all()
+  float_window.set_options(self.win, destructive, self:view().signs)
+  api.nvim_win_set_config(self.win, self:geometry())
   -- The height depends on the width, so compute it again.
-  api.nvim_win_set_config(win, geometry(lines))
-  if api.nvim_win_text_height(win, {}).all <= api.nvim_win_get_height(win) then
+  api.nvim_win_set_config(self.win, self:geometry())
+  if api.nvim_win_text_height(self.win, {}).all <= api.nvim_win_get_height(self.win) then
     -- A window that grows stays scrolled.
-    scroll_to_start()
+    self:scroll_to_start()
   end
-  note_sight()
+  self:note_sight()
 end
 
---- Calls `closed` if somebody else closes the window.
-local function watch_window()
-  local tab = api.nvim_win_get_tabpage(win)
-  local mine = win
+--- Tells the subscriber if somebody else closes the window.
+---@private
+function Float:watch_window()
+  local win, tab = self.win, api.nvim_win_get_tabpage(self.win)
   api.nvim_create_autocmd('WinClosed', {
-    pattern = tostring(mine),
+    pattern = tostring(win),
     once = true,
     callback = function()
-      if closing or win ~= mine then
-        return
+      if self.win == win then
+        self.win = -1
+        self:note_sight()
+        self:emit({ type = 'closed', tab = tab })
       end
-      win = -1
-      note_sight()
-      callbacks.closed(tab)
     end,
   })
 end
 
---- Returns the text of a question. A long command is folded, so that the reasons are visible too.
----@param question co.Question
----@return co.QuestionText
-local function question_page(question)
-  local folded = question.kind.folded
-  if state.large or not folded then
-    return question.kind.text(question, 'question')
-  end
-  for _, size in ipairs(COMMAND_SIZES) do
-    local text = folded(question, size)
-    if float_window.fits(text.lines, view()) then
-      return text
-    end
-  end
-  return folded(question, COMMAND_SIZES[#COMMAND_SIZES])
-end
-
---- Returns the text of the page.
----@param question co.Question
----@return co.QuestionText
-local function text_of(question)
-  if state.page == 'list_help' then
-    return question_text.list_help()
-  elseif state.page ~= 'list' then
-    list, state.approved = nil, {}
-    if state.page == 'question' then
-      return question_page(question)
-    end
-    return question.kind.text(question, state.page)
-  end
-  local new = question_list.new(callbacks.pending(), list)
-  if not list or not vim.deep_equal(new.rows, list.rows) then
-    ignore_keys()
-  end
-  list = new
-  new.text.lines[1], state.approved = question_list.heading(new)
-  return new.text
-end
-
---- Notes the rows of the list that the window shows. `y` approves only questions that were visible.
-local function note_displayed()
-  if not state.question or not list or state.page ~= 'list' or not open() then
+--- Notes the rows of the list that the window shows.
+---@private
+function Float:note_displayed()
+  local list = self.page.list
+  if not self.page.question or not list or self.page.name ~= 'list' or not self:is_open() then
     return
   end
-  question_list.note_displayed(list, win)
-  local heading, ids = question_list.heading(list)
-  if #ids ~= #state.approved then
-    state.approved = ids
-    float_window.write_heading(buf, heading)
-    update_window(state.question, api.nvim_buf_get_lines(buf, 0, -1, false))
+  local heading = question_list.note_displayed(list, self.win)
+  if heading then
+    float_window.write_heading(self.buf, heading)
+    self:update_window()
   end
 end
 
---- Holds the place of a question that the person answers with a command of their own. Another question is shown after
---- they press a key or leave the float.
----@param edit { id: integer, command: string }
-function M.hold(edit)
-  state.held = M.focused() and edit or nil
-end
-
---- Shows the command of the person in the place of its question.
----@param command string
-local function show_held(command)
-  M.forget_question()
-  local text = question_text.edited(command)
-  float_window.write(buf, text)
-  update_window(nil, text.lines)
-end
-
---- Lets the first question take the place that was held.
-local function go_on()
-  state.held = nil
-  callbacks.next()
-end
-
---- Writes the page into the buffer and returns its lines. If no key of the person changed them, keys are not answers for a
---- while.
+--- Writes the page into the buffer. If no key of the person changed it, keys are not answers for a while.
+---@private
 ---@param question co.Question
----@return string[]
-local function write_page(question)
-  local text = text_of(question)
-  local changed = float_window.write(buf, text)
+function Float:write_page(question)
+  local text, other_list = self.page:text(question, function(lines)
+    return float_window.fits(lines, self:view())
+  end)
+  if other_list then
+    self:ignore_keys()
+  end
+  local changed = float_window.write(self.buf, text)
   if changed then
-    state.texts = state.texts + 1
+    self.texts = self.texts + 1
   end
-  state.partial = text.partial or false
-  if changed and not pressing then
-    ignore_keys()
+  self.page.partial = text.partial or false
+  if changed and not self.pressing then
+    self:ignore_keys()
   end
-  return text.lines
 end
 
 --- Shows the page again.
-local function redraw()
-  local question = state.question
+function Float:redraw()
+  local question = self.page.question
   if not question then
     return
   end
   local ok, problem = xpcall(function()
-    local lines = write_page(question)
-    if open() then
-      update_window(question, lines)
-      note_displayed()
+    self:write_page(question)
+    if self:is_open() then
+      self:update_window()
+      self:note_displayed()
     end
   end, debug.traceback)
   if ok then
     return
-  elseif state.page == 'question' then
-    callbacks.failed(question, tostring(problem))
+  elseif self.page.name == 'question' then
+    self:emit({ type = 'failed', question = question, problem = tostring(problem) })
     return
   end
   log.add('float', tostring(problem))
-  state.page = 'question'
-  callbacks.next()
+  self.page.name = 'question'
+  self:emit({ type = 'next' })
 end
 
 --- Moves the window away from a prompt or a text of a chat that has changed. In less room, it folds more of a command.
-function M.make_room()
-  if open() and api.nvim_win_get_tabpage(win) == api.nvim_get_current_tabpage() then
-    local place = geometry(api.nvim_buf_get_lines(buf, 0, -1, false))
-    local now = api.nvim_win_get_config(win)
+function Float:make_room()
+  if self:is_open() and api.nvim_win_get_tabpage(self.win) == api.nvim_get_current_tabpage() then
+    local place, now = self:geometry(), api.nvim_win_get_config(self.win)
     for _, name in ipairs({ 'row', 'col', 'width', 'height' }) do
       if now[name] ~= place[name] then
-        api.nvim_win_set_config(win, place)
-        redraw()
+        api.nvim_win_set_config(self.win, place)
+        self:redraw()
         return
       end
     end
@@ -323,111 +286,167 @@ function M.make_room()
 end
 
 --- Shows another page from its first line.
----@param to co.QuestionPage
-function M.show_page(to)
-  state.page = to
-  if open() then
-    scroll_to_start()
+---@param name co.QuestionPage
+function Float:show_page(name)
+  self.page.name = name
+  if self:is_open() then
+    self:scroll_to_start()
   end
-  redraw()
+  self:redraw()
 end
 
 --- Opens the window without focus.
----@param question co.Question
----@param lines string[]
-local function open_window(question, lines)
-  local place = geometry(lines)
+---@private
+---@param place vim.api.keyset.win_config
+function Float:open(place)
   place.border = 'rounded'
   place.style = 'minimal'
   place.zindex = 60
   place.noautocmd = true
-  win = guarded.open_window(buf, false, place)
-  update_window(question, lines)
-  watch_window()
+  self.win = guarded.open_window(self.buf, false, place)
+  self:update_window()
+  self:watch_window()
 end
 
---- Shows a question in the current tab page, without focus; returns false if no window can be opened. It throws an error if
---- the question has a text that cannot be shown.
+--- Holds the place of a question that the person answers with a command of their own. Another question is shown after
+--- they press a key or leave the float.
+---@param edit { id: integer, command: string }
+function Float:hold(edit)
+  if self:focused() then
+    self.phase, self.edit = 'edited', edit
+  end
+end
+
+--- Lets the first question take the place that was held.
+---@private
+function Float:go_on()
+  self.phase, self.edit = 'asking', nil
+  self:emit({ type = 'next' })
+end
+
+--- Returns whether the float holds its place for the person's command when this question could be shown.
+---@private
 ---@param question co.Question
----@param count integer of questions that wait
 ---@return boolean
-function M.show(question, count)
-  highlight.ensure()
+function Float:keeps_place(question)
   local refused = question.refused_edit
-  if state.held and M.focused() and not (refused and refused.question == state.held.id) then
-    state.total = count
-    show_held(state.held.command)
+  return self.phase == 'edited'
+    and self:focused()
+    and not (refused and self.edit and refused.question == self.edit.id)
+end
+
+--- Shows the first of some questions in the current tab page, without focus; returns false if no window can be opened. It
+--- throws an error if the question has a text that cannot be shown.
+---@param questions co.Question[]
+---@return boolean
+function Float:show(questions)
+  highlight.ensure()
+  local question = questions[1]
+  self.page.questions = questions
+  if self.edit and self:keeps_place(question) then
+    self:forget_question()
+    float_window.write(self.buf, question_text.edited(self.edit.command))
+    self:update_window()
     return true
   end
-  state.held = nil
-  local another = state.question ~= question
-  state.finishing = false
+  self.phase, self.edit = 'asking', nil
+  local another = self.page.question ~= question
   if another then
-    M.forget_question()
-    ignore_keys()
+    self:forget_question()
+    self:ignore_keys()
   end
-  state.question, state.total = question, count
-  if not api.nvim_buf_is_loaded(buf) then
-    M.make_buffer()
+  self.page.question = question
+  if not api.nvim_buf_is_loaded(self.buf) then
+    self:make_buffer()
   end
-  if open() and api.nvim_win_get_tabpage(win) ~= api.nvim_get_current_tabpage() then
-    M.close()
+  if self:is_open() and api.nvim_win_get_tabpage(self.win) ~= api.nvim_get_current_tabpage() then
+    self:close()
   end
-  local lines = write_page(question)
-  if open() then
-    update_window(question, lines)
+  self:write_page(question)
+  if self:is_open() then
+    self:update_window()
     if another then
-      scroll_to_start()
+      self:scroll_to_start()
     end
-    note_displayed()
+    self:note_displayed()
     return true
   end
   -- A text that has no place throws an error here, before a window may.
-  geometry(lines)
-  local ok, problem = pcall(open_window, question, lines)
+  local place = self:geometry()
+  local ok, problem = pcall(self.open, self, place)
   if not ok then
     log.add('float', tostring(problem))
-    M.close()
+    self:close()
   end
   return ok
 end
 
 --- Closes the window. A second call does nothing.
-function M.close()
-  if open() then
-    closing = true
+---@private
+function Float:close()
+  local win = self.win
+  -- `watch_window` is for windows that somebody else closes.
+  self.win = -1
+  if api.nvim_win_is_valid(win) then
     pcall(guarded.close_window, win, true)
-    closing = false
   end
-  win = -1
-  note_sight()
+  self:note_sight()
 end
 
---- Closes the window after the last question. A window with focus first waits until no answer keys come; then it closes
---- and calls `done`.
----@param done fun()
-function M.finish(done)
-  state.page, state.held = 'question', nil
-  if not M.focused() then
-    M.close()
-    return
-  elseif state.finishing then
+--- Puts the cursor back into the window, and the mode, that the person was in before the float had the focus.
+---@private
+function Float:restore_focus()
+  local origin = self.origin
+  self.origin = nil
+  if
+    not origin
+    or not api.nvim_win_is_valid(origin.win)
+    or api.nvim_win_get_tabpage(origin.win) ~= api.nvim_get_current_tabpage()
+  then
     return
   end
-  state.finishing = true
-  note_sight()
+  guarded.go_to_window(origin.win)
+  if origin.mode == 'insert' and api.nvim_get_mode().mode == 'n' then
+    -- In front of keys that were typed meanwhile: they are for this window.
+    api.nvim_feedkeys('gi', 'in', false)
+  elseif origin.mode == 'terminal' then
+    vim.cmd.startinsert()
+  end
+end
+
+--- Closes the window. If it has the focus, the person goes back to where they were.
+function Float:leave()
+  local focused = self:focused()
+  self:close()
+  if focused then
+    self:restore_focus()
+  end
+end
+
+--- Closes the window after the last question. A window with focus first waits until no answer keys come.
+function Float:finish()
+  self.page.name, self.edit = 'question', nil
+  if not self:focused() then
+    self.phase = 'asking'
+    self:close()
+    return
+  elseif self.phase == 'done' then
+    return
+  end
+  self.phase = 'done'
+  self:note_sight()
   focus.ignore_keys('person')
-  api.nvim_win_set_config(win, geometry(api.nvim_buf_get_lines(buf, 0, -1, false)))
+  api.nvim_win_set_config(self.win, self:geometry())
   local function release()
-    if not state.finishing then
+    if self.phase ~= 'done' then
       return
     end
-    state.finishing = false
-    local focused = M.focused()
-    M.close()
+    self.phase = 'asking'
+    local focused = self:focused()
+    self:close()
     if focused then
       focus.drop_typed()
-      done()
+      self:restore_focus()
     end
   end
   focus.when_keys_count(release)
@@ -441,72 +460,69 @@ function M.finish(done)
   })
 end
 
---- Returns the question that the float shows; nil if it shows something else.
----@return co.Question?
-function M.shown()
-  return state.page == 'question' and asked_question() or nil
-end
-
---- Puts the cursor into the float. Keys that were typed before are not answers.
+--- Puts the cursor into the float, if it is open. Keys that were typed before are not answers.
 ---@param by co.focus.By
-function M.focus(by)
-  if open() then
-    guarded.go_to_window(win)
+---@param mode? co.normal_mode.From the mode to return to
+function Float:focus(by, mode)
+  if self:is_open() and not self:focused() then
+    self.origin = { win = api.nvim_get_current_win(), mode = mode }
+    guarded.go_to_window(self.win)
     focus.ignore_keys(by)
   end
 end
 
 --- Returns whether a key is an answer although the person has just gone to the float: they had seen the whole question
 --- before, and it is a harmless one.
+---@private
 ---@return boolean
-local function had_seen()
-  local question = M.shown()
+function Float:had_seen()
+  local question = self:shown()
   return question ~= nil
     and focus.ignored_after() == 'person'
     and focus.pressed()
-    and state.seen_before == state.texts
+    and self.seen_before == self.texts
     and sight.visibility() == 'whole'
     and not question.kind.alone(question)
 end
 
 --- Runs the action of a key on the page that is shown.
+---@private
 ---@param key string
-local function press(key)
-  if state.finishing then
+function Float:press(key)
+  if self.phase == 'done' then
     return
-  elseif focus.ignores_keys() and not had_seen() then
-    if not state.warned then
-      state.warned = true
+  elseif focus.ignores_keys() and not self:had_seen() then
+    if not self.warned then
+      self.warned = true
       notify.info(M.TOO_QUICK)
     end
     return
   end
-  pressing, state.warned = true, false
+  self.pressing, self.warned = true, false
   local ok, problem = xpcall(function()
-    if state.held then
-      go_on()
-      return
+    if self.phase == 'edited' then
+      self:go_on()
+    else
+      float_actions.act(key, self, self.page)
     end
-    float_actions.act(key, state, {
-      show_page = M.show_page,
-      redraw = redraw,
-      callbacks = callbacks,
-    })
   end, debug.traceback)
-  pressing = false
+  self.pressing = false
   if not ok then
     error(problem, 0)
   end
 end
 
 --- Creates the buffer with its keys and autocommands.
-function M.make_buffer()
-  buf = api.nvim_create_buf(false, true)
-  local mine = buf
+---@private
+function Float:make_buffer()
+  local buf = api.nvim_create_buf(false, true)
+  self.buf = buf
   vim.bo[buf].bufhidden = 'hide'
   guarded.set_option(buf, 'filetype', 'co-approval')
-  float_keys.map(buf, press, function()
-    local question = state.question
+  float_keys.map(buf, function(key)
+    self:press(key)
+  end, function()
+    local question = self.page.question
     return question ~= nil and (question.kind.keys.question or {})['1'] ~= nil
   end)
   api.nvim_create_autocmd({ 'WinEnter', 'WinLeave' }, {
@@ -514,14 +530,14 @@ function M.make_buffer()
     callback = function(event)
       if event.event == 'WinEnter' then
         focus.ignore_keys('person')
-        state.warned, state.seen_before = false, sight.seen() and state.texts or nil
+        self.warned, self.seen_before = false, sight.seen() and self.texts or nil
       end
       -- At WinLeave, the float is still the current window.
       vim.schedule(function()
-        if state.held and not M.focused() then
-          go_on()
-        elseif open() then
-          redraw()
+        if self.phase == 'edited' and not self:focused() then
+          self:go_on()
+        elseif self:is_open() then
+          self:redraw()
         end
       end)
     end,
@@ -529,20 +545,22 @@ function M.make_buffer()
   api.nvim_create_autocmd({ 'WinScrolled', 'WinResized' }, {
     group = api.nvim_create_augroup('co.float.scrolled', {}),
     callback = function()
-      M.make_room()
-      note_displayed()
+      self:make_room()
+      self:note_displayed()
     end,
   })
   api.nvim_create_autocmd('BufUnload', {
     buffer = buf,
     callback = function()
-      if buf == mine then
-        buf = -1
-        closing = true
+      if self.buf == buf then
+        local win = self.win
+        self.buf, self.win = -1, -1
         vim.schedule(function()
-          closing = false
-          M.close()
-          callbacks.wiped()
+          if api.nvim_win_is_valid(win) then
+            pcall(guarded.close_window, win, true)
+          end
+          self:note_sight()
+          self:emit({ type = 'wiped' })
         end)
       end
     end,

@@ -1,39 +1,6 @@
 --- The actions of the keys of the approval float: those of the kind of its question, and those of every kind.
 local M = {}
 
---- The state of the float.
----@class (exact) co.float.State
----@field question? co.Question
----@field page co.QuestionPage
----@field large boolean it may take the whole screen
----@field total integer the questions that wait
----@field approved integer[] the ids of the questions that `y` approves in the list
----@field held? { id: integer, command: string } the question that the person answered with a command of their own
----@field finishing boolean the last question was answered, and the float still has the focus
----@field texts integer the number of texts that the float has shown
----@field partial boolean a part of the question is not in the text
----@field seen_before? integer the text that the person had seen when they went to the float
----@field warned boolean the person was told that a key is no answer yet
-
---- The functions that actions need.
----@class (exact) co.float.Functions
----@field show_page fun(page: co.QuestionPage)
----@field redraw fun()
----@field callbacks co.float.Callbacks
-
---- Returns the ids of all questions but those about trust in a file. `gN` skips these, because a no to a file is saved.
----@param questions co.Question[]
----@return integer[]
-local function command_ids(questions)
-  local ids = {}
-  for _, question in ipairs(questions) do
-    if question.kind.holds_turn then
-      ids[#ids + 1] = question.id
-    end
-  end
-  return ids
-end
-
 -- The page that `g?` opens on a page, and the page that it goes back to.
 ---@type table<co.QuestionPage, co.QuestionPage>
 local help_pages = {
@@ -44,60 +11,64 @@ local help_pages = {
   list_help = 'list',
 }
 
----@type table<string, fun(state: co.float.State, float: co.float.Functions)>
+---@type table<string, fun(float: co.Float, page: co.Page, question: co.Question)>
 local actions = {
-  ['g?'] = function(state, float)
-    float.show_page(help_pages[state.page])
+  ['g?'] = function(float, page)
+    float:show_page(help_pages[page.name])
   end,
-  q = function(state, float)
-    if state.page == 'question' then
-      float.callbacks.hide()
+  q = function(float, page)
+    if page.name == 'question' then
+      float:emit({ type = 'hide' })
     else
-      float.show_page(state.page == 'list_help' and 'list' or 'question')
+      float:show_page(page.name == 'list_help' and 'list' or 'question')
     end
   end,
-  d = function(state, float)
-    local question = state.question --[[@as co.Question]]
-    if state.page == 'question' and question.kind.text(question, 'question').cut then
-      float.callbacks.show_whole(question)
-    elseif state.page == 'question' or state.page == 'list' then
-      state.large = not state.large
-      float.redraw()
+  d = function(float, page, question)
+    if page.name == 'question' and question.kind.text(question, 'question').cut then
+      float:emit({ type = 'show_whole', question = question })
+    elseif page.name == 'question' or page.name == 'list' then
+      page.large = not page.large
+      float:redraw()
     end
   end,
-  Y = function(state, float)
-    if state.page == 'question' then
-      float.show_page('list')
+  Y = function(float, page)
+    if page.name == 'question' then
+      float:show_page('list')
     end
   end,
-  y = function(state, float)
-    if state.page == 'list' and #state.approved > 0 then
-      state.page = 'question'
-      float.callbacks.answer_all(state.approved, 'once')
+  y = function(float, page)
+    local ids = page.name == 'list' and page.list and page.list.approved or {}
+    if #ids > 0 then
+      page.name = 'question'
+      float:emit({ type = 'answer_all', ids = ids, decision = 'once' })
     end
   end,
-  gN = function(state, float)
-    local ids = command_ids(float.callbacks.pending())
-    if (state.page == 'question' or state.page == 'list') and #ids > 0 then
-      state.page = 'question'
-      float.callbacks.answer_all(ids, 'deny')
+  gN = function(float, page)
+    local ids = {}
+    for _, question in ipairs(page.questions) do
+      -- A no to a file is saved, so questions about trust stay.
+      ids[#ids + 1] = question.kind.holds_turn and question.id or nil
+    end
+    if (page.name == 'question' or page.name == 'list') and #ids > 0 then
+      page.name = 'question'
+      float:emit({ type = 'answer_all', ids = ids, decision = 'deny' })
     end
   end,
 }
 
 --- Does what a key means on the page that is shown.
 ---@param key string
----@param state co.float.State
----@param float co.float.Functions
-function M.act(key, state, float)
-  local question = state.question
+---@param float co.Float
+---@param page co.Page
+function M.act(key, float, page)
+  local question = page.question
   if not question then
     return
   end
-  local own = (question.kind.keys[state.page] or {})[key]
-  local done = own and own(question) ~= false
+  local own = (question.kind.keys[page.name] or {})[key]
+  local done = own and own(question, float) ~= false
   if not done and actions[key] then
-    actions[key](state, float)
+    actions[key](float, page, question)
   end
 end
 

@@ -57,14 +57,13 @@ local function list_keys(approved)
 end
 
 --- Returns the keys of a question, long and brief.
----@param state co.float.State
+---@param question co.Question
+---@param several boolean several questions wait
 ---@return string long
 ---@return string brief
-local function question_keys(state)
-  local question = state.question --[[@as co.Question]]
-  local d = question.kind.d and question.kind.d(question) or 'all'
-  local entries = { { 'd', d }, { 'g?', '' } }
-  if state.total > 1 then
+local function question_keys(question, several)
+  local entries = { { 'd', question.kind.d(question) }, { 'g?', '' } }
+  if several then
     table.insert(entries, 1, { 'Y', 'list' })
   end
   local long, brief = question.kind.footer(question)
@@ -82,43 +81,46 @@ local function fitting(width, long, brief)
 end
 
 --- Returns the footer: the keys that work now.
----@param state co.float.State
+---@param phase co.float.Phase
+---@param page co.Page
 ---@param focused boolean
 ---@param width integer
 ---@return string
-function M.footer(state, focused, width)
-  if state.held then
+function M.footer(phase, page, focused, width)
+  local question = page.question
+  if phase == 'edited' then
     return ' <CR> next question '
-  elseif state.finishing or not state.question then
+  elseif phase == 'done' or not question then
     return ''
   elseif not focused then
-    return fitting(width, keys_from_elsewhere(state.question))
-  elseif state.page ~= 'list' and state.page ~= 'question' then
-    return ''
+    return fitting(width, keys_from_elsewhere(question))
+  elseif page.name == 'list' then
+    return fitting(width, list_keys(page.list and page.list.approved or {}))
+  elseif page.name == 'question' then
+    return fitting(width, question_keys(question, #page.questions > 1))
   end
-  if state.page == 'list' then
-    return fitting(width, list_keys(state.approved))
-  end
-  return fitting(width, question_keys(state))
+  return ''
 end
 
 --- Returns the title. If it is too wide, it does not name the question.
----@param state co.float.State
+---@param phase co.float.Phase
+---@param page co.Page
 ---@param hidden number lines that do not fit
 ---@param width number
 ---@return string
-function M.title(state, hidden, width)
-  if state.held then
-    return (' co · %d more '):format(state.total)
-  elseif state.finishing then
+function M.title(phase, page, hidden, width)
+  local total = #page.questions
+  if phase == 'edited' then
+    return (' co · %d more '):format(total)
+  elseif phase == 'done' then
     return ' co · nothing waits '
   end
   local lines = hidden == 1 and '1 more line' or ('%d more lines'):format(hidden)
-  if state.page == 'list' or state.page == 'list_help' then
-    local text = (' co · %d questions '):format(state.total)
+  if page:about_all() then
+    local text = (' co · %d questions '):format(total)
     return hidden > 0 and ('%s· %s '):format(text, lines) or text
   end
-  local question = state.question
+  local question = page.question
   local about = question
       and ('· %s · #%d '):format(
         printable.line(question.kind.title(question), LONGEST_NAME),
@@ -127,7 +129,7 @@ function M.title(state, hidden, width)
     or ''
   local d = float_keys.name('d')
   local more = hidden > 0 and ('· %s%s '):format(d and d .. ': ' or '', lines) or ''
-  local number = (' co 1/%d '):format(state.total)
+  local number = (' co 1/%d '):format(total)
   local title = number .. about .. more
   return vim.fn.strdisplaywidth(title) <= width and title or number .. more
 end

@@ -1,5 +1,6 @@
 --- The kind of question about hosts that a confined command wants to reach while it runs.
 local command = require('co.question.command')
+local kind = require('co.question.kind')
 local question_text = require('co.question.float_text')
 local add = question_text.add
 
@@ -82,9 +83,7 @@ for _, scope in ipairs(SCOPES) do
   end
 end
 
----@type co.QuestionKind
-return {
-  holds_turn = true,
+return kind.new({
   keys = keys,
   title = asker,
   text = function(question, page)
@@ -93,7 +92,6 @@ return {
     end
     return page == 'help' and help_text() or text_of(question)
   end,
-  whole = command.whole,
   footer = function()
     return question_text.footer({
       { 'y', 'yes' },
@@ -102,7 +100,6 @@ return {
       { 'a', 'always' },
     })
   end,
-  alone = command.alone,
   entry = function(question)
     local hosts = vim.tbl_map(function(host)
       return ('%s:%d'):format(host.host, host.port)
@@ -110,7 +107,7 @@ return {
     return {
       command = question.command,
       about = ('%s · wants to reach %s'):format(asker(question), table.concat(hosts, ', ')),
-      not_approved_because = command.alone(question),
+      not_approved_because = question.kind.alone(question),
     }
   end,
   scopes = function(question)
@@ -118,5 +115,4 @@ return {
       return scope.scope
     end, scopes_of(question))
   end,
-  reply = command.reply,
-}
+})

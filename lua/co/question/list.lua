@@ -18,10 +18,11 @@ local TOO_LONG = 'it is too long for this list: answer it alone'
 ---@field approvable boolean
 
 ---@class (exact) co.QuestionList
----@field text co.QuestionText its first line is empty: the heading goes there
+---@field text co.QuestionText its first line is the heading
 ---@field rows co.question_list.Rows[]
 ---@field displayed table<integer, true> the rows that were on the screen
 ---@field seen table<integer, true> the ids of the questions that were on the screen as a whole
+---@field approved integer[] the ids of the questions that `y` approves
 
 --- Adds an entry to the text of the list. Returns whether `y` in the list may approve it.
 ---@param text co.QuestionText
@@ -48,6 +49,38 @@ local function add_entry(text, number, entry)
   return not alone
 end
 
+--- Notes the questions that `y` approves, and writes the heading.
+---@param list co.QuestionList
+local function update_heading(list)
+  local ids, unseen, marked = {}, false, false
+  for _, rows in ipairs(list.rows) do
+    if not rows.approvable then
+      marked = true
+    elseif list.seen[rows.id] then
+      ids[#ids + 1] = rows.id
+    else
+      unseen = true
+    end
+  end
+  list.approved = ids
+  local count = #list.rows
+  local y = float_keys.name('y') or 'a yes'
+  if #ids == count then
+    local these = count == 1 and 'this one' or ('all %d of these'):format(count)
+    list.text.lines[1] = ('%s approves %s'):format(y, these)
+    return
+  end
+  local amount = #ids == 0 and 'none of these' or ('%d of these %d'):format(#ids, count)
+  local how = {}
+  if unseen then
+    how[#how + 1] = 'scroll to see the rest'
+  end
+  if marked then
+    how[#how + 1] = 'answer those with ! one by one'
+  end
+  list.text.lines[1] = ('%s approves %s: %s'):format(y, amount, table.concat(how, ', '))
+end
+
 --- Returns the list of these questions. It keeps the rows and ids that an older list has shown.
 ---@param questions co.Question[]
 ---@param older? co.QuestionList
@@ -59,6 +92,7 @@ function M.new(questions, older)
     rows = {},
     displayed = {},
     seen = older and older.seen or {},
+    approved = {},
   }
   for index, question in ipairs(questions) do
     local entry = question.kind.entry(question)
@@ -74,16 +108,18 @@ function M.new(questions, older)
   if older and vim.deep_equal(older.rows, list.rows) then
     list.displayed = older.displayed
   end
+  update_heading(list)
   return list
 end
 
---- Notes the rows that the window shows.
+--- Notes the rows that the window shows: `y` approves only questions that were visible. Returns the heading if it changes.
 ---@param list co.QuestionList
 ---@param win integer
+---@return string?
 function M.note_displayed(list, win)
   local first, last = windows.whole_lines(win)
   if not first then
-    return
+    return nil
   end
   for number = first, last do
     list.displayed[number] = true
@@ -95,38 +131,9 @@ function M.note_displayed(list, win)
     end
     list.seen[rows.id] = list.seen[rows.id] or whole or nil
   end
-end
-
---- Returns the heading and the ids of the questions that `y` approves.
----@param list co.QuestionList
----@return string
----@return integer[]
-function M.heading(list)
-  local ids, unseen, marked = {}, false, false
-  for _, rows in ipairs(list.rows) do
-    if not rows.approvable then
-      marked = true
-    elseif list.seen[rows.id] then
-      ids[#ids + 1] = rows.id
-    else
-      unseen = true
-    end
-  end
-  local count = #list.rows
-  local y = float_keys.name('y') or 'a yes'
-  if #ids == count then
-    return y .. ' approves ' .. (count == 1 and 'this one' or ('all %d of these'):format(count)),
-      ids
-  end
-  local amount = #ids == 0 and 'none of these' or ('%d of these %d'):format(#ids, count)
-  local how = {}
-  if unseen then
-    how[#how + 1] = 'scroll to see the rest'
-  end
-  if marked then
-    how[#how + 1] = 'answer those with ! one by one'
-  end
-  return ('%s approves %s: %s'):format(y, amount, table.concat(how, ', ')), ids
+  local before = #list.approved
+  update_heading(list)
+  return #list.approved ~= before and list.text.lines[1] or nil
 end
 
 return M

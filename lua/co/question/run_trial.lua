@@ -1,6 +1,7 @@
 --- The kind of question about a command of the person that ran as a trial (`:Co! ++try`).
 local change = require('co.question.change')
 local counts = require('co.question.change_rows').counts
+local kind = require('co.question.kind')
 local question_text = require('co.question.float_text')
 
 --- Returns the keys for the answers, with their meaning for a question.
@@ -34,9 +35,7 @@ for _, key in ipairs({ 'y', 'n', 'r', 'd' }) do
   keys[key] = change.keys.question[key]
 end
 
----@type co.QuestionKind
-return {
-  holds_turn = true,
+return kind.new({
   signs = true,
   keys = { question = keys },
   title = function(question)
@@ -48,12 +47,10 @@ return {
     end
     return question.change and change.text(question, page) or question_text.question(question)
   end,
-  whole = change.whole,
   footer = function(question)
     return question_text.footer(answers(question))
   end,
   d = change.d,
-  alone = change.alone,
   entry = function(question)
     local what = question.change and counts(question.change) or 'not kept'
     return {
@@ -63,8 +60,4 @@ return {
         or 'it would run for real',
     }
   end,
-  scopes = function()
-    return {}
-  end,
-  reply = change.reply,
-}
+})

@@ -1,4 +1,5 @@
 --- The kind of question about sending the text of a file to the model.
+local kind = require('co.question.kind')
 local printable = require('co.ui.printable')
 local texts = require('co.question.float_text')
 local add = texts.add
@@ -74,8 +75,7 @@ local function answer(decision)
   end
 end
 
----@type co.QuestionKind
-return {
+return kind.new({
   holds_turn = false,
   keys = { question = { y = answer('once'), n = answer('deny') } },
   title = function(question)
@@ -101,10 +101,4 @@ return {
       not_approved_because = READ_FIRST,
     }
   end,
-  scopes = function()
-    return {}
-  end,
-  reply = function(question, decision)
-    require('co.backend').send_if_running({ type = 'answer', id = question.id, decision = decision })
-  end,
-}
+})

@@ -1,5 +1,6 @@
 --- The kind of question of `/undo` and `/redo`: the files that would change.
 local change = require('co.question.change')
+local kind = require('co.question.kind')
 local question_text = require('co.question.float_text')
 
 --- Returns the help page.
@@ -13,9 +14,7 @@ local function help_text()
   })
 end
 
----@type co.QuestionKind
-return {
-  holds_turn = true,
+return kind.new({
   signs = true,
   keys = {
     question = {
@@ -24,19 +23,12 @@ return {
       d = change.keys.question.d,
     },
   },
-  title = change.title,
   text = function(question, page)
     return page == 'help' and help_text() or change.text(question, page)
   end,
-  whole = change.whole,
   footer = function()
     return question_text.footer({ { 'y', 'yes' }, { 'n', 'no' } })
   end,
   d = change.d,
-  alone = change.alone,
   entry = change.entry,
-  scopes = function()
-    return {}
-  end,
-  reply = change.reply,
-}
+})

@@ -148,22 +148,23 @@
 ---@field about string the chat or the file, and details
 ---@field not_approved_because? string the reason why `y` in the list does not approve it
 
---- A kind of question. The float gets the text and the keys of its questions from it.
+--- A kind of question. The float gets the text and the keys of its questions from it. `co.question.kind` has
+--- the fields that most kinds share.
 ---@class (exact) co.QuestionKind
 ---@field holds_turn boolean a turn or a command of the person waits for the answer
 ---@field signs? boolean its text has rows of a change, with signs
----@field keys table<co.QuestionPage, table<string, fun(question: any): boolean?>> its own keys for each page; false: the float's own key holds
+---@field keys table<co.QuestionPage, table<string, fun(question: any, float?: co.Float): boolean?>> its own keys for each page; false: the float's own key holds
 ---@field title fun(question: any): string
 ---@field text fun(question: any, page: co.QuestionPage): co.QuestionText
 ---@field folded? fun(question: any, size: { rows: integer, columns: integer }): co.QuestionText with at most so much of a command
 ---@field whole fun(question: any): string the text that the float may have cut
 ---@field footer fun(question: any): string, string its keys with words, and its keys only
----@field d? fun(question: any): string what the key `d` does, in a word
+---@field d fun(question: any): string what the key `d` does, in a word
 ---@field alone fun(question: any): string? the reason why only a key in the float itself says yes
 ---@field entry fun(question: any): co.ListEntry
 ---@field scopes fun(question: any): co.Scope[] the scopes of `always`; empty if it cannot be answered so
 ---@field takes? table<co.Decision, true> the only decisions that it takes
----@field reply fun(question: any, decision: co.Decision, extra: co.AnswerDetails) sends an answer
+---@field amend? fun(question: any, decision: co.Decision, details?: co.AnswerDetails): co.Decision, co.AnswerDetails? returns the answer to send
 
 --- A question of any kind. Lua sets `kind`, `number` and `hidden`.
 ---@class co.Question
