@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local async = require('co.ui.async')
 local disk = require('co.ui.file_text')
 local editor_query = require('co.buffers.editor_query')
 local last_window = require('co.ui.last_window')
@@ -32,33 +33,29 @@ end
 ---@param most integer places
 ---@param done fun(places?: co.ServerPlace[], problem?: string)
 function M.find(name, most, done)
-  ---@type [string, string][]
-  local attempts = {}
-  for _, topic in ipairs({ 'definition', 'workspace' }) do
-    for _, file in ipairs(files()) do
-      attempts[#attempts + 1] = { topic, file }
-    end
-  end
-  local problem ---@type string?
-  local deadline = vim.uv.now() + LONGEST
-  ---@param index integer
-  local function ask(index)
-    local topic, file = unpack(attempts[index])
-    editor_query.ask({ topic = topic, file = file, name = name, most = most }, function(answer)
-      problem = topic == 'workspace' and answer.problem or problem
-      if answer.places and #answer.places > 0 then
-        done(answer.places)
-      elseif attempts[index + 1] and vim.uv.now() < deadline then
-        ask(index + 1)
-      else
-        done(nil, problem or 'no language server knows the name')
-      end
-    end)
-  end
-  if #attempts == 0 then
+  local asked = files()
+  if #asked == 0 then
     return done(nil, 'no language server is attached to an open file')
   end
-  ask(1)
+  async.run(function()
+    local problem ---@type string?
+    local deadline = vim.uv.now() + LONGEST
+    for _, topic in ipairs({ 'definition', 'workspace' }) do
+      for _, file in ipairs(asked) do
+        local query = { topic = topic, file = file, name = name, most = most }
+        local answer = async.await(function(answered)
+          editor_query.ask(query, answered)
+        end) --[[@as co.EditorAnswer]]
+        problem = topic == 'workspace' and answer.problem or problem
+        if answer.places and #answer.places > 0 then
+          return done(answer.places)
+        elseif vim.uv.now() >= deadline then
+          return done(nil, problem or 'no language server knows the name')
+        end
+      end
+    end
+    done(nil, problem or 'no language server knows the name')
+  end)
 end
 
 return M

@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local async = require('co.ui.async')
 local backend = require('co.backend')
 local diagnostics = require('co.buffers.diagnostics')
 local disk = require('co.ui.file_text')
@@ -176,16 +177,17 @@ local function items_of(result, buf, client, query, ticks)
   return server_places.of(result, encoding)
 end
 
---- Sends a request to each client. Calls `done` when all have answered.
+--- Sends a request to each client and waits for all answers.
 ---@param clients vim.lsp.Client[]
 ---@param query co.ServerQuery
 ---@param buf integer
 ---@param place? [integer, integer]|string a place in the buffer, or the text of a search for symbols
 ---@param ticks table<integer, integer>
----@param done fun(items: table[], why?: string) `why` is the problem of a language server
-local function request(clients, query, buf, place, ticks, done)
-  local waiting, items, why = #clients, {}, nil
-  for _, client in ipairs(clients) do
+---@async
+---@return table[] items
+---@return string? why the problem of a language server
+local function request(clients, query, buf, place, ticks)
+  local answers = async.map(clients, function(client)
     local params = { textDocument = vim.lsp.util.make_text_document_params(buf) }
     if type(place) == 'string' then
       params = { query = place }
@@ -196,24 +198,25 @@ local function request(clients, query, buf, place, ticks, done)
       params.context = query.topic == 'references' and { includeDeclaration = true } or nil
       params.newName = query.new_name
     end
-    server_request.send(client, METHODS[query.topic], params, buf, function(problem, result)
-      if result and not problem then
-        local ok, found = pcall(items_of, result, buf, client, query, ticks)
-        if ok then
-          vim.list_extend(items, found)
-        else
-          -- The error names a line of co, which tells the person nothing.
-          log.add('editor_query', ('%s: %s'):format(client.name, found))
-          problem = ('the answer of %s cannot be read'):format(client.name)
-        end
-      end
-      why = problem or why
-      waiting = waiting - 1
-      if waiting == 0 then
-        done(items, why)
-      end
+    local problem, result = async.await(function(done)
+      server_request.send(client, METHODS[query.topic], params, buf, done)
     end)
+    local known = result and not problem
+    return {
+      items = known and items_of(result, buf, client, query, ticks) or {},
+      problem = problem,
+    }
+  end, function(client, problem)
+    -- The error names a line of co, which tells the person nothing.
+    log.add('editor_query', ('%s: %s'):format(client.name, problem))
+    return { items = {}, problem = ('the answer of %s cannot be read'):format(client.name) }
+  end)
+  local items, why = {}, nil
+  for _, answer in ipairs(answers) do
+    vim.list_extend(items, answer.items)
+    why = answer.problem or why
   end
+  return items, why
 end
 
 ---@param client vim.lsp.Client
@@ -268,32 +271,30 @@ function M.ask(query, done)
       attempts[#attempts + 1] = { some, places[index] }
     end
   end
-  ---@param items table[]
-  local function finish_items(items)
-    if query.topic == 'symbols' then
-      return finish(bounded(items, function(item)
+  async.run(function()
+    ---@type table[], string?
+    local items, why = {}, nil
+    -- Asks about one place after the other until a language server knows something.
+    for _, attempt in ipairs(attempts) do
+      items, why = request(attempt[1], query, buf, attempt[2], ticks)
+      if #items > 0 or finished then
+        break
+      end
+    end
+    if #items == 0 and why then
+      finish({ problem = why })
+    elseif query.topic == 'rename' then
+      finish(items[1] or { problem = 'its language server knows nothing to rename there' })
+    elseif query.topic == 'symbols' then
+      finish(bounded(items, function(item)
         return entry(item.filename, item.text, item.lnum, item.col)
       end))
+    else
+      server_places.sort(items)
+      local found = vim.list_slice(items, 1, query.most or MOST)
+      finish({ places = found, more = #items - #found })
     end
-    server_places.sort(items)
-    local places = vim.list_slice(items, 1, query.most or MOST)
-    finish({ places = places, more = #items - #places })
-  end
-  -- Asks about one place after the other until a language server knows something.
-  local function ask(index)
-    local some, place = unpack(attempts[index])
-    request(some, query, buf, place, ticks, function(items, why)
-      if #items == 0 and attempts[index + 1] and not finished then
-        return ask(index + 1)
-      elseif #items == 0 and why then
-        return finish({ problem = why })
-      elseif query.topic == 'rename' then
-        return finish(items[1] or { problem = 'its language server knows nothing to rename there' })
-      end
-      finish_items(items)
-    end)
-  end
-  ask(1)
+  end)
   local seconds = query.topic == 'rename' and LONGEST_RENAME or LONGEST
   vim.defer_fn(function()
     finish({ problem = ('its language server did not answer within %d s'):format(seconds) })

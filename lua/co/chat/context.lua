@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local async = require('co.ui.async')
 local image_context = require('co.chat.image_context')
 local lsp_context = require('co.chat.lsp_context')
 local disk = require('co.ui.file_text')
@@ -273,9 +274,6 @@ M.about = {
   ['@lsp:'] = 'a name, as your language servers know it',
 }
 
---- Receives a context, or the reason why there is none. With neither, the person cancelled.
----@alias co.context.Done fun(context?: co.Context, missing?: string)
-
 --- A word of a prompt that names a context.
 ---@class (exact) co.ContextWord
 ---@field name string the name of the context
@@ -284,79 +282,73 @@ M.about = {
 ---@field buf integer the buffer of the last window
 ---@field read co.ContextReader
 
---- Gives a context that the backend reads.
+--- Returns a context that the backend reads, or the reason why there is none. Without both, the person cancelled.
+---@async
 ---@param word co.ContextWord
 ---@param query co.ContextQuery
----@param done co.context.Done
-local function from_backend(word, query, done)
-  word.read(word.name, query, function(read)
-    if read.cancelled or read.problem then
-      return done(nil, read.problem)
-    end
-    local name = word.name .. (read.note and (' (%s)'):format(read.note) or '')
-    done({ name = name, text = read.text or '', size = read.size, image = read.image })
-  end)
-end
-
---- Gives a file: as the editor has it, if it is open there.
----@param word co.ContextWord
----@param done co.context.Done
-local function file(word, done)
-  local full = absolute(word.argument, word.cwd)
-  local open = disk.buffer(full)
-  if not open then
-    return from_backend(word, { kind = 'file', path = full }, done)
+---@return co.Context?
+---@return string? missing
+local function from_backend(word, query)
+  local read = word.read(word.name, query)
+  if read.cancelled or read.problem then
+    return nil, read.problem
   end
-  local text, size = limit.lines(open, 1, api.nvim_buf_line_count(open))
-  -- The last line of a context has no end.
-  done({ name = word.name, text = text:sub(1, -2), size = size - 1, files = { full } })
+  local name = word.name .. (read.note and (' (%s)'):format(read.note) or '')
+  return { name = name, text = read.text or '', size = read.size, image = read.image }
 end
 
---- Makes a reader of a function that returns its context.
----@param read fun(buf: integer): co.Context?, string?
----@return fun(word: co.ContextWord, done: co.context.Done)
-local function at_once(read)
-  return function(word, done)
-    done(read(word.buf))
-  end
-end
-
---- They call `done` at once or later, since Neovim does not wait for other programs.
----@type table<string, fun(word: co.ContextWord, done: co.context.Done)>
+--- They return a context, or the reason why there is none. They may wait, since Neovim does not wait for other programs.
+---@type table<string, async fun(word: co.ContextWord): co.Context?, string?>
 local readers_of_text = {
-  file = file,
-  git = function(word, done)
-    from_backend(word, { kind = 'commit', revision = word.argument }, done)
+  -- A file that is open has the text of the editor.
+  file = function(word)
+    local full = absolute(word.argument, word.cwd)
+    local open = disk.buffer(full)
+    if not open then
+      return from_backend(word, { kind = 'file', path = full })
+    end
+    local text, size = limit.lines(open, 1, api.nvim_buf_line_count(open))
+    -- The last line of a context has no end.
+    return { name = word.name, text = text:sub(1, -2), size = size - 1, files = { full } }
   end,
-  search = function(word, done)
-    from_backend(word, { kind = 'search', text = word.argument }, done)
+  git = function(word)
+    return from_backend(word, { kind = 'commit', revision = word.argument })
   end,
-  skill = function(word, done)
-    from_backend(word, { kind = 'skill', name = word.argument }, done)
+  search = function(word)
+    return from_backend(word, { kind = 'search', text = word.argument })
   end,
-  lsp = function(word, done)
-    lsp_context.places(word.argument, function(query, missing)
-      if not query then
-        return done(nil, missing)
-      end
-      from_backend(word, query, done)
-    end)
+  skill = function(word)
+    return from_backend(word, { kind = 'skill', name = word.argument })
+  end,
+  lsp = function(word)
+    local query, missing = lsp_context.places(word.argument)
+    if not query then
+      return nil, missing
+    end
+    return from_backend(word, query)
   end,
 }
 
----@type table<string, fun(word: co.ContextWord, done: co.context.Done)>
+---@type table<string, async fun(word: co.ContextWord): co.Context?, string?>
 local readers = {
-  buffer = at_once(function(buf)
-    return lines_of('@buffer ' .. name_of(buf), buf, 1, api.nvim_buf_line_count(buf))
-  end),
-  selection = at_once(selection),
-  diagnostics = at_once(diagnostics),
-  quickfix = at_once(quickfix),
-  unsaved = at_once(unsaved),
-  output = at_once(output),
-  clipboard = at_once(image_context.clipboard),
-  diff = function(word, done)
-    from_backend(word, { kind = 'diff' }, done)
+  buffer = function(word)
+    local last = api.nvim_buf_line_count(word.buf)
+    return lines_of('@buffer ' .. name_of(word.buf), word.buf, 1, last)
+  end,
+  selection = function(word)
+    return selection(word.buf)
+  end,
+  diagnostics = function(word)
+    return diagnostics(word.buf)
+  end,
+  quickfix = quickfix,
+  unsaved = function(word)
+    return unsaved(word.buf)
+  end,
+  output = output,
+  clipboard = image_context.clipboard,
+  diff = function(word)
+    return from_backend(word, { kind = 'diff' })
   end,
 }
 
@@ -366,98 +358,6 @@ local readers = {
 local function word_of(context)
   local name = context.name
   return name:match('^@file:') and name or name:match('^%S+') or name
-end
-
---- A context, or the reason why there is none.
----@class (exact) co.ContextSlot
----@field word string
----@field context? co.Context
----@field missing? string
-
---- Asks the backend if the model may be sent the editor's text of files.
----@param slot co.ContextSlot
----@param read co.ContextReader
----@param done co.context.Done
-local function check(slot, read, done)
-  local context = slot.context
-  if not context or not (context.files or {})[1] then
-    return done(context, slot.missing)
-  end
-  local text = printable.head(context.text, limit.LONGEST)
-  local query = { kind = 'text', paths = context.files, text = text, lines = context.lines }
-  read(slot.word, query, function(answer)
-    if answer.cancelled or answer.problem then
-      return done(nil, answer.problem)
-    elseif answer.text then
-      context.name = ('%s (%s)'):format(context.name, answer.note or '')
-      context.text = answer.text
-    end
-    done(context)
-  end)
-end
-
---- The contexts of a prompt that are being read.
----@class (exact) co.Gathering
----@field slots co.ContextSlot[]
----@field open integer the slots that wait, and one for the caller
----@field cancelled boolean
----@field done fun(contexts?: co.Context[])
-
---- Ends the wait for one slot, and calls `done` after the last.
----@param gathering co.Gathering
-local function finish(gathering)
-  gathering.open = gathering.open - 1
-  if gathering.open > 0 then
-    return
-  elseif gathering.cancelled then
-    return gathering.done(nil)
-  end
-  local found, left_out = {}, {}
-  for _, slot in ipairs(gathering.slots) do
-    if slot.context then
-      found[#found + 1] = slot.context
-    else
-      left_out[#left_out + 1] = ('%s (%s)'):format(slot.word, slot.missing)
-    end
-  end
-  if #left_out > 0 then
-    notify.warn('left out: ' .. table.concat(left_out, ', '))
-  end
-  gathering.done(limit.fit(found))
-end
-
---- Adds a slot for a word. `fill` gives its context.
----@param gathering co.Gathering
----@param word string
----@param read co.ContextReader
----@param fill fun(done: co.context.Done)
-local function add(gathering, word, read, fill)
-  ---@type co.ContextSlot
-  local slot = { word = word }
-  table.insert(gathering.slots, slot)
-  gathering.open = gathering.open + 1
-  local settled = false
-  ---@param context? co.Context
-  ---@param missing? string
-  local function checked(context, missing)
-    slot.context, slot.missing = context, missing
-    gathering.cancelled = gathering.cancelled or not (context or missing)
-    finish(gathering)
-  end
-  local ok, problem = pcall(fill, function(context, missing)
-    settled = true
-    if context and not context.image and not context.text:find('[^\n]') then
-      context, missing = nil, 'it is empty'
-    end
-    slot.context, slot.missing = context, missing
-    check(slot, read, checked)
-  end)
-  if not ok and settled then
-    error(problem, 0)
-  elseif not ok then
-    -- The other contexts and the prompt still go.
-    checked(nil, 'it cannot be read: ' .. tostring(problem):gsub('^.-:%d+: ', ''))
-  end
 end
 
 --- Returns the words with `@` in a text, each with its name and the text after its colon.
@@ -486,6 +386,64 @@ local function words_of(text, cwd)
   end
 end
 
+--- A context that a prompt names.
+---@class (exact) co.WantedContext
+---@field word string
+---@field read async fun(): co.Context?, string?
+
+--- A context, or the reason why there is none. Without both, the person cancelled.
+---@class (exact) co.FoundContext
+---@field word string
+---@field context? co.Context
+---@field missing? string
+
+--- Reads a context. Asks the backend if the model may be sent the editor's text of files.
+---@async
+---@param wanted co.WantedContext
+---@param read co.ContextReader
+---@return co.FoundContext
+local function read_one(wanted, read)
+  local context, missing = wanted.read()
+  if not context then
+    return { word = wanted.word, missing = missing }
+  elseif not context.image and not context.text:find('[^\n]') then
+    return { word = wanted.word, missing = 'it is empty' }
+  elseif not (context.files or {})[1] then
+    return { word = wanted.word, context = context }
+  end
+  local text = printable.head(context.text, limit.LONGEST)
+  local query = { kind = 'text', paths = context.files, text = text, lines = context.lines }
+  local answer = read(wanted.word, query)
+  if answer.cancelled or answer.problem then
+    return { word = wanted.word, missing = answer.problem }
+  elseif answer.text then
+    context.name = ('%s (%s)'):format(context.name, answer.note or '')
+    context.text = answer.text
+  end
+  return { word = wanted.word, context = context }
+end
+
+--- Returns the contexts that were read, as much as a prompt may have; nil if the person cancelled. A notice names those that
+--- are missing.
+---@param all co.FoundContext[]
+---@return co.Context[]?
+local function found_among(all)
+  local found, left_out = {}, {}
+  for _, read in ipairs(all) do
+    if read.context then
+      found[#found + 1] = read.context
+    elseif read.missing then
+      left_out[#left_out + 1] = ('%s (%s)'):format(read.word, read.missing)
+    else
+      return nil
+    end
+  end
+  if #left_out > 0 then
+    notify.warn('left out: ' .. table.concat(left_out, ', '))
+  end
+  return limit.fit(found)
+end
+
 --- A prompt whose contexts are read.
 ---@class (exact) co.ContextsWanted
 ---@field text string
@@ -493,40 +451,61 @@ end
 ---@field extra? co.Context[] contexts that are added in any case
 ---@field range? co.Context the context for `@selection`, instead of the last visual selection
 
---- Calls `done` with the contexts for the words with `@` in a text: at once, unless other programs are asked. Calls it without
---- contexts if the person cancels.
----@param wanted co.ContextsWanted
----@param done fun(contexts?: co.Context[])
-function M.gather(wanted, done)
-  local range, read = wanted.range, wanted.read
+--- Returns the contexts that a prompt names, in their order, and then the extra ones.
+---@param prompt co.ContextsWanted
+---@return co.WantedContext[]
+local function wanted_by(prompt)
+  local buf, cwd, range = last_window.buffer(), vim.fn.getcwd(), prompt.range
   ---@type table<string, boolean>
   local seen = {}
-  for _, context in ipairs(wanted.extra or {}) do
+  ---@type co.WantedContext[], co.WantedContext[]
+  local wanted, extra = {}, {}
+  for _, context in ipairs(prompt.extra or {}) do
     seen[word_of(context)] = true
+    extra[#extra + 1] = {
+      word = word_of(context),
+      read = function()
+        return context
+      end,
+    }
   end
-  local buf, cwd = last_window.buffer(), vim.fn.getcwd()
-  ---@type co.Gathering
-  local gathering = { slots = {}, open = 1, cancelled = false, done = done }
-  for name, argument in words_of(wanted.text, cwd) do
+  for name, argument in words_of(prompt.text, cwd) do
     local whole = argument and ('@%s:%s'):format(name, argument) or '@' .. name
     local among = argument and readers_of_text or readers
     local reader = argument ~= '' and among[name]
     if reader and not seen[whole] then
       seen[whole] = true
-      add(gathering, whole, read, function(fill)
-        if range and word_of(range) == whole then
-          return fill(range)
-        end
-        reader({ name = whole, argument = argument or '', cwd = cwd, buf = buf, read = read }, fill)
-      end)
+      local word =
+        { name = whole, argument = argument or '', cwd = cwd, buf = buf, read = prompt.read }
+      wanted[#wanted + 1] = {
+        word = whole,
+        read = function()
+          if range and word_of(range) == whole then
+            return range
+          end
+          return reader(word)
+        end,
+      }
     end
   end
-  for _, context in ipairs(wanted.extra or {}) do
-    add(gathering, word_of(context), read, function(fill)
-      fill(context)
+  return vim.list_extend(wanted, extra)
+end
+
+--- Calls `done` with the contexts for the words with `@` in a text: at once, unless other programs are asked. Calls it without
+--- contexts if the person cancels.
+---@param prompt co.ContextsWanted
+---@param done fun(contexts?: co.Context[])
+function M.gather(prompt, done)
+  async.run(function()
+    local all = async.map(wanted_by(prompt), function(wanted)
+      return read_one(wanted, prompt.read)
+    end, function(wanted, problem)
+      -- The other contexts and the prompt still go.
+      local missing = 'it cannot be read: ' .. problem:gsub('^.-:%d+: ', '')
+      return { word = wanted.word, missing = missing }
     end)
-  end
-  finish(gathering)
+    done(found_among(all))
+  end)
 end
 
 return M

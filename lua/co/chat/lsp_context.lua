@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local async = require('co.ui.async')
 local definitions = require('co.buffers.definitions')
 local disk = require('co.ui.file_text')
 local editor_query = require('co.buffers.editor_query')
@@ -10,26 +11,30 @@ local last_window = require('co.ui.last_window')
 -- The most definitions and references.
 local DEFINITIONS, REFERENCES = 5, 50
 
---- Gives the query for the lines of the definitions of a name, and of the references to it if the name stands in the buffer
---- of the last window.
+--- Returns the query for the lines of the definitions of a name, and of the references to it if the name stands in the buffer
+--- of the last window; or the reason why there is none.
+---@async
 ---@param name string
----@param done fun(query?: co.ContextQuery, missing?: string)
-function M.places(name, done)
+---@return co.ContextQuery?
+---@return string? missing
+function M.places(name)
   local file = disk.resolve(api.nvim_buf_get_name(last_window.buffer()))
-  definitions.find(name, DEFINITIONS, function(places, problem)
-    if not places then
-      return done(nil, problem)
-    end
-    local query = { topic = 'references', file = file, name = name, most = REFERENCES }
-    editor_query.ask(query, function(answer)
-      done({
-        kind = 'places',
-        definitions = places,
-        references = answer.places or {},
-        more = answer.more or 0,
-      })
-    end)
+  local places, problem = async.await(function(done)
+    definitions.find(name, DEFINITIONS, done)
   end)
+  if not places then
+    return nil, problem
+  end
+  local query = { topic = 'references', file = file, name = name, most = REFERENCES }
+  local answer = async.await(function(done)
+    editor_query.ask(query, done)
+  end)
+  return {
+    kind = 'places',
+    definitions = places,
+    references = answer.places or {},
+    more = answer.more or 0,
+  }
 end
 
 return M
