@@ -2,7 +2,7 @@
 
 --- The layers, the lowest first: folders, and files at the top. Each requires only itself and lower layers.
 local LAYERS = {
-  { 'ui', 'version', 'types', 'install' },
+  { 'ui', 'version', 'types', 'install', 'settings' },
   { 'config' },
   { 'alert' },
   { 'backend' },

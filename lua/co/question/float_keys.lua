@@ -3,11 +3,12 @@
 local M = {}
 
 local config = require('co.config')
+local settings = require('co.settings')
 
 -- The action of each usual key. A key is usual for one action only, on all pages of the float.
 ---@type table<string, string>
 local actions = {}
-for action, lhs in pairs(config.usual_question_keys()) do
+for action, lhs in pairs(settings.keys.question) do
   local usual = type(lhs) == 'table' and lhs[1] or lhs
   assert(not actions[usual], 'two actions have the same usual key')
   actions[usual] = action
