@@ -39,6 +39,22 @@ local function entry(setting)
   return table.concat(parts)
 end
 
+describe('slash commands', function()
+  it('are carried out by Lua or by the backend', function()
+    local source =
+      table.concat(vim.fn.readfile(co_root .. '/src/chat/person/slash_commands.rs'), '\n')
+    local body = assert(source:match('fn command%(.-match name {(.-)other =>'))
+    local commands, carried_out = require('co.user_command.slash').commands, {}
+    for name in body:gmatch('\n +"(%l+)"') do
+      carried_out[name] = true
+      yes(commands[name], ('the backend carries out /%s, but nobody can type it'):format(name))
+    end
+    for name, command in pairs(commands) do
+      yes(command.run or carried_out[name], ('nothing carries out /%s'):format(name))
+    end
+  end)
+end)
+
 describe('the help', function()
   it('has tags that :helptags takes, each once', function()
     local dir = vim.fn.tempname()
@@ -65,9 +81,13 @@ describe('the help', function()
     end
   end)
 
-  it('has every slash command', function()
-    for name in pairs(require('co.user_command.slash').commands) do
+  it('has every slash command with its arguments', function()
+    for name, command in pairs(require('co.user_command.slash').commands) do
       tagged('co-/' .. name)
+      local usage = '/' .. name .. (command.arguments and ' ' .. command.arguments or '')
+      local after = assert(text:match(vim.pesc(('*co-/%s*'):format(name)) .. '[^\n]*\n([^\n]*)'))
+      local rest = vim.startswith(after, usage) and after:sub(#usage + 1)
+      yes(rest and (rest == '' or rest:match('^ +%u')), ('%s is not %s'):format(after, usage))
     end
   end)
 

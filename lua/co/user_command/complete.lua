@@ -133,34 +133,12 @@ end
 ---@param wait boolean wait for a list that the backend must ask for
 ---@return string[]
 local function arguments(name, lead, wait)
-  if name == 'approve' or name == 'deny' or name == 'always' then
-    local numbered = require('co.user_command.slash').numbered
-    local questions = vim.tbl_map(numbered, require('co.question').pending())
-    if name == 'always' then
-      local scopes =
-        { 'command', 'prefix', 'prefix_saved', 'edits', 'everything', 'hosts', 'hosts_saved' }
-      vim.list_extend(questions, scopes)
-    end
-    return starting(questions, lead)
-  elseif name == 'sandbox' then
-    return starting({ 'auto', 'build', 'clean', 'docker', 'landlock', 'subprocess' }, lead)
-  elseif name == 'model' then
-    return starting(require('co.user_command.models').words(lead, wait), lead)
-  elseif name == 'agent' then
-    local set = require('co.config').settings().agents
-    local known =
-      vim.tbl_extend('force', { codex = {}, none = {} }, type(set) == 'table' and set or {})
-    return starting(vim.tbl_keys(known), lead)
-  elseif name == 'effort' then
-    return starting({ 'none', 'low', 'medium', 'high', 'max' }, lead)
-  elseif name == 'errors' then
-    return vim.fn.getcompletion(lead, 'compiler')
-  elseif name == 'cd' then
-    return vim.fn.getcompletion(lead, 'dir')
-  elseif name == 'export' then
-    return vim.fn.getcompletion(lead, 'file')
+  local command = require('co.user_command.slash').commands[name] or {}
+  if command.completion then
+    return vim.fn.getcompletion(lead, command.completion)
   end
-  return {}
+  local words = command.words or {}
+  return starting(type(words) == 'function' and words(lead, wait) or words, lead)
 end
 
 --- Returns the options, programs and files that complete a word of a command.

@@ -6,7 +6,10 @@ local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
 
 ---@class (exact) co.slash.Entry
+---@field arguments? string what may follow the name, as the help says it
 ---@field about string
+---@field words? string[]|fun(lead: string, wait: boolean): string[] the words that complete an argument; with `wait`, also those that the backend must ask for
+---@field completion? string the type of completion by `getcompletion()`, in place of `words`
 ---@field run? fun(args: string, chat?: co.Chat, cwd: string, context?: co.Context[]): boolean? nil if the backend carries it out
 
 -- The most characters of a command in a completion.
@@ -24,6 +27,12 @@ function M.numbered(question)
   local label = vim.fn.strchars(first) > LABEL and vim.fn.strcharpart(first, 0, LABEL - 1) .. '…'
     or first
   return ('%d (%s)'):format(question.number, label)
+end
+
+--- Returns the questions that wait, as completion inserts them.
+---@return string[]
+local function numbered_questions()
+  return vim.tbl_map(M.numbered, require('co.question').pending())
 end
 
 --- Returns the question that the arguments name, by default the first, and the other arguments.
@@ -106,6 +115,7 @@ end
 ---@type table<string, co.slash.Entry>
 M.commands = {
   approve = {
+    words = numbered_questions,
     about = 'go to the question, or say yes to the one with this number',
     run = function(args)
       if args == '' then
@@ -130,6 +140,8 @@ M.commands = {
     end,
   },
   deny = {
+    arguments = '[number] [reason]',
+    words = numbered_questions,
     about = 'say no to the first question or the one with this number, with a reason if you like',
     run = function(args)
       local question, reason = find_question(args)
@@ -145,6 +157,19 @@ M.commands = {
     end,
   },
   always = {
+    arguments = '[number] [scope]',
+    words = function()
+      local words = numbered_questions()
+      return vim.list_extend(words, {
+        'command',
+        'prefix',
+        'prefix_saved',
+        'edits',
+        'everything',
+        'hosts',
+        'hosts_saved',
+      })
+    end,
     about = 'allow for longer: number and command, prefix, prefix_saved, edits or everything',
     run = always,
   },
@@ -168,6 +193,7 @@ M.commands = {
     end,
   },
   steer = {
+    arguments = '[text]',
     about = 'send a prompt into the turn that runs; without text: the one queued last',
     run = function(args, chat, cwd)
       if not chat then
@@ -181,6 +207,7 @@ M.commands = {
     end,
   },
   plan = {
+    arguments = '{task}',
     about = 'ask for a plan, by a turn that only looks; without text: open the plan',
     run = function(args, chat, cwd, context)
       chat = chat or require('co.chat').new(cwd)
@@ -192,6 +219,7 @@ M.commands = {
     end,
   },
   explore = {
+    arguments = '{task}',
     about = 'send a scout, which only looks and reports',
     run = function(args, chat, cwd, context)
       if args == '' then
@@ -232,12 +260,14 @@ M.commands = {
     end,
   },
   worktree = {
+    arguments = '{name}',
     about = 'make a worktree of git with a new branch, and open a chat there',
     run = function(args, _, cwd)
       return require('co.user_command.worktree').make(args, cwd)
     end,
   },
   edit = {
+    arguments = '{wish}',
     about = 'ask for a change of the lines of a range: :{range}Co /edit make it async',
     run = function()
       notify.error('/edit takes the lines of a file and a wish: :{range}Co /edit make it async')
@@ -266,6 +296,8 @@ M.commands = {
     end,
   },
   errors = {
+    arguments = '[compiler]',
+    completion = 'compiler',
     about = 'fill the quickfix list from the last run of :Co!, by the :compiler that follows',
     run = function(args)
       local run = require('co.run').last()
@@ -336,9 +368,27 @@ M.commands = {
     end,
   },
   resume = { about = 'continue an earlier chat' },
-  model = { about = 'choose the model' },
-  agent = { about = 'let an agent such as codex work in the chat, before its first prompt' },
-  effort = { about = 'say how hard the model thinks: none, low, medium, high or max' },
+  model = {
+    arguments = '[name]',
+    words = function(lead, wait)
+      return require('co.user_command.models').words(lead, wait)
+    end,
+    about = 'choose the model',
+  },
+  agent = {
+    arguments = '[name]',
+    words = function()
+      local set = require('co.config').settings().agents
+      local known = type(set) == 'table' and set or {}
+      return vim.tbl_keys(vim.tbl_extend('force', { codex = {}, none = {} }, known))
+    end,
+    about = 'let an agent such as codex work in the chat, before its first prompt',
+  },
+  effort = {
+    arguments = '[how]',
+    words = { 'none', 'low', 'medium', 'high', 'max' },
+    about = 'say how hard the model thinks: none, low, medium, high or max',
+  },
   real = {
     about = 'run the command of the last trial for real',
     run = function(_, chat, cwd)
@@ -366,13 +416,14 @@ M.commands = {
   rules = { about = 'show and remove what is always allowed, and which files are trusted' },
   skills = { about = 'list the skills of the workspace and yours, and read one to trust it' },
   compact = { about = 'summarise the chat so far' },
-  cd = { about = "change the chat's directory" },
-  export = { about = 'write the chat to a file' },
-  rename = { about = 'give the chat a title' },
+  cd = { arguments = '{dir}', completion = 'dir', about = "change the chat's directory" },
+  export = { arguments = '[file]', completion = 'file', about = 'write the chat to a file' },
+  rename = { arguments = '{title}', about = 'give the chat a title' },
   delete = { about = 'delete an earlier chat' },
   fork = { about = 'continue in a copy of the chat' },
   usage = { about = 'say what the chat has used' },
   sandbox = {
+    words = { 'auto', 'build', 'clean', 'docker', 'landlock', 'subprocess' },
     about = 'show the confinement of commands, or choose it: landlock, docker, subprocess, auto',
   },
 }
