@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 use super::home;
 use super::hosts::{TurnAsker, host_rules};
 use super::preset::AgentSpec;
@@ -81,6 +83,8 @@ pub enum StartFault {
         co_exec::size_text(MOST_MEMORY)
     )]
     Flood,
+    #[error("the start was cancelled")]
+    Cancelled,
     #[error("{0}")]
     Refused(String),
 }
@@ -127,11 +131,11 @@ impl AgentStart {
         self.spec.confinement == AgentConfinement::Workspace && lacks
     }
 
-    /// Starts the agent and its session.
+    /// Starts the agent and its session, unless that is cancelled. Do not drop the future: it ends the process before it returns.
     ///
     /// # Errors
-    /// It did not start, or it ended, or it refused. No process is left.
-    pub async fn start(self) -> Result<AgentProcess, StartFault> {
+    /// It did not start, or it ended, or it refused, or the start was cancelled. No process is left.
+    pub async fn start(self, cancel: &CancellationToken) -> Result<AgentProcess, StartFault> {
         let (mut command, access) = self.spawn().await?;
         let Some(pipes) = command.take_pipes() else {
             return Err(StartFault::Ended(words(command).await));
@@ -161,8 +165,8 @@ impl AgentStart {
                 HandshakeReply::Refused(why, _) => Err(StartFault::Refused(why)),
             }
         };
-        let made = made.await;
-        match made {
+        let made = cancel.run_until_cancelled(made).await;
+        match made.unwrap_or(Err(StartFault::Cancelled)) {
             Ok((initialized, session)) => Ok(AgentProcess {
                 connection,
                 session: session.session_id,

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use self::calls::{AgentPiece, CallLog, block_text};
 use self::permission::{AskedCall, PermissionAnswer, PermissionRequest, ShownCall};
 use super::turn::{Halt, LiveThought, ToChat, TurnEnd, TurnEvent};
-use crate::agent::{AgentProcess, AgentSpec, AgentStart, MOST_MEMORY, TurnAsker};
+use crate::agent::{AgentProcess, AgentSpec, AgentStart, MOST_MEMORY, StartFault, TurnAsker};
 use crate::audit::Record;
 use crate::config::AgentConfinement;
 use crate::protocol::{Asker, ChatState, Question};
@@ -242,7 +242,7 @@ impl Progress {
         }
         start.asker.begin(&context);
         self.asker = Some(Arc::clone(&start.asker));
-        match context.unless_cancelled(start.start()).await? {
+        match self.start(start).await {
             Ok(process) => {
                 if has_past {
                     let text =
@@ -251,6 +251,7 @@ impl Progress {
                 }
                 Ok(Some(process))
             }
+            Err(_) if context.cancel.is_cancelled() => Err(Halt::Cancelled),
             Err(fault) => {
                 let text = self
                     .redacted(&format!("{name} cannot work: {fault}"))
@@ -258,6 +259,20 @@ impl Progress {
                     .0;
                 self.turn.chat.note(&text).await?;
                 Ok(None)
+            }
+        }
+    }
+
+    /// Starts the agent. After a cancel, waits until its processes have ended.
+    async fn start(&self, start: AgentStart) -> Result<AgentProcess, StartFault> {
+        let (cancel, asker) = (self.turn.context.cancel.clone(), Arc::clone(&start.asker));
+        let mut started = std::pin::pin!(start.start(&cancel));
+        tokio::select! {
+            started = &mut started => started,
+            () = cancel.cancelled() => {
+                // The start may wait for an answer about a host.
+                asker.end();
+                started.await
             }
         }
     }

@@ -1,9 +1,14 @@
 //! Another agent in the place of a model: a scripted one, confined.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::scene::Scene;
+use crate::support::proc::wait_until;
 use crate::support::workspace::Workspace;
+
+const LONG: Duration = Duration::from_secs(20);
 
 /// Returns a scene with a chat in which the scripted agent works.
 fn scene(script: &Value) -> Scene {
@@ -251,6 +256,24 @@ fn an_agent_that_closes_its_output_and_goes_on_is_ended() {
     scene.co("hi");
     scene.wait_chat("scripted cannot work: it ended: it hurts");
     scene.wait_turns(1);
+}
+
+#[test]
+fn a_cancel_of_the_start_leaves_no_process() {
+    let deaf = "trap '' TERM; sleep 600 & echo $$ $! > pids; mv pids started; wait";
+    let scene = scene_with(
+        &json!({}),
+        json!({ "cmd": ["sh", "-c", deaf], "confinement": "none" }),
+    );
+    scene.co("hi");
+    wait_until(LONG, "the agent runs", || scene.workspace.read("started"));
+    scene.interrupt();
+    scene.wait_turns(1);
+    let pids = scene.workspace.read("started").unwrap();
+    for pid in pids.split_whitespace() {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        assert!(stat.is_err(), "{pid} is left: {stat:?}");
+    }
 }
 
 #[test]
