@@ -27,6 +27,7 @@ pub mod tried;
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
+use self::agent_call::ShownAgentCall;
 use self::call::PlannedCall;
 use self::event::{ExecMode, ShownCall};
 use self::schema::{BadCall, Tool};
@@ -118,7 +119,7 @@ impl ToolSet {
     /// Returns a call as the chat shows it, also if it is not valid, or of a tool that has gone.
     pub fn shown(&self, call: &Call) -> ShownCall {
         if call.name == agent_call::NAME {
-            return agent_call::shown(call);
+            return ShownCall::Agent(ShownAgentCall::new(&call.arguments));
         }
         let line = match self.find(&call.name).map(|tool| (tool.parse(call), tool)) {
             Some((Ok(planned), _)) => return planned.shown(),

@@ -4,6 +4,7 @@
 //! The agent acts by itself, inside its confinement. So nothing here decides what it may do: its word about a call is only shown.
 
 mod calls;
+mod live;
 mod permission;
 
 use std::pin::Pin;
@@ -15,7 +16,8 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use self::calls::{AgentPiece, CallLog, block_text};
+use self::calls::{AgentPiece, CallLog, LoggedCall, block_text};
+use self::live::LiveCall;
 use self::permission::{AskedCall, PermissionAnswer, PermissionRequest, ShownCall};
 use super::turn::{Halt, LiveThought, ToChat, TurnEnd, TurnEvent};
 use crate::agent::{AgentProcess, AgentSpec, AgentStart, MOST_MEMORY, StartFault, TurnAsker};
@@ -25,7 +27,7 @@ use crate::protocol::{Asker, ChatState, Question};
 use crate::services::audit_task;
 use crate::text::{one_line, start_of};
 use crate::tool::ToolSet;
-use crate::tool::agent_call::AgentCall;
+use crate::tool::agent_call::{AgentCall, ShownAgentCall};
 use crate::tool::context::{CallContext, QuestionHost};
 use crate::tool::event::{CallEnd, CallEvent};
 use crate::tool::permissions::Reply;
@@ -70,6 +72,8 @@ type QuestionReply = Pin<Box<dyn Future<Output = (u64, Option<Reply>)> + Send + 
 struct Progress {
     turn: TurnParts,
     log: CallLog,
+    /// The open call.
+    live: Option<LiveCall>,
     thought: Option<(String, LiveThought)>,
     is_speaking: bool,
     /// The questions about permissions that are open, with their requests.
@@ -80,6 +84,19 @@ struct Progress {
     asker: Option<Arc<TurnAsker>>,
     /// The memory that the messages of earlier turns took.
     memory_before: u64,
+}
+
+/// A call that has ended, or that is shown as one that goes on.
+struct EndedCall<'a> {
+    id: String,
+    ok: bool,
+    /// The words about its end.
+    status: &'a str,
+    output: &'a str,
+    /// Its arguments, if they changed since it began.
+    arguments: Option<Box<serde_json::Value>>,
+    /// The block in which its output was shown so far.
+    block: Option<u64>,
 }
 
 /// The parts of a turn that do not change.
@@ -112,6 +129,7 @@ impl AgentTurn {
                 spec,
             },
             log: CallLog::default(),
+            live: None,
             thought: None,
             is_speaking: false,
             asked: Vec::new(),
@@ -405,6 +423,7 @@ impl Progress {
         let mut deadline = None;
         loop {
             let gives_way = self.log.gives_way_at();
+            let shows = self.live.as_ref().and_then(LiveCall::due);
             let now = tokio::time::Instant::now();
             tokio::select! {
                 incoming = process.connection.next() => match incoming {
@@ -425,6 +444,9 @@ impl Progress {
                 () = tokio::time::sleep_until(gives_way.unwrap_or(now)), if gives_way.is_some() => {
                     self.close_call(true).await?;
                     self.drain().await?;
+                }
+                () = tokio::time::sleep_until(shows.unwrap_or(now)), if shows.is_some() => {
+                    self.show_live().await?;
                 }
                 () = cancel.cancelled(), if deadline.is_none() => {
                     deadline = Some(now + CANCEL_TIMEOUT);
@@ -606,8 +628,14 @@ impl Progress {
         call: &ToolCallId,
         status: Option<ToolCallStatus>,
     ) -> Result<(), Halt> {
-        if let Some(piece) = piece {
-            self.show(piece).await?;
+        match piece {
+            Some(piece) => self.show(piece).await?,
+            None if self.log.is_open(call) => {
+                if let Some(live) = &mut self.live {
+                    live.mark();
+                }
+            }
+            None => {}
         }
         self.drain().await?;
         let is_over = matches!(
@@ -663,17 +691,18 @@ impl Progress {
         if let Some(answer) = request.decided(&asked, &turn.context).await {
             return self.answer(process, &request, answer, "policy").await;
         }
-        let record = logged.map(calls::LoggedCall::record);
-        let output = logged.map(calls::LoggedCall::output);
+        let record = logged.map(|it| turn.record(it));
+        let output = logged.map(LoggedCall::output);
         let command = logged.and_then(|it| it.call.raw_input.as_ref());
         let command = command.and_then(permission::command_text);
         let record = record.unwrap_or_else(|| AgentCall {
             title: request.title.clone(),
             kind: String::new(),
             input: None,
+            places: Vec::new(),
         });
         let shown = ShownCall {
-            call: self.redacted_call(record).await,
+            call: turn.redacted_call(record).await,
             command: match command {
                 Some(command) => Some(self.redacted(&command).await.0),
                 None => None,
@@ -833,11 +862,14 @@ impl Progress {
         let Some(logged) = self.log.open(key) else {
             return Ok(());
         };
-        let (id, mut record) = (logged.id.clone(), logged.record());
+        let (id, record) = (logged.id.clone(), self.turn.record(logged));
+        let record = self.turn.redacted_call(record).await;
+        let mut live = LiveCall::new(record.clone(), self.turn.context.services.id());
+        live.mark();
+        self.live = Some(live);
         let turn = &self.turn;
-        record.title = turn.title(&record.title).await;
         let title = one_line(&record.title);
-        let call = self.redacted_call(record).await.item(id.clone());
+        let call = record.item(id.clone());
         let shown = turn.tools.shown(&call);
         turn.chat.record(Item::Call(call)).await?;
         let decision = Decision::Agent;
@@ -849,34 +881,74 @@ impl Progress {
         self.state(ChatState::Running, title).await
     }
 
+    /// Shows what the agent said meanwhile about the open call.
+    async fn show_live(&mut self) -> Result<(), Halt> {
+        let (Some(logged), Some(live)) = (self.log.opened(), &mut self.live) else {
+            return Ok(());
+        };
+        let began = Instant::now();
+        let record = self.turn.record(logged);
+        let output = logged.output();
+        let (output, _) = self.turn.redacted(&output).await;
+        let output = co_policy::printable(&output);
+        let call = self.turn.redacted_call(record).await;
+        let changed = live.take(&output, began.elapsed());
+        if live.shown != call {
+            let shown = ShownAgentCall::new(&call.arguments());
+            live.shown = call;
+            (self.turn.chat)
+                .show(CallEvent::AgentCallChanged(shown))
+                .await?;
+        }
+        if let Some((from, lines)) = changed {
+            let block = live.block;
+            let lines = CallEvent::OutputLines { block, from, lines };
+            self.turn.chat.show(lines).await?;
+        }
+        Ok(())
+    }
+
     /// Shows the end of the open call if it has ended, or in any case if `force` is set.
     async fn close_call(&mut self, force: bool) -> Result<(), Halt> {
         let Some(logged) = self.log.close(force) else {
             return Ok(());
         };
         let (id, ok, status) = (logged.id.clone(), logged.is_ok(), logged.status());
-        let output = logged.output();
-        self.end_call(id, ok, &status, &output).await?;
+        let (output, record) = (logged.output(), self.turn.record(logged));
+        let call = self.turn.redacted_call(record).await;
+        let live = self.live.take();
+        let changed = live.as_ref().is_some_and(|live| live.began != call);
+        let ended = EndedCall {
+            id,
+            ok,
+            status: &status,
+            output: &output,
+            arguments: changed.then(|| Box::new(call.arguments())),
+            block: live.map(|live| live.block),
+        };
+        self.end_call(ended).await?;
         self.state(ChatState::Thinking, "").await
     }
 
-    async fn end_call(&self, id: String, ok: bool, status: &str, output: &str) -> Result<(), Halt> {
-        let (text, hidden) = self.redacted(output).await;
+    async fn end_call(&self, call: EndedCall<'_>) -> Result<(), Halt> {
+        let (text, hidden) = self.redacted(call.output).await;
         let text = co_policy::printable(&text);
         let shown = ShownPart {
             output: [0, text.len()],
-            ..ShownPart::line(status)
+            arguments: call.arguments,
+            ..ShownPart::line(call.status)
         };
         let outcome = Outcome {
             hidden,
             shown: Some(shown.clone()),
-            ..Outcome::new(id, text.clone(), ok)
+            ..Outcome::new(call.id, text.clone(), call.ok)
         };
         let ended = CallEnd::of(&outcome, shown);
         let chat = &self.turn.chat;
         chat.record(Item::Outcome(outcome)).await?;
         if !text.is_empty() {
-            let block = self.turn.context.services.id();
+            let block = call.block;
+            let block = block.unwrap_or_else(|| self.turn.context.services.id());
             chat.show(CallEvent::Output { block, text }).await?;
         }
         Ok(chat.show(CallEvent::Ended(ended)).await?)
@@ -895,7 +967,15 @@ impl Progress {
         let shown = self.turn.tools.shown(&call);
         self.turn.chat.record(Item::Call(call)).await?;
         self.turn.chat.show(CallEvent::Begun(shown)).await?;
-        self.end_call(id, true, "", "").await
+        let ended = EndedCall {
+            id,
+            ok: true,
+            status: "",
+            output: "",
+            arguments: None,
+            block: None,
+        };
+        self.end_call(ended).await
     }
 
     async fn state(&self, state: ChatState, detail: impl Into<String>) -> Result<(), Halt> {
@@ -904,18 +984,6 @@ impl Progress {
 
     async fn redacted(&self, text: &str) -> (String, usize) {
         self.turn.redacted(text).await
-    }
-
-    async fn redacted_call(&self, call: AgentCall) -> AgentCall {
-        let input = match &call.input {
-            Some(input) => Some(self.redacted(input).await.0),
-            None => None,
-        };
-        AgentCall {
-            title: self.redacted(&call.title).await.0,
-            input,
-            ..call
-        }
     }
 }
 
@@ -930,6 +998,26 @@ impl TurnParts {
         match self.spec.confinement {
             AgentConfinement::Workspace => AGENT,
             AgentConfinement::None => "none",
+        }
+    }
+
+    /// Returns a call for the transcript, before secrets are removed.
+    fn record(&self, logged: &LoggedCall) -> AgentCall {
+        logged.record(&self.context.cwd)
+    }
+
+    /// Returns a call without secrets, with the start of its title.
+    async fn redacted_call(&self, call: AgentCall) -> AgentCall {
+        let input = match &call.input {
+            Some(input) => Some(self.redacted(input).await.0),
+            None => None,
+        };
+        let places = self.redacted(&call.places.join("\n")).await.0;
+        AgentCall {
+            title: self.title(&call.title).await,
+            input,
+            places: places.lines().map(str::to_owned).collect(),
+            ..call
         }
     }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::chat::events::ChatEvent;
 use crate::protocol::{CallLine, CallState};
 use crate::text::{one_line, start_of};
+use crate::tool::agent_call::{AgentCallSort, ShownAgentCall};
 use crate::tool::event::ExecMode;
 use crate::tool::event::{CallEnd, CallEvent, ShownCall};
 use crate::tool::query;
@@ -35,6 +36,8 @@ pub(super) struct CallView {
     /// Details that the person may skip, for the right edge.
     details: Vec<String>,
     remarks: Vec<String>,
+    /// The files that a call of another agent is about.
+    places: Vec<String>,
     block: Option<u64>,
     /// The file with its whole output.
     spill: Option<PathBuf>,
@@ -83,6 +86,7 @@ impl CallView {
             words: Vec::new(),
             details: Vec::new(),
             remarks: Vec::new(),
+            places: Vec::new(),
             block: None,
             spill: None,
             tried: false,
@@ -111,6 +115,17 @@ impl CallView {
             }
             ChatEvent::Call(CallEvent::Begun(ShownCall::Edit(words))) => {
                 view(CallKind::Edit, CallState::Waits, words)
+            }
+            ChatEvent::Call(CallEvent::Begun(ShownCall::Agent(shown))) => {
+                let kind = match shown.sort {
+                    // Not a query: several queries are shown as one, without their outputs.
+                    AgentCallSort::Looks => CallKind::Look,
+                    AgentCallSort::Edits => CallKind::Edit,
+                    AgentCallSort::Other => CallKind::Command,
+                };
+                let mut call = view(kind, CallState::Waits, "");
+                call.set_agent_call(shown);
+                call
             }
             ChatEvent::Call(CallEvent::Begun(ShownCall::Plan(steps))) => {
                 let mut call = view(CallKind::Plan, CallState::Waits, "plan");
@@ -150,6 +165,31 @@ impl CallView {
         };
     }
 
+    fn set_agent_call(&mut self, call: &ShownAgentCall) {
+        self.what = match call.title.chars().count() {
+            ..=LONGEST => call.title.clone(),
+            _ => format!("{}…", call.title.chars().take(LONGEST).collect::<String>()),
+        };
+        self.lead = lead(call.input.iter().map(String::as_str));
+        self.places = match call.places.as_slice() {
+            [place] if self.what.contains(place.as_str()) => Vec::new(),
+            places => places.to_vec(),
+        };
+        if self.places.len() > 1 {
+            self.lead.extend(self.places.iter().cloned());
+        }
+    }
+
+    /// Returns the details for the right edge.
+    fn right(&self) -> String {
+        let place = match self.places.as_slice() {
+            [] => String::new(),
+            [place] => place.clone(),
+            [first, others @ ..] => format!("{first} and {} more", others.len()),
+        };
+        joined(&[place, joined(&self.details)])
+    }
+
     /// Returns whether it shows the steps of the model's work.
     pub(super) fn is_plan(&self) -> bool {
         self.kind == CallKind::Plan
@@ -186,6 +226,7 @@ impl CallView {
             remarks: Vec::new(),
             lead: Vec::new(),
             what: last.what,
+            places: Vec::new(),
             state: CallState::Looks,
             ended: true,
             spill: None,
@@ -226,8 +267,12 @@ impl CallView {
             ChatEvent::Call(CallEvent::OutputEnded { .. }) if self.tried => {
                 self.state = CallState::Waits
             }
+            ChatEvent::Call(CallEvent::AgentCallChanged(shown)) => self.set_agent_call(shown),
             // The many later pieces change no line.
-            ChatEvent::Thinking { block, .. } => return self.block.replace(*block).is_none(),
+            ChatEvent::Thinking { block, .. }
+            | ChatEvent::Call(CallEvent::OutputLines { block, .. }) => {
+                return self.block.replace(*block).is_none();
+            }
             ChatEvent::ThinkingEnded { .. } | ChatEvent::Thought(_) => {
                 (self.state, self.ended) = (CallState::Looks, true);
             }
@@ -301,6 +346,9 @@ impl CallView {
             self.details.clear();
             self.lead = lead(shown.looked.iter().map(String::as_str));
         }
+        if let Some(arguments) = &shown.arguments {
+            self.set_agent_call(&ShownAgentCall::new(arguments));
+        }
         let said = match &shown.exceptions {
             Some(exceptions) if !full => exceptions,
             _ => &shown.status,
@@ -352,7 +400,7 @@ impl CallView {
                 "" => what.to_owned(),
                 words => format!("{what}  {words}"),
             },
-            details: joined(&self.details),
+            details: self.right(),
             lead: self.lead.clone(),
             remarks: self.remarks.iter().map(|it| one_line(it)).collect(),
             block: self.block,

@@ -84,7 +84,8 @@ impl FrontEnd for NeovimChat {
             ChatEvent::Call(CallEvent::Output { block, text }) => {
                 self.editor.tell(self.block(block, Some(whole(&text))));
             }
-            ChatEvent::Thinking { block, from, lines } => {
+            ChatEvent::Thinking { block, from, lines }
+            | ChatEvent::Call(CallEvent::OutputLines { block, from, lines }) => {
                 let patch = ScreenPatch {
                     from,
                     lines,

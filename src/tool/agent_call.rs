@@ -1,8 +1,7 @@
 //! The calls that another agent carries out itself, as the transcript and the chat have them.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::event::{ExecMode, ShownCall};
 use crate::text::{one_line, start_of};
 use co_llm::transcript::Call;
 use co_policy::printable;
@@ -13,6 +12,12 @@ pub const NAME: &str = "agent_call";
 /// The most bytes of a title that are shown.
 const LONGEST_TITLE: usize = 2_000;
 
+/// The most bytes of an input that are shown.
+const LONGEST_INPUT: usize = 8_000;
+
+/// The most places of a call that are shown.
+const MOST_PLACES: usize = 20;
+
 /// A call of another agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentCall {
@@ -21,30 +26,88 @@ pub struct AgentCall {
     pub kind: String,
     /// The input that the agent tells, as JSON.
     pub input: Option<String>,
+    /// The files that it is about, such as `src/main.rs:10`.
+    pub places: Vec<String>,
+}
+
+/// The sort of a call of another agent, which decides how the chat shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentCallSort {
+    Looks,
+    Edits,
+    Other,
+}
+
+/// A call of another agent as the chat shows it. The texts are printable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownAgentCall {
+    pub sort: AgentCallSort,
+    pub title: String,
+    /// The lines of its input, if the title does not have all of it.
+    pub input: Vec<String>,
+    pub places: Vec<String>,
 }
 
 impl AgentCall {
     /// Returns the call for the transcript.
     pub fn item(&self, id: String) -> Call {
-        let arguments = json!({ "title": self.title, "kind": self.kind, "input": self.input });
-        Call::new(id, NAME, arguments)
+        Call::new(id, NAME, self.arguments())
+    }
+
+    /// Returns the arguments of the call for the transcript.
+    pub fn arguments(&self) -> Value {
+        let mut arguments = json!({ "title": self.title, "kind": self.kind, "input": self.input });
+        if !self.places.is_empty() {
+            arguments["places"] = json!(self.places);
+        }
+        arguments
     }
 }
 
-/// Returns a call of another agent as the chat shows it.
-pub(super) fn shown(call: &Call) -> ShownCall {
-    let text = |name: &str| call.arguments.get(name).and_then(|it| it.as_str());
-    let title = printable(start_of(
-        text("title").unwrap_or(NAME).trim(),
-        LONGEST_TITLE,
-    ));
-    match text("kind").unwrap_or_default() {
-        "read" | "search" | "think" | "fetch" => ShownCall::Query(one_line(&title)),
-        "edit" | "delete" | "move" => ShownCall::Edit(one_line(&title)),
-        _ => ShownCall::Command {
-            command: title,
-            mode: ExecMode::default(),
-        },
+impl ShownAgentCall {
+    /// Reads the arguments of a call, as [`AgentCall::arguments`] writes them.
+    pub fn new(arguments: &Value) -> Self {
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+        let title = text("title").unwrap_or(NAME).trim();
+        let title = one_line(&printable(start_of(title, LONGEST_TITLE)));
+        let places = arguments.get("places").and_then(Value::as_array);
+        let places = places.into_iter().flatten().filter_map(Value::as_str);
+        let places = places.take(MOST_PLACES);
+        Self {
+            sort: match text("kind").unwrap_or_default() {
+                "read" | "search" | "think" | "fetch" => AgentCallSort::Looks,
+                "edit" | "delete" | "move" => AgentCallSort::Edits,
+                _ => AgentCallSort::Other,
+            },
+            input: input_lines(text("input").unwrap_or_default(), &title),
+            title,
+            places: places.map(|it| one_line(&printable(it))).collect(),
+        }
+    }
+}
+
+/// Returns the lines of an input; none if the title has all its texts.
+fn input_lines(input: &str, title: &str) -> Vec<String> {
+    // A long one is cut, so it need not be JSON.
+    if serde_json::from_str(input).is_ok_and(|value| is_in(&value, title)) {
+        return Vec::new();
+    }
+    let start = start_of(input, LONGEST_INPUT);
+    let mut lines: Vec<_> = start.lines().map(printable).collect();
+    if start.len() < input.len() {
+        lines.push(format!("[{} more bytes]", input.len() - start.len()));
+    }
+    lines
+}
+
+/// Returns whether a text has all texts and numbers of a value.
+fn is_in(value: &Value, text: &str) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) => true,
+        Value::Number(number) => text.contains(&number.to_string()),
+        Value::String(part) => text.contains(part.trim()),
+        Value::Array(parts) => parts.iter().all(|it| is_in(it, text)),
+        Value::Object(parts) => parts.values().all(|it| is_in(it, text)),
     }
 }
 
@@ -54,21 +117,39 @@ mod tests {
 
     #[test]
     fn the_kind_decides_how_a_call_is_shown() {
-        let shown = |kind: &str| {
+        let shown = |kind: &str, input: &str| {
             let call = AgentCall {
                 title: "do\n it\u{1b}".to_owned(),
                 kind: kind.to_owned(),
-                input: Some("{}".to_owned()),
+                input: Some(input.to_owned()),
+                places: vec!["a.rs:3".to_owned()],
             };
-            shown(&call.item("1".to_owned()))
+            ShownAgentCall::new(&call.item("1".to_owned()).arguments)
         };
-        assert!(matches!(shown("search"), ShownCall::Query(words) if words.starts_with("do")));
-        assert!(matches!(shown("delete"), ShownCall::Edit(_)));
-        for kind in ["execute", "other", "sing"] {
-            match shown(kind) {
-                ShownCall::Command { command, .. } => assert!(!command.contains('\u{1b}')),
-                other => panic!("{other:?}"),
-            }
+        for (kind, sort) in [
+            ("search", AgentCallSort::Looks),
+            ("delete", AgentCallSort::Edits),
+            ("execute", AgentCallSort::Other),
+            ("sing", AgentCallSort::Other),
+        ] {
+            let call = shown(kind, "{}");
+            assert_eq!(call.sort, sort, "{kind}");
+            assert!(!call.title.contains(['\n', '\u{1b}']));
+            assert_eq!((call.input.len(), call.places.len()), (0, 1));
         }
+        // An input is shown if the title does not say it.
+        assert_eq!(
+            shown("execute", r#"{"command":"it","cwd":null}"#).input,
+            [""; 0]
+        );
+        assert_eq!(
+            shown("other", r#"{"url":"x.test"}"#).input,
+            [r#"{"url":"x.test"}"#]
+        );
+        let long = shown(
+            "other",
+            &format!(r#"{{"a":"{}"}}"#, "y".repeat(LONGEST_INPUT)),
+        );
+        assert_eq!(long.input.last().unwrap(), "[8 more bytes]");
     }
 }

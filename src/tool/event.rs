@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::agent_call::ShownAgentCall;
 use co_exec::Screen;
 use co_llm::transcript::{Decision, Outcome, ShownPart};
 
@@ -28,6 +29,8 @@ pub enum ShownCall {
     Plan(Vec<String>),
     /// Questions to the person, in words such as `asks: Which database?`.
     Question(String),
+    /// A call of another agent.
+    Agent(ShownAgentCall),
     /// A scout.
     Scout {
         /// The id of the call.
@@ -82,6 +85,14 @@ pub enum CallEvent {
     },
     OutputEnded {
         block: u64,
+    },
+    /// Another agent says more about its call.
+    AgentCallChanged(ShownAgentCall),
+    /// The output so far of a call of another agent: from the line `from` on, it has these lines. The whole output follows.
+    OutputLines {
+        block: u64,
+        from: usize,
+        lines: Vec<String>,
     },
     /// The whole output.
     Output {

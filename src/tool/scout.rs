@@ -64,6 +64,7 @@ pub fn line(shown: &ShownCall, end: &CallEnd) -> String {
         ShownCall::Edit(words) | ShownCall::Question(words) | ShownCall::Job { words, .. } => {
             words.clone()
         }
+        ShownCall::Agent(call) => call.title.clone(),
         ShownCall::Plan(_) => "plan".to_owned(),
         ShownCall::Scout { task, .. } => format!("explore {task}"),
     };

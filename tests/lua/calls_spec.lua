@@ -322,6 +322,21 @@ describe('the keys of calls', function()
     end
   end)
 
+  it('open the place that an agent names apart from the title of its call', function()
+    for details, place in pairs({
+      ['src/b.lua:7'] = { 'b.lua', 7 },
+      ['src/b.lua:7 and 2 more · 2 s'] = { 'b.lua', 7 },
+      ['a file.lua:2'] = { 'a file.lua', 2 },
+    }) do
+      local nvim = calls()
+      local title = details:find('^a') and 'Read a file.lua' or 'Look at the code'
+      nvim:receive(call(4, title, ended({ state = 'looks', details = details })))
+      nvim:wait_line(CHAT, '· ' .. title)
+      nvim:keys(place[2] == 7 and 'G[cgf' or 'G[cgd')
+      wait_place(nvim, unpack(place))
+    end
+  end)
+
   it('open the whole output of a call in a buffer', function()
     for _, keys in ipairs({ 'G[c<CR>', 'G[cgd' }) do
       local nvim = calls()

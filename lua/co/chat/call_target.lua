@@ -64,6 +64,16 @@ local function changed(lines, at, cwd)
   end
 end
 
+--- Returns the place that an agent names apart from the title of its call, if the row is that of the title.
+---@param call co.ChatCall
+---@param row integer
+---@param cwd string
+---@return co.Location?
+function M.told(call, row, cwd)
+  local found = row == call:row() and locations.find(call.line.details, 1, cwd) or nil
+  return found and vim.fn.isdirectory(found.path) == 0 and found or nil
+end
+
 --- Returns the place in a file that a row of a call is about.
 ---@param call co.ChatCall
 ---@param row integer
@@ -77,6 +87,10 @@ local function location_of(call, row, cwd)
   end
   local text = offset > 0 and call.line.lead[offset - call.marked] or call.line.text
   local location = named(text, cwd)
+  local told = M.told(call, row, cwd)
+  if told and (not location or location.path == told.path) then
+    return told
+  end
   if location and not location.line then
     local range = offset > 0 and text:match('  (%d+)[^ ]*$') or call.line.details:match('^%d+')
     location.line = tonumber(range) --[[@as integer?]]

@@ -12,6 +12,7 @@ local key_help = require('co.ui.key_help')
 local notify = require('co.ui.notify')
 local plan = require('co.chat.plan')
 local printable = require('co.ui.printable')
+local locations = require('co.ui.locations')
 local symbols = require('co.chat.symbols')
 local window = require('co.chat.window')
 local windows = require('co.ui.windows')
@@ -101,7 +102,14 @@ local function map_common(chat, buf, cancel)
     jump(chat, -1)
   end)
   map('open', 'open the file or the name', function()
-    symbols.open(chat.state.cwd, true)
+    local row = api.nvim_win_get_cursor(0)[1] - 1
+    local shown = chat.text:call_at(row)
+    local told = shown and call_target.told(shown, row, chat.state.cwd)
+    if told then
+      locations.open(told)
+    else
+      symbols.open(chat.state.cwd, true)
+    end
   end)
   map('yank', 'yank the code block', yank)
   map('help', 'list the keys', function()

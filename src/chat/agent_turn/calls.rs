@@ -4,6 +4,7 @@
 //! open waits for its end, but not longer than [`LONGEST_HOLD`].
 
 use std::collections::{HashMap, VecDeque};
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -12,7 +13,7 @@ use crate::text::start_of;
 use crate::tool::agent_call::AgentCall;
 use co_acp::schema::{
     ContentBlock, EmbeddedResourceResource, Meta, ToolCall, ToolCallContent, ToolCallId,
-    ToolCallStatus, ToolCallUpdate,
+    ToolCallLocation, ToolCallStatus, ToolCallUpdate,
 };
 
 /// The longest time that something waits for the end of an open call. Then the chat shows the call as one that goes on.
@@ -20,6 +21,12 @@ pub(super) const LONGEST_HOLD: Duration = Duration::from_secs(2);
 
 /// The most bytes of the output of a call that are kept.
 const LONGEST_OUTPUT: usize = 256 << 10;
+
+/// The most bytes of the input of a call that are kept.
+const LONGEST_INPUT: usize = 64 << 10;
+
+/// The most places of one call that are kept.
+const MOST_PLACES: usize = 20;
 
 /// The most bytes of texts whose differences one call shows.
 const MOST_COMPARED: usize = 256 << 10;
@@ -54,10 +61,19 @@ pub(super) struct LoggedCall {
     /// The parts of it that the types of the protocol do not know.
     unread: Vec<String>,
     /// The output that came in pieces.
-    streamed: String,
+    streamed: StreamedOutput,
     exit: Option<String>,
     /// The chat has shown its end.
     pub closed: bool,
+}
+
+/// An output that comes in pieces. Of a long one, the start and the end are kept.
+#[derive(Debug, Default)]
+struct StreamedOutput {
+    head: String,
+    tail: String,
+    /// The bytes between the two.
+    left_out: usize,
 }
 
 impl CallLog {
@@ -120,7 +136,10 @@ impl CallLog {
     ) -> Option<AgentPiece> {
         let key = update.tool_call_id;
         if let Some(known) = self.calls.get_mut(&key) {
-            let tells = update.fields.status.is_some() || update.fields.content.is_some();
+            let fields = &update.fields;
+            let adds = fields.raw_output.is_some() || update.meta.is_some() || !unread.is_empty();
+            let tells =
+                fields.status.is_some() || fields.content.is_some() || adds && known.has_ended();
             known.call.update(update.fields);
             known.add(unread, update.meta.as_ref());
             if !known.closed || !tells {
@@ -152,9 +171,46 @@ impl CallLog {
         Some(closed)
     }
 
+    /// Returns the call that is shown and has not ended.
+    pub(super) fn opened(&self) -> Option<&LoggedCall> {
+        self.calls.get(self.open.as_ref()?)
+    }
+
+    /// Returns whether a call is the one that is shown and has not ended.
+    pub(super) fn is_open(&self, key: &ToolCallId) -> bool {
+        self.open.as_ref() == Some(key)
+    }
+
     /// Returns a call by its id.
     pub(super) fn get(&self, key: &ToolCallId) -> Option<&LoggedCall> {
         self.calls.get(key)
+    }
+}
+
+impl StreamedOutput {
+    fn push(&mut self, text: &str) {
+        let room = (LONGEST_OUTPUT / 2).saturating_sub(self.head.len());
+        let head = match self.tail.is_empty() {
+            true => start_of(text, room),
+            false => "",
+        };
+        self.head.push_str(head);
+        self.tail.push_str(&text[head.len()..]);
+        // Not at each piece.
+        if self.tail.len() > LONGEST_OUTPUT {
+            let most = self.tail.len() - LONGEST_OUTPUT / 2;
+            let start = (most..=self.tail.len()).find(|at| self.tail.is_char_boundary(*at));
+            let start = start.unwrap_or(most);
+            self.left_out += start;
+            self.tail.drain(..start);
+        }
+    }
+
+    fn text(&self) -> String {
+        match self.left_out {
+            0 => format!("{}{}", self.head, self.tail),
+            more => format!("{}\n[{more} bytes left out]\n{}", self.head, self.tail),
+        }
     }
 }
 
@@ -164,7 +220,7 @@ impl LoggedCall {
             call,
             id,
             unread: Vec::new(),
-            streamed: String::new(),
+            streamed: StreamedOutput::default(),
             exit: None,
             closed: false,
         }
@@ -176,8 +232,7 @@ impl LoggedCall {
         // Extensions of codex-acp and claude-agent-acp: the output of a terminal that no client made.
         let data = value("terminal_output_delta", "data").or(value("terminal_output", "data"));
         if let Some(data) = data.and_then(|it| it.as_str()) {
-            let room = LONGEST_OUTPUT.saturating_sub(self.streamed.len());
-            self.streamed.push_str(start_of(data, room));
+            self.streamed.push(data);
         }
         let exit = value("terminal_exit", "exit_code").and_then(serde_json::Value::as_i64);
         if let Some(status) = exit.filter(|it| *it != 0) {
@@ -213,7 +268,7 @@ impl LoggedCall {
     }
 
     /// Returns the call for the transcript, before secrets are removed.
-    pub(super) fn record(&self) -> AgentCall {
+    pub(super) fn record(&self, cwd: &Path) -> AgentCall {
         let kind = serde_json::to_value(self.call.kind).unwrap_or_default();
         AgentCall {
             title: match self.call.title.trim() {
@@ -221,7 +276,11 @@ impl LoggedCall {
                 title => title.to_owned(),
             },
             kind: kind.as_str().unwrap_or("other").to_owned(),
-            input: self.call.raw_input.as_ref().map(pretty),
+            input: self.call.raw_input.as_ref().map(|input| {
+                let input = pretty(input);
+                start_of(&input, LONGEST_INPUT).to_owned()
+            }),
+            places: places(&self.call.locations, cwd),
         }
     }
 
@@ -229,7 +288,8 @@ impl LoggedCall {
     pub(super) fn output(&self) -> String {
         let mut parts = Vec::new();
         let mut compared = 0;
-        let streamed = self.streamed.trim_end();
+        let streamed = self.streamed.text();
+        let streamed = streamed.trim_end();
         parts.extend((!streamed.is_empty()).then(|| streamed.to_owned()));
         for content in &self.call.content {
             parts.extend(match content {
@@ -264,7 +324,8 @@ impl LoggedCall {
         }
         let parts: Vec<_> = parts.into_iter().filter(|it| !it.is_empty()).collect();
         let text = parts.join("\n");
-        let start = start_of(&text, LONGEST_OUTPUT);
+        // An output that came in pieces may be a little longer.
+        let start = start_of(&text, 2 * LONGEST_OUTPUT);
         match text.len() - start.len() {
             0 => text,
             more => format!("{start}\n[{more} more bytes]"),
@@ -302,6 +363,20 @@ pub(super) fn block_text(block: &ContentBlock) -> String {
         },
         other => serde_json::to_string(other).unwrap_or_default(),
     }
+}
+
+/// Returns the places of a call, relative to a directory if they are below it.
+fn places(locations: &[ToolCallLocation], cwd: &Path) -> Vec<String> {
+    let place = |it: &ToolCallLocation| {
+        let path = it.path.strip_prefix(cwd).unwrap_or(&it.path).display();
+        match it.line {
+            Some(line) => format!("{path}:{line}"),
+            None => path.to_string(),
+        }
+    };
+    let mut places: Vec<_> = locations.iter().take(MOST_PLACES).map(place).collect();
+    places.dedup();
+    places
 }
 
 /// Returns the text of a result, which agents write in forms of their own.

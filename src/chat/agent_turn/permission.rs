@@ -380,6 +380,7 @@ mod tests {
                 title: "Look".to_owned(),
                 kind: String::new(),
                 input: Some(input.to_string()),
+                places: Vec::new(),
             },
             command: command_text(input),
             output: String::new(),

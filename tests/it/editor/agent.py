@@ -1,13 +1,15 @@
 """An agent that a script drives, by the Agent Client Protocol. `agent.py SCRIPT`: the script has the steps for each prompt by its text.
 
 A step is {"update": ...}, {"ask": ...} (a request for permission), {"sh": COMMAND} (its output becomes a message), {"raw": TEXT},
-{"flood": JSON} (calls with very large inputs of this value),
+{"until": FILE} (waits until there is such a file), {"flood": JSON} (calls with very large inputs of this value),
 {"await": "cancel"}, {"stop": REASON}, {"error": MESSAGE} or {"die": STATUS}.
 """
 
 import json
+import os
 import subprocess
 import sys
+import time
 
 SESSION = "s1"
 
@@ -53,6 +55,9 @@ def prompt(steps: list[dict]) -> dict:
                 ask(params)
             case {"sh": command}:
                 run(command)
+            case {"until": file}:
+                while not os.path.exists(file):
+                    time.sleep(0.02)
             case {"flood": piece}:
                 for number in range(1_000):
                     value = json.loads("[" + piece * 100_000 + "0]")

@@ -4,6 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use co_acp::schema::{
+    SessionUpdate, Terminal, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus,
+    ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+};
+
 use super::scene::Scene;
 use crate::support::proc::wait_until;
 use crate::support::workspace::Workspace;
@@ -16,9 +21,12 @@ fn scene(script: &Value) -> Scene {
 }
 
 fn scene_with(script: &Value, more: Value) -> Scene {
-    let workspace = Workspace::new();
+    scene_in(Workspace::new(), &script.to_string(), more)
+}
+
+fn scene_in(workspace: Workspace, script: &str, more: Value) -> Scene {
     workspace.write("a.txt", "one\ntwo\n");
-    workspace.write("script.json", &script.to_string());
+    workspace.write("script.json", script);
     let program = format!("{}/tests/it/editor/agent.py", env!("CARGO_MANIFEST_DIR"));
     let script = workspace.path().join("script.json");
     let mut agent = json!({ "cmd": ["python3", program, script] });
@@ -30,6 +38,11 @@ fn scene_with(script: &Value, more: Value) -> Scene {
     scene.co("/agent scripted");
     scene.wait_notice("scripted works in this chat");
     scene
+}
+
+/// Returns a step of the script that sends an update.
+fn said(update: SessionUpdate) -> Value {
+    json!({ "update": update })
 }
 
 fn message(text: &str) -> Value {
@@ -105,6 +118,66 @@ fn a_turn_is_shown_recorded_and_taken_back() {
     scene.resume();
     let resumed = scene.wait_chat("Still here.");
     for text in ["I look first.", "line 1\n    line 2", "made"] {
+        assert!(
+            live.contains(text) && resumed.contains(text),
+            "{text}: {resumed}"
+        );
+    }
+}
+
+#[test]
+fn the_output_of_a_call_is_shown_while_it_comes() {
+    let update = |fields: ToolCallUpdateFields, meta: Value| {
+        let update = ToolCallUpdate::new("1", fields).meta(meta.as_object().cloned());
+        said(SessionUpdate::ToolCallUpdate(update))
+    };
+    let none = ToolCallUpdateFields::new;
+    let delta = |text: &str| update(none(), json!({ "terminal_output_delta": { "data": text } }));
+    let terminal = ToolCallContent::Terminal(Terminal::new("nobody's"));
+    let begun = ToolCall::new("1", "Test")
+        .kind(ToolKind::Execute)
+        .status(ToolCallStatus::InProgress)
+        .content(vec![terminal])
+        .raw_input(json!({ "command": "make test" }));
+    let places = vec![
+        ToolCallLocation::new("/elsewhere/b.txt"),
+        ToolCallLocation::new("PLACE").line(2),
+    ];
+    let script = json!({ "do it": [
+        said(SessionUpdate::ToolCall(begun)),
+        delta("compiling hunter2-token\nte"),
+        { "until": "seen" },
+        delta("sting\n"),
+        update(none().title("Test all".to_owned()).locations(places), Value::Null),
+        { "until": "told" },
+        update(none().status(ToolCallStatus::Completed), json!({ "terminal_exit": { "exit_code": 3 } })),
+        message("Done."),
+    ] });
+    let workspace = Workspace::new();
+    let file = workspace.path().join("a.txt").display().to_string();
+    let script = script.to_string().replace("PLACE", &file);
+    let mut scene = scene_in(workspace, &script, json!({}));
+    scene.workspace.write(".env", "TOKEN=hunter2-token\n");
+    scene.co("do it");
+    let live = scene.wait_chat("    te\n");
+    assert!(
+        live.contains("compiling") && !live.contains("hunter2"),
+        "{live}"
+    );
+    assert!(live.contains("\"command\": \"make test\""), "{live}");
+    scene.workspace.write("seen", "");
+    let live = scene.wait_chat("    testing\n");
+    assert!(!live.contains("Done."));
+    scene.nvim.wait_text("Test all");
+    scene.nvim.wait_text("/elsewhere/b.txt and 1 more");
+    scene.workspace.write("told", "");
+    scene.wait_chat("Done.");
+    scene.wait_turns(1);
+    let live = scene.chat();
+    scene.restart();
+    scene.resume();
+    let resumed = scene.wait_chat("Done.");
+    for text in ["Test all  exit 3", "testing", "a.txt:2", "make test"] {
         assert!(
             live.contains(text) && resumed.contains(text),
             "{text}: {resumed}"

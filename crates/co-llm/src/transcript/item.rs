@@ -264,6 +264,9 @@ pub struct ShownPart {
     /// Lines above the output: the calls of a scout.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looked: Vec<String>,
+    /// The arguments of a call of another agent at its end, if they are not those with which it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Box<Value>>,
     /// True if it is the output of a trial: the person saw it before they decided about the changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tried: bool,

@@ -83,7 +83,7 @@ fn an_update_of_an_unknown_call_is_a_call() {
     let shown = log.update(update("x", fields), Vec::new(), || "t".to_owned());
     let key = ToolCallId::from("x".to_owned());
     assert_eq!(shown, Some(AgentPiece::Call(key.clone())));
-    let record = log.open(&key).unwrap().record();
+    let record = log.open(&key).unwrap().record(Path::new("/w"));
     assert_eq!((record.title.as_str(), record.kind.as_str()), ("x", "edit"));
 }
 
