@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs real agents in co, offline: codex by its adapter, with a scripted model on loopback. `make test-agents` calls it.
+"""Runs real agents in co, offline, with a scripted model on loopback. `make test-agents` calls it; words name the agents.
 
-It installs what `scripts/agents` pins into `.tools/`, and builds the backend. A turn edits two files and tries to leave its walls; then
-`/undo` must give back every byte.
+It installs what `scripts/agents` pins into `.tools/`, and builds the backend. A turn of each agent edits two files and tries to leave
+its walls. Then a review takes one hunk back, and `/undo` must give back every byte.
 """
 
 from __future__ import annotations
@@ -15,15 +15,78 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "scripts" / "agents")]
 
-from responses import Responses  # noqa: E402
+import models  # noqa: E402
 from tools import ToolError, Tools  # noqa: E402
 
 SECRET = "hunter2-of-the-person"
-BEFORE = {"a.txt": "one\ntwo\n", "b.txt": "no newline"}
+LINES = [f"line {number}\n" for number in range(20)]
+BEFORE = {"a.txt": "".join(LINES), "b.txt": "no newline"}
+EDIT = "sed -i 's/^line 1$/first/; s/^line 18$/last/' a.txt; printf more >> b.txt; echo new > c.txt"
+AFTER = {"a.txt": BEFORE["a.txt"].replace("line 1\n", "first\n").replace("line 18\n", "last\n"), "b.txt": "no newlinemore", "c.txt": "new\n"}
+
+
+@dataclass
+class Agent:
+    """A real agent."""
+
+    #: The file of the package that is its program.
+    program: str
+    #: The words after the program.
+    arguments: list[str]
+    #: The scripted model.
+    model: type[models.Model]
+    #: The name of the tool that runs a command, and its arguments.
+    shell: Callable[[str], models.Call]
+    #: Variables that lead it to the model, for the address of the model.
+    env: Callable[[str], dict[str, str]]
+    #: Files of the person's home directory that it reads, with their texts.
+    files: dict[str, str] = field(default_factory=dict)
+
+
+def described(name: str) -> Callable[[str], models.Call]:
+    """Return the tool of an agent that takes a command and a description."""
+    return lambda command: (name, {"command": command, "description": "try"})
+
+
+def codex_env(address: str) -> dict[str, str]:
+    """Return the variables that lead codex to a model."""
+    fake = {"name": "fake", "base_url": f"http://{address}/v1", "wire_api": "responses", "requires_openai_auth": False}
+    config = {"model": "m", "model_provider": "fake", "model_providers": {"fake": fake}}
+    return {"MODEL_PROVIDER": "fake", "CODEX_CONFIG": json.dumps(config)}
+
+
+AGENTS = {
+    "claude": Agent(
+        "@agentclientprotocol/claude-agent-acp/dist/index.js",
+        [],
+        models.Messages,
+        described("Bash"),
+        lambda address: {"ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": f"http://{address}"},
+        {".claude/CLAUDE.md": "The person's own instructions.\n", ".claude/settings.json": '{"permissions":{"defaultMode":"default"}}'},
+    ),
+    "codex": Agent(
+        "@agentclientprotocol/codex-acp/dist/index.js",
+        [],
+        models.Responses,
+        lambda command: ("exec_command", {"cmd": command}),
+        codex_env,
+        {".codex/AGENTS.md": "The person's own instructions.\n"},
+    ),
+    "gemini": Agent(
+        "@google/gemini-cli/bundle/gemini.js",
+        ["--acp"],
+        models.Gemini,
+        described("run_shell_command"),
+        lambda address: {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": f"http://{address}"},
+        {".gemini/GEMINI.md": "The person's own instructions.\n", ".gemini/settings.json": '{"privacy":{"usageStatisticsEnabled":false}}'},
+    ),
+}
 
 
 def check(holds: bool, what: str, seen: object) -> None:
@@ -33,69 +96,85 @@ def check(holds: bool, what: str, seen: object) -> None:
         sys.exit(f"{what}; seen:\n{seen}")
 
 
-def turn(home: pathlib.Path, tools: Tools) -> dict:
-    """Run one turn of codex in a new home directory, and return what happened."""
+def turn(name: str, home: pathlib.Path, tools: Tools) -> dict:
+    """Run one turn of an agent in a new home directory, and return what happened."""
+    agent = AGENTS[name]
     work = home / "work"
-    for directory in (work, home / ".codex", home / ".ssh"):
-        directory.mkdir(parents=True)
-    (home / ".ssh" / "id").write_text(SECRET)
-    for name, text in BEFORE.items():
-        (work / name).write_text(text)
+    texts = agent.files | {".ssh/id": SECRET} | {f"work/{file}": text for file, text in BEFORE.items()}
+    for file, text in texts.items():
+        (home / file).parent.mkdir(parents=True, exist_ok=True)
+        (home / file).write_text(text)
     subprocess.run(["git", "init", "--quiet", work], check=True)
     # Nobody may reach this one: no rule names its port.
     other = socket.create_server(("127.0.0.1", 0))
     escapes = f"cat {home}/.ssh/id; echo x > {home}/outside; echo x > .git/hooks/pre-commit"
+    obeyed = "".join(f"; echo x >> {home}/{file}" for file in agent.files)
     reach = f"bash -c 'exec 3<>/dev/tcp/127.0.0.1/{other.getsockname()[1]}' && echo reached; echo tried"
-    server = Responses(["printf 'one\\n2\\n' > a.txt; printf more >> b.txt; echo new > c.txt", f"{escapes}; {reach}"])
-    model = {"name": "fake", "base_url": f"http://127.0.0.1:{server.server_port}/v1", "wire_api": "responses", "requires_openai_auth": False}
-    config = {"model": "m", "model_provider": "fake", "model_providers": {"fake": model}}
-    agent = {
-        "cmd": [str(tools.codex_acp())],
-        "env": {"MODEL_PROVIDER": "fake", "CODEX_CONFIG": json.dumps(config)},
-        "hosts": [f"127.0.0.1:{server.server_port}"],
+    model = agent.model([agent.shell(EDIT), agent.shell(f"{escapes}{obeyed}; {reach}")])
+    settings = {
+        "bin": str(ROOT / "target" / "debug" / "co-nvim"),
+        "agents": {
+            name: {
+                "cmd": [str(tools.agent(agent.program)), *agent.arguments],
+                "env": agent.env(model.address),
+                "hosts": [model.address],
+            }
+        },
     }
-    settings = {"bin": str(ROOT / "target" / "debug" / "co-nvim"), "agents": {"codex": agent}}
     nvim = os.environ.get("CO_TEST_NVIM") or tools.nvim()
     script = [nvim, "--headless", "--clean", "-l", ROOT / "scripts" / "agents" / "turn.lua"]
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "CO_CLI_"))}
+    env = {variable: value for variable, value in os.environ.items() if not variable.startswith(("XDG_", "CO_CLI_"))}
     done = subprocess.run(
-        [*script, ROOT, json.dumps(settings), "edit the files"],
+        [*script, ROOT, name, json.dumps(settings), "edit the files"],
         cwd=work,
         env=env | {"HOME": str(home), "NVIM_LOG_FILE": "/dev/null"},
         stdout=subprocess.PIPE,
         check=True,
         timeout=600,
     )
-    server.shutdown()
+    model.shutdown()
     other.setblocking(False)
     try:
         other.accept()
         reached = True
     except BlockingIOError:
         reached = False
-    return json.loads(done.stdout) | {"reached": reached, "requests": server.requests}
+    kept = all((home / file).read_text() == text for file, text in agent.files.items())
+    return json.loads(done.stdout) | {"reached": reached, "requests": model.requests, "kept": kept}
+
+
+def check_turn(name: str, home: pathlib.Path, tools: Tools) -> None:
+    """Check one turn of an agent."""
+    print(f"{name}, confined, with a scripted model:", flush=True)
+    seen = turn(name, home, tools)
+    text = json.dumps(seen, indent=1)
+    check(seen["ended"] and models.TEXT in seen["chat"] and seen["requests"] >= 3, "its turn ends", text)
+    check(seen["after"] == AFTER, "it edits files", text)
+    reviewed = AFTER | {"a.txt": BEFORE["a.txt"].replace("line 18\n", "last\n")}
+    check(seen["reviewed"] == reviewed, "a review takes one hunk back", text)
+    check(seen["undone"] and seen["restored"] == BEFORE, "/undo gives back every byte", text)
+    check(SECRET not in text and "tried" in seen["chat"], "it reads no secret", text)
+    check(not (home / "outside").exists() and seen["kept"], "it writes nothing outside, and no file that it obeys later", text)
+    check(not (home / "work" / ".git" / "hooks" / "pre-commit").exists(), "it makes no hook", text)
+    check(not seen["reached"], "it reaches no other host", text)
 
 
 def main() -> None:
-    """Check one turn of codex."""
+    """Check one turn of each agent."""
+    names = sys.argv[1:] or list(AGENTS)
+    unknown = [name for name in names if name not in AGENTS]
+    if unknown:
+        sys.exit(f"no such agent: {', '.join(unknown)}; the agents are: {', '.join(AGENTS)}")
     subprocess.run(["cargo", "build", "--locked"], cwd=ROOT, check=True)
     tools = Tools(pathlib.Path(os.environ.get("CO_TOOLS_DIR", ROOT / ".tools")).absolute())
-    # codex does not find its own programs if its directory is below $TMPDIR.
     tools.home.mkdir(exist_ok=True)
-    home = pathlib.Path(tempfile.mkdtemp(prefix="agents-", dir=tools.home.resolve()))
-    try:
-        print("codex, confined, with a scripted model:", flush=True)
-        seen = turn(home, tools)
-        text = json.dumps(seen, indent=1)
-        check(seen["ended"] and "All through." in seen["chat"] and seen["requests"] >= 3, "its turn ends", text)
-        check(seen["after"] == {"a.txt": "one\n2\n", "b.txt": "no newlinemore", "c.txt": "new\n"}, "it edits files", text)
-        check(seen["undone"] and seen["restored"] == BEFORE, "/undo gives back every byte", text)
-        check(SECRET not in text and "tried" in seen["chat"], "it reads no secret", text)
-        check(not (home / "outside").exists(), "it writes nothing outside", text)
-        check(not (home / "work" / ".git" / "hooks" / "pre-commit").exists(), "it makes no hook", text)
-        check(not seen["reached"], "it reaches no other host", text)
-    finally:
-        shutil.rmtree(home)
+    for name in names:
+        # codex does not find its own programs if its directory is below $TMPDIR.
+        home = pathlib.Path(tempfile.mkdtemp(prefix="agents-", dir=tools.home.resolve()))
+        try:
+            check_turn(name, home, tools)
+        finally:
+            shutil.rmtree(home)
 
 
 if __name__ == "__main__":

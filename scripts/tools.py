@@ -128,9 +128,9 @@ class Tools:
         run(command, f"{name} needs Python's venv module: install it (Debian: python3-venv)")
         self.stamp("venv", sys.version)
 
-    def codex_acp(self) -> pathlib.Path:
-        """Return the program that makes codex an agent of the Agent Client Protocol. It brings codex."""
-        return self.npm("@agentclientprotocol/codex-acp/dist/index.js", "agents")
+    def agent(self, inside: str) -> pathlib.Path:
+        """Return a file of the packages of real agents."""
+        return self.npm(inside, "agents")
 
     def npm(self, inside: str, pinned: str = "npm") -> pathlib.Path:
         """Install what a directory of `scripts` pins, unless it is there, and return one file of it."""

@@ -1,33 +1,57 @@
 //! The own directory of a confined agent, with links to what it reads and writes of the person's directory.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::preset::AgentHome;
+use super::preset::{AgentHome, HomePart};
 use crate::paths::private_dir;
 use co_exec::GrantedPlaces;
+use co_exec::beneath::Dir;
 
-/// Makes the directory `own` of an agent, and adds what it may use to `places`.
+/// Makes the directory `own` of an agent, and adds what it may use to `places`. `of_person` are the directories of the parts.
 ///
-/// The agent may change all in `own`, also while this runs. So this only removes and makes links there, and follows none.
+/// The agent may change all in `own`, also while this runs. So this only makes and removes entries through the handle of `own`, and
+/// follows no link.
 ///
 /// # Errors
 /// The directory cannot be made.
 pub(super) fn prepare(
     own: &Path,
     home: &AgentHome,
-    of_person: Option<&Path>,
+    of_person: &[PathBuf],
     places: &mut GrantedPlaces,
 ) -> io::Result<()> {
     private_dir(own)?;
     places.write.push(own.to_owned());
-    let Some(of_person) = of_person else {
-        return Ok(());
-    };
-    let read = home.read.iter().map(|name| (name, false));
-    let write = home.write.iter().map(|name| (name, true));
+    let own = Dir::open_own(own)?;
+    for (_, inside) in home.variables {
+        make_inside(&own, inside)?;
+    }
+    for (part, of_person) in home.parts.iter().zip(of_person) {
+        let inside = make_inside(&own, part.inside)?;
+        link(&inside.path(), part, of_person, places);
+    }
+    Ok(())
+}
+
+/// Makes a directory inside that of the agent. What the agent put in its place is removed.
+fn make_inside(own: &Dir, inside: &str) -> io::Result<Dir> {
+    let mut dir = own.dir("")?;
+    for name in Path::new(inside) {
+        if dir.dir(name).is_err() {
+            remove(&dir.path().join(name));
+        }
+        dir = dir.make_dirs(name)?;
+    }
+    Ok(dir)
+}
+
+/// Makes the links to the entries of a directory of the person, in the directory `inside`.
+fn link(inside: &Path, part: &HomePart, of_person: &Path, places: &mut GrantedPlaces) {
+    let read = part.read.iter().map(|name| (name, false));
+    let write = part.write.iter().map(|name| (name, true));
     for (name, is_written) in read.chain(write) {
-        let (target, link) = (of_person.join(name), own.join(name));
+        let (target, link) = (of_person.join(name), inside.join(name));
         if !target.exists() {
             // The agent obeys what it reads here. If the person has none, nor has the agent.
             if !is_written {
@@ -42,7 +66,6 @@ pub(super) fn prepare(
         granted.push(target.clone());
         replace_by_link(&target, &link);
     }
-    Ok(())
 }
 
 /// Makes a link. What the agent put in its place is removed.
@@ -77,11 +100,44 @@ mod tests {
     use std::fs;
 
     const HOME: AgentHome = AgentHome {
-        variable: "X_HOME",
-        of_person: ".x",
-        read: &["settings", "missing", "rules"],
-        write: &["login"],
+        variables: &[("X_HOME", ""), ("X_CACHE", "cache")],
+        parts: &[HomePart {
+            of_person: ".x",
+            inside: "",
+            read: &["settings", "missing", "rules"],
+            write: &["login"],
+        }],
     };
+
+    #[test]
+    fn a_part_may_lie_inside_and_no_link_of_the_agent_leads_out() {
+        const INSIDE: AgentHome = AgentHome {
+            variables: &[("X_HOME", "")],
+            parts: &[HomePart {
+                of_person: ".x",
+                inside: "config/x",
+                read: &["settings", "missing"],
+                write: &[],
+            }],
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let (own, person) = (dir.path().join("agents/x"), dir.path().join(".x"));
+        let outside = dir.path().join("outside");
+        fs::create_dir_all(&person).unwrap();
+        fs::write(person.join("settings"), "settings").unwrap();
+        fs::create_dir_all(outside.join("x/missing")).unwrap();
+        private_dir(&own).unwrap();
+        std::os::unix::fs::symlink(&outside, own.join("config")).unwrap();
+        for _ in 0..2 {
+            let mut places = GrantedPlaces::default();
+            prepare(&own, &INSIDE, std::slice::from_ref(&person), &mut places).unwrap();
+            assert_eq!(places.read, [person.join("settings")]);
+            let link = fs::read_link(own.join("config/x/settings")).unwrap();
+            assert_eq!(link, person.join("settings"));
+        }
+        assert!(own.join("config").symlink_metadata().unwrap().is_dir());
+        assert!(outside.join("x/missing").exists() && !outside.join("x/settings").exists());
+    }
 
     #[test]
     fn the_agent_reads_settings_and_writes_its_login_and_nothing_else_of_the_person() {
@@ -91,15 +147,16 @@ mod tests {
         for name in ["settings", "login", "hooks"] {
             fs::write(person.join(name), name).unwrap();
         }
+        let homes = [person.clone()];
         let mut places = GrantedPlaces::default();
         for _ in 0..2 {
             places = GrantedPlaces::default();
-            prepare(&own, &HOME, Some(&person), &mut places).unwrap();
+            prepare(&own, &HOME, &homes, &mut places).unwrap();
         }
         assert_eq!(places.read, [person.join("settings"), person.join("rules")]);
         assert_eq!(places.write, [own.clone(), person.join("login")]);
         assert_eq!(fs::read_to_string(own.join("login")).unwrap(), "login");
-        assert!(!own.join("hooks").exists());
+        assert!(own.join("cache").is_dir() && !own.join("hooks").exists());
         // What the agent put in the place of a link goes, and what it made of a name that the person does not have.
         fs::remove_file(own.join("login")).unwrap();
         fs::write(own.join("login"), "other").unwrap();
@@ -107,7 +164,7 @@ mod tests {
         fs::create_dir_all(own.join("rules/more")).unwrap();
         fs::write(own.join("missing"), "obey me").unwrap();
         fs::write(own.join("sessions"), "a conversation").unwrap();
-        prepare(&own, &HOME, Some(&person), &mut places).unwrap();
+        prepare(&own, &HOME, &homes, &mut places).unwrap();
         assert_eq!(fs::read_to_string(own.join("login")).unwrap(), "login");
         assert_eq!(
             fs::read_link(own.join("rules")).unwrap(),
@@ -116,7 +173,7 @@ mod tests {
         assert!(!own.join("missing").exists() && own.join("sessions").exists());
         // A directory of a name that the person does not have goes too.
         fs::create_dir_all(own.join("missing/more")).unwrap();
-        prepare(&own, &HOME, Some(&person), &mut places).unwrap();
+        prepare(&own, &HOME, &homes, &mut places).unwrap();
         assert!(!own.join("missing").exists());
     }
 }

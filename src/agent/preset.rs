@@ -15,6 +15,8 @@ pub struct AgentPreset {
     pub cmd: &'static [&'static str],
     /// Variables for its environment. They turn its own sandbox off, because no sandbox can start inside another one.
     pub env: &'static [(&'static str, &'static str)],
+    /// The variables of the person that it gets: the keys for its vendor, and what goes with them.
+    pub keys: &'static [&'static str],
     pub home: AgentHome,
     /// The hosts of its vendor.
     pub hosts: &'static [&'static str],
@@ -24,23 +26,65 @@ pub struct AgentPreset {
     pub install: &'static str,
 }
 
-/// The directory of an agent. The confined agent gets a directory of its own, which nothing outside the confinement reads: what it
+/// The directories of an agent. The confined agent gets one of its own, which nothing outside the confinement reads: what it
 /// writes there is not obeyed when the person starts the agent without co.
 #[derive(Debug)]
 pub struct AgentHome {
-    /// The variable that names it.
-    pub variable: &'static str,
-    /// The person's own one, below their home directory.
+    /// The variables that name its own directory, or a directory inside.
+    pub variables: &'static [(&'static str, &'static str)],
+    /// The person's directories, of which it reads and writes some entries.
+    pub parts: &'static [HomePart],
+}
+
+/// A directory of the person that an agent uses.
+#[derive(Debug)]
+pub struct HomePart {
+    /// Its place below the home directory.
     pub of_person: &'static str,
-    /// The entries of the person's directory that the confined agent reads.
+    /// The directory for its entries inside the agent's own one.
+    pub inside: &'static str,
+    /// The entries that the confined agent reads.
     pub read: &'static [&'static str],
-    /// The files of the person's directory that it also writes: its login.
+    /// The files that it also writes: its login.
     pub write: &'static [&'static str],
 }
 
-/// The agents that co knows.
+/// The agents that co knows. Facts of November 2026, each seen in a confined turn with that version.
 pub const PRESETS: &[AgentPreset] = &[
-    // Sources: the README and dist/index.js of @agentclientprotocol/codex-acp 2.6.0, and docs/config.md of openai/codex; November 2026.
+    // Sources: the README, CHANGELOG and `--help` of @agentclientprotocol/claude-agent-acp 0.101.0; the settings and the network
+    // configuration of Claude Code at code.claude.com/docs. Without the first variable, it reaches hosts for updates and statistics.
+    // `plugins` is not read, because Claude Code also writes there.
+    AgentPreset {
+        name: "claude",
+        cmd: &["claude-agent-acp"],
+        env: &[("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")],
+        keys: &[
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_AUTH_TOKEN",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+        ],
+        home: AgentHome {
+            variables: &[("CLAUDE_CONFIG_DIR", "")],
+            parts: &[HomePart {
+                of_person: ".claude",
+                inside: "",
+                read: &[
+                    "CLAUDE.md",
+                    "agents",
+                    "commands",
+                    "output-styles",
+                    "rules",
+                    "settings.json",
+                    "skills",
+                ],
+                write: &[".credentials.json"],
+            }],
+        },
+        hosts: &["api.anthropic.com", "claude.ai", "platform.claude.com"],
+        login: "claude-agent-acp --cli auth login",
+        install: "npm install -g @agentclientprotocol/claude-agent-acp",
+    },
+    // Sources: the README and dist/index.js of @agentclientprotocol/codex-acp 2.6.0, and docs/config.md of openai/codex.
     // `agent-full-access` turns codex's own sandbox off.
     AgentPreset {
         name: "codex",
@@ -49,17 +93,82 @@ pub const PRESETS: &[AgentPreset] = &[
             ("INITIAL_AGENT_MODE", "agent-full-access"),
             ("NO_BROWSER", "1"),
         ],
+        keys: &["CODEX_API_KEY", "OPENAI_API_KEY"],
         home: AgentHome {
-            variable: "CODEX_HOME",
-            of_person: ".codex",
-            read: &["AGENTS.md", "config.toml", "prompts", "rules"],
-            write: &["auth.json"],
+            variables: &[("CODEX_HOME", "")],
+            parts: &[HomePart {
+                of_person: ".codex",
+                inside: "",
+                read: &["AGENTS.md", "config.toml", "prompts", "rules"],
+                write: &["auth.json"],
+            }],
         },
         hosts: &["api.openai.com", "auth.openai.com", "chatgpt.com"],
         login: "codex login",
         install: "npm install -g @agentclientprotocol/codex-acp @openai/codex",
     },
+    // Sources: docs/cli/acp-mode.md, docs/reference/configuration.md and the Storage class of @google/gemini-cli 0.61.0. Its own
+    // sandbox is off unless GEMINI_SANDBOX or a setting turns it on; the variable goes before the setting. What co confines may
+    // trust its workspace. No terminal can be made inside, so its commands get pipes.
+    AgentPreset {
+        name: "gemini",
+        cmd: &["gemini", "--acp"],
+        env: &[
+            ("GEMINI_CLI_TRUST_WORKSPACE", "true"),
+            ("GEMINI_PTY_INFO", "child_process"),
+            ("GEMINI_SANDBOX", "false"),
+            ("NO_BROWSER", "true"),
+        ],
+        keys: &[
+            "GEMINI_API_KEY",
+            "GOOGLE_API_KEY",
+            "GOOGLE_CLOUD_LOCATION",
+            "GOOGLE_CLOUD_PROJECT",
+            "GOOGLE_GENAI_USE_VERTEXAI",
+        ],
+        home: AgentHome {
+            variables: &[("GEMINI_CLI_HOME", "")],
+            parts: &[HomePart {
+                of_person: ".gemini",
+                inside: ".gemini",
+                read: &[
+                    "GEMINI.md",
+                    "agents",
+                    "commands",
+                    "extensions",
+                    "policies",
+                    "settings.json",
+                    "skills",
+                ],
+                write: &["google_accounts.json", "oauth_creds.json"],
+            }],
+        },
+        hosts: &[
+            "cloudcode-pa.googleapis.com",
+            "generativelanguage.googleapis.com",
+            "oauth2.googleapis.com",
+        ],
+        login: "gemini",
+        install: "npm install -g @google/gemini-cli",
+    },
 ];
+
+impl AgentHome {
+    /// Returns sentences about the entries of the person's directories that it reads and writes.
+    pub fn words(&self) -> String {
+        let part = |part: &HomePart| {
+            let does = |verb: &str, names: &[&str]| match names.is_empty() {
+                true => None,
+                false => Some(format!("{verb} {}", names.join(", "))),
+            };
+            let (read, write) = (does("reads", part.read), does("writes", part.write));
+            let does: Vec<_> = read.into_iter().chain(write).collect();
+            format!("of ~/{} it {}", part.of_person, does.join(" and "))
+        };
+        let parts: Vec<_> = self.parts.iter().map(part).collect();
+        parts.join("; ")
+    }
+}
 
 /// An agent, from its preset and the person's settings.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,8 +177,8 @@ pub struct AgentSpec {
     /// Its program and arguments.
     pub cmd: Vec<String>,
     pub env: Vec<(String, String)>,
-    /// The person's own directory of the agent, if its preset knows one.
-    pub person_home: Option<PathBuf>,
+    /// The person's own directories of the agent that its preset knows, one for each part.
+    pub person_homes: Vec<PathBuf>,
     /// The hosts that it needs, with those that the person set.
     pub vendor_hosts: Vec<String>,
     pub allowed_hosts: Vec<HostPattern>,
@@ -87,12 +196,16 @@ impl AgentSpec {
         let env = preset.into_iter().flat_map(|it| it.env);
         let env = env.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let more = set.into_iter().flat_map(|it| it.env.iter().cloned());
-        let of_preset = preset.map(|it| home.join(it.home.of_person));
+        let parts = preset.map_or(&[][..], |it| it.home.parts);
+        let mut homes: Vec<_> = parts.iter().map(|it| home.join(it.of_person)).collect();
+        if let (Some(first), Some(set)) = (homes.first_mut(), set.and_then(|it| it.home.as_ref())) {
+            first.clone_from(set);
+        }
         Some(Self {
             name: name.to_owned(),
             cmd,
             env: env.chain(more).collect(),
-            person_home: set.and_then(|it| it.home.clone()).or(of_preset),
+            person_homes: homes,
             vendor_hosts: preset.map_or_else(Vec::new, |it| words(it.hosts)),
             allowed_hosts: set.map_or_else(Vec::new, |it| it.hosts.clone()),
             confinement: set.map_or(AgentConfinement::default(), |it| it.confinement),
@@ -163,7 +276,7 @@ mod tests {
         let codex = find("codex", &config).unwrap();
         assert_eq!(codex.cmd, ["codex-acp"]);
         assert_eq!(codex.env.last().unwrap().0, "MODE");
-        assert_eq!(codex.person_home, Some("/home/ann/.codex".into()));
+        assert_eq!(codex.person_homes, [Path::new("/home/ann/.codex")]);
         assert_eq!(codex.confinement, AgentConfinement::None);
         let mine = find("mine", &config).unwrap();
         assert_eq!((mine.cmd.len(), mine.preset().is_none()), (2, true));
@@ -173,7 +286,8 @@ mod tests {
         let own = |workspace: &str| codex.own_home(Path::new("/agents"), Path::new(workspace));
         assert!(own("/a").starts_with("/agents/codex"));
         assert_ne!(own("/a"), own("/b"));
-        assert_eq!(names(&config), ["bare", "codex", "mine"]);
+        let all = ["bare", "claude", "codex", "gemini", "mine"];
+        assert_eq!(names(&config), all);
     }
 
     #[test]
@@ -182,7 +296,9 @@ mod tests {
             for host in preset.hosts {
                 assert!(co_proxy::Target::parse(host, Some(443)).is_ok(), "{host}");
             }
-            assert!(!preset.home.of_person.starts_with('/'));
+            for part in preset.home.parts {
+                assert!(!part.of_person.starts_with('/') && !part.inside.starts_with('/'));
+            }
         }
     }
 }

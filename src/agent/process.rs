@@ -298,7 +298,12 @@ fn prepare(
     if let Some(first) = argv.first_mut() {
         *first = program.display().to_string();
     }
-    let mut env = spec.env.clone();
+    let keys = preset.map_or(&[][..], |it| it.keys);
+    let keys = keys.iter().filter_map(|name| {
+        let value = std::env::var(name).ok()?;
+        Some(((*name).to_owned(), value))
+    });
+    let mut env: Vec<_> = keys.chain(spec.env.iter().cloned()).collect();
     let mut places = GrantedPlaces {
         read: program::places(&program, &argv[1..], &services.places.home, &path),
         write: Vec::new(),
@@ -306,9 +311,11 @@ fn prepare(
     let is_confined = spec.confinement == AgentConfinement::Workspace;
     if let Some(preset) = preset.filter(|_| is_confined) {
         let own = spec.own_home(&services.places.agents, workspace);
-        let of_person = spec.person_home.as_deref();
-        home::prepare(&own, &preset.home, of_person, &mut places).map_err(StartFault::Home)?;
-        env.push((preset.home.variable.to_owned(), own.display().to_string()));
+        home::prepare(&own, &preset.home, &spec.person_homes, &mut places)
+            .map_err(StartFault::Home)?;
+        let inside = preset.home.variables.iter();
+        let inside = inside.map(|(name, inside)| (*name, own.join(inside)));
+        env.extend(inside.map(|(name, dir)| (name.to_owned(), dir.display().to_string())));
     }
     Ok(PreparedAgent { argv, env, places })
 }

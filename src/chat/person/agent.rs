@@ -42,13 +42,7 @@ impl Chat {
         let words = match (spec.confinement, spec.preset()) {
             (AgentConfinement::None, _) => "not confined: it may do all that you may".to_owned(),
             (AgentConfinement::Workspace, Some(preset)) => {
-                let home = &preset.home;
-                format!(
-                    "{AGENT_WORDS}; of ~/{} it reads {} and writes {}",
-                    home.of_person,
-                    home.read.join(", "),
-                    home.write.join(", ")
-                )
+                format!("{AGENT_WORDS}; {}", preset.home.words())
             }
             (AgentConfinement::Workspace, None) => AGENT_WORDS.to_owned(),
         };

@@ -93,8 +93,10 @@ mod tests {
             .collect();
         let wanted = [
             ("bare", false),
+            ("claude", true),
             ("codex", true),
             ("free", false),
+            ("gemini", true),
             ("gone:", false),
             ("mine", true),
         ];

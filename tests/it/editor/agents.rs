@@ -445,5 +445,5 @@ fn a_chat_has_an_agent_from_its_start_or_none() {
     }
     scene.co("/new");
     scene.co("/agent nobody");
-    scene.wait_notice("there is no agent nobody; the agents are: codex, scripted");
+    scene.wait_notice("there is no agent nobody; the agents are: claude, codex, gemini, scripted");
 }
