@@ -2,6 +2,7 @@
 
 mod descriptors;
 mod edit;
+mod hostile_clients;
 mod message_fuzz;
 mod messages;
 mod settings;

@@ -39,6 +39,11 @@ impl Runner {
         self.user.is_some()
     }
 
+    /// Returns whether the kernel seems older.
+    pub(crate) fn is_old(self) -> bool {
+        self.older.is_some()
+    }
+
     /// Returns a program of the user.
     pub(crate) fn command(self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);

@@ -144,3 +144,45 @@ async fn two_names_in_one_message_are_no_tls() {
     assert!(!is_for(&hello, "b.com").await);
     assert!(!is_for(&hello, "good").await);
 }
+
+/// Adds an encrypted client hello to a message. Its real name is in there, which nobody but the server can read.
+fn with_encrypted_hello(hello: &[u8]) -> Vec<u8> {
+    // Of the outer kind, for HKDF-SHA256 and AES-128-GCM, with the number of a key, the key and the ciphertext.
+    let head = [0, 0, 1, 0, 1, 7, 0, 32];
+    let body = [&head[..], &[1; 32], &[0, 144], &[2; 144]].concat();
+    let length = u16::try_from(body.len()).unwrap();
+    let extension = [&[0xfe, 0x0d], &length.to_be_bytes()[..], &body].concat();
+    // A record, a message, the version, a random value, a session, the ciphers and the compressions.
+    let mut at = 5 + 4 + 2 + 32;
+    at += 1 + usize::from(hello[at]);
+    at += 2 + usize::from(u16::from_be_bytes([hello[at], hello[at + 1]]));
+    at += 1 + usize::from(hello[at]);
+    let known = u16::from_be_bytes([hello[at], hello[at + 1]]);
+    let all = known + u16::try_from(extension.len()).unwrap();
+    let made = [
+        &hello[9..at],
+        &all.to_be_bytes(),
+        &hello[at + 2..],
+        &extension,
+    ]
+    .concat();
+    let made = [
+        &[1],
+        &u32::try_from(made.len()).unwrap().to_be_bytes()[1..],
+        &made,
+    ]
+    .concat();
+    let length = u16::try_from(made.len()).unwrap();
+    [&hello[..3], &length.to_be_bytes(), &made].concat()
+}
+
+#[tokio::test]
+async fn of_an_encrypted_hello_the_outer_name_counts() {
+    let hello = with_encrypted_hello(&client_hello("good.example"));
+    let found = read(&hello).await.unwrap();
+    assert_eq!(found.name.as_deref(), Some("good.example"));
+    assert!(is_for(&hello, "good.example").await);
+    assert!(!is_for(&hello, "bad.example").await);
+    let nameless = with_encrypted_hello(&client_hello("127.0.0.1"));
+    assert!(!is_for(&nameless, "good.example").await);
+}
