@@ -33,14 +33,20 @@ const MAX_LOOPBACK: usize = 48;
 /// The most hosts that a text names. It counts the others.
 const MOST_NAMED: usize = 8;
 
-/// The hosts that a command may reach, and how.
-#[derive(Debug, Clone)]
+/// The way of a command to the hosts that an asker allows.
 pub struct HostAccess {
-    rules: HostRules,
+    asker: Arc<dyn HostAsker>,
     outer: OuterProxy,
     certificates: Vec<(String, String)>,
-    /// This machine has the address ::1.
-    has_ipv6: bool,
+}
+
+/// The addresses of a command's own loopback interface that need a listening socket.
+#[derive(Debug)]
+struct OwnAddresses {
+    /// The port of the proxy.
+    proxy: u16,
+    /// The addresses that lead to this machine, and where they lead.
+    forwarded: Vec<(SocketAddr, Vec<SocketAddr>)>,
 }
 
 /// The open way of a running command. The way ends when this is dropped.
@@ -51,11 +57,19 @@ pub struct OpenAccess {
 /// A running command with its way to hosts, if it has one.
 pub type OpenCommand = (RunningCommand, Option<OpenAccess>);
 
-/// A command with a way to hosts did not start.
+/// A command did not start, or has no way to hosts.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]
     Command(#[from] co_exec::Error),
+    /// The rules about hosts cannot be read: a sentence.
+    #[error("{0}")]
+    Rules(String),
+    #[error(
+        "the command was not started: allow_hosts, `/rules` and --allow-host name more than {MAX_LOOPBACK} addresses of this machine \
+         (localhost:8080 has two), so remove some"
+    )]
+    TooManyPorts,
     #[error(
         "the command was ended, because co could not start the proxy for its network ({0}): close a few files, or end a few programs"
     )]
@@ -63,69 +77,26 @@ pub enum StartError {
 }
 
 impl HostAccess {
-    /// `environment` is that of this process: it may name a proxy and certificates of the person.
-    pub fn new(rules: HostRules, environment: &[(OsString, OsString)]) -> Self {
+    /// The environment of this process may name a proxy and certificates of the person.
+    pub fn new(asker: Arc<dyn HostAsker>) -> Self {
+        let environment: Vec<_> = std::env::vars_os().collect();
+        Self::with_environment(asker, &environment)
+    }
+
+    fn with_environment(asker: Arc<dyn HostAsker>, environment: &[(OsString, OsString)]) -> Self {
         Self {
-            rules,
+            asker,
             outer: OuterProxy::from_environment(environment),
             certificates: environment::certificates(environment),
-            has_ipv6: TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok(),
         }
     }
 
-    /// Returns the addresses of the command's own loopback interface that need a listening socket. The first one is that of the proxy.
-    fn addresses(&self) -> Vec<SocketAddr> {
-        let proxy = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), self.proxy_port());
-        let forwarded = self.forwarded().into_iter().map(|(at, _)| at);
-        std::iter::once(proxy).chain(forwarded).collect()
-    }
-
-    /// Checks that the command does not reach too many addresses of this machine.
-    ///
-    /// # Errors
-    /// A sentence for a person.
-    pub fn check(&self) -> Result<(), String> {
-        match self.rules.loopback_ports().len() > MAX_LOOPBACK {
-            true => Err(format!(
-                "a command reaches {MAX_LOOPBACK} addresses of this machine at most, and localhost:8080 has two: allow fewer"
-            )),
-            false => Ok(()),
-        }
-    }
-
-    /// Returns the variables that lead the programs of the command to the proxy.
-    fn environment(&self) -> Vec<(String, String)> {
-        let mut variables = environment::proxy(self.proxy_port());
-        variables.extend(self.certificates.iter().cloned());
-        variables
-    }
-
-    /// Starts a command that has a network of its own, and opens its way to the hosts. `asker` is asked about each host that no rule
-    /// names. The command may run for any time; the way ends with the result.
-    ///
-    /// # Errors
-    /// The command did not start, or was ended because its way could not be opened.
-    pub async fn start(
-        &self,
-        executor: &Executor,
-        mut spec: CommandSpec,
-        streams: Streams,
-        asker: Arc<dyn HostAsker>,
-    ) -> Result<OpenCommand, StartError> {
-        spec.extra_env.extend(self.environment());
-        let addresses = self.addresses();
-        let started = executor.start_listening(spec, streams, &addresses).await;
-        let (running, listeners) = started?;
-        let open = self.open(listeners, asker, running.time_limit());
-        Ok((running, open.map_err(StartError::Proxy)?))
-    }
-
-    /// Opens the way of a command. `listeners` are the sockets for [`Self::addresses`]. While a question is open, the time of the command
+    /// Opens the way of a command. `listeners` are the sockets for `addresses`. While a question is open, the time of the command
     /// stands still.
     fn open(
-        &self,
+        self,
+        addresses: OwnAddresses,
         listeners: Vec<TcpListener>,
-        asker: Arc<dyn HostAsker>,
         time_limit: TimeLimit,
     ) -> io::Result<Option<OpenAccess>> {
         let mut listeners = listeners.into_iter();
@@ -133,32 +104,73 @@ impl HostAccess {
         let Some(listener) = listeners.next() else {
             return Ok(None);
         };
-        let ports = self.forwarded().into_iter().zip(listeners);
+        let ports = addresses.forwarded.into_iter().zip(listeners);
         let ports = ports.map(|((_, leads_to), listener)| ForwardedPort { listener, leads_to });
-        let decider = decider::RuleDecider::new(self.rules.clone(), asker, time_limit);
         let proxy = Proxy::start(ProxySetup {
             listener,
             ports: ports.collect(),
-            decider: Arc::new(decider),
+            decider: Arc::new(decider::RuleDecider::new(self.asker, time_limit)),
             resolver: Arc::new(SystemResolver),
-            outer: self.outer.clone(),
+            outer: self.outer,
             limits: ProxyLimits::default(),
         })?;
         Ok(Some(OpenAccess { proxy }))
     }
+}
 
-    /// Returns the addresses of the command's own loopback interface that lead to this machine, and where they lead.
-    fn forwarded(&self) -> Vec<(SocketAddr, Vec<SocketAddr>)> {
-        let all = self.rules.loopback_ports().into_iter();
-        all.filter(|(at, _)| at.is_ipv4() || self.has_ipv6)
-            .take(MAX_LOOPBACK)
-            .collect()
+/// Starts a command. With `access`, it must have a network of its own; it may then reach hosts, as long as the result lives.
+///
+/// # Errors
+/// The command did not start, or was ended because its way could not be opened.
+pub async fn start(
+    executor: &Executor,
+    mut spec: CommandSpec,
+    streams: Streams,
+    access: Option<HostAccess>,
+) -> Result<OpenCommand, StartError> {
+    let Some(access) = access else {
+        return Ok((executor.start_on(spec, streams).await?, None));
+    };
+    let rules = access.asker.rules().await.map_err(StartError::Rules)?;
+    let has_ipv6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
+    let addresses = OwnAddresses::new(&rules, has_ipv6)?;
+    spec.extra_env.extend(environment::proxy(addresses.proxy));
+    spec.extra_env.extend(access.certificates.iter().cloned());
+    let all = addresses.all();
+    let (running, listeners) = executor.start_listening(spec, streams, &all).await?;
+    let open = access.open(addresses, listeners, running.time_limit());
+    Ok((running, open.map_err(StartError::Proxy)?))
+}
+
+impl OwnAddresses {
+    /// `has_ipv6` is true if this machine has the address ::1.
+    fn new(rules: &HostRules, has_ipv6: bool) -> Result<Self, StartError> {
+        let ports = rules.loopback_ports();
+        if ports.len() > MAX_LOOPBACK {
+            return Err(StartError::TooManyPorts);
+        }
+        let ports = ports.into_iter();
+        let forwarded: Vec<_> = ports.filter(|(at, _)| at.is_ipv4() || has_ipv6).collect();
+        let is_free = |port: &u16| forwarded.iter().all(|(at, _)| at.port() != *port);
+        let free = (PROXY_PORT..).find(is_free);
+        Ok(Self {
+            proxy: free.unwrap_or(PROXY_PORT),
+            forwarded,
+        })
     }
 
-    fn proxy_port(&self) -> u16 {
-        let taken: Vec<_> = self.forwarded().iter().map(|(at, _)| at.port()).collect();
-        let free = (PROXY_PORT..).find(|port| !taken.contains(port));
-        free.unwrap_or(PROXY_PORT)
+    /// Returns all addresses. The first one is that of the proxy.
+    fn all(&self) -> Vec<SocketAddr> {
+        let proxy = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), self.proxy);
+        let forwarded = self.forwarded.iter().map(|(at, _)| *at);
+        std::iter::once(proxy).chain(forwarded).collect()
+    }
+}
+
+impl StartError {
+    /// Returns true if the system refused to run the program.
+    pub fn is_permission(&self) -> bool {
+        matches!(self, Self::Command(error) if error.is_permission())
     }
 }
 
@@ -234,7 +246,7 @@ impl HostReport {
     pub fn for_model(&self) -> Option<String> {
         self.refused().map(|hosts| {
             format!(
-                "The person did not allow the command to reach {hosts}. Do not try to reach it in another way."
+                "The command was not allowed to reach {hosts}. Do not try to reach it in another way."
             )
         })
     }
@@ -283,57 +295,47 @@ fn seconds(time: SystemTime) -> String {
 mod tests {
     use super::*;
 
-    fn access(allow: &[&str]) -> HostAccess {
+    fn addresses(allow: &[&str], has_ipv6: bool) -> Result<OwnAddresses, StartError> {
         let rules = HostRules {
             allow: allow.iter().map(|it| it.parse().unwrap()).collect(),
             deny: Vec::new(),
         };
-        let environment = [
-            ("SSL_CERT_FILE", "/c.pem"),
-            ("HTTPS_PROXY", "http://p:1"),
-            ("HOME", "/h"),
-        ];
-        let environment = environment.map(|(name, value)| (name.into(), value.into()));
-        HostAccess::new(rules, &environment)
+        OwnAddresses::new(&rules, has_ipv6)
     }
 
     #[test]
     fn the_proxy_takes_a_port_that_is_free() {
-        let at = |access: &HostAccess| {
-            let all = access.addresses().into_iter();
+        let at = |allow: &[&str]| {
+            let all = addresses(allow, true).unwrap().all().into_iter();
             all.map(|it| it.to_string()).collect::<Vec<_>>()
         };
         let one = format!("127.0.0.1:{PROXY_PORT}");
-        assert_eq!(at(&access(&["example.org"])), std::slice::from_ref(&one));
-        let access = access(&[&one, "127.0.0.1:80"]);
+        assert_eq!(at(&["example.org"]), std::slice::from_ref(&one));
         let proxy = format!("127.0.0.1:{}", PROXY_PORT + 1);
-        assert_eq!(at(&access), [&proxy, "127.0.0.1:80", &one]);
-        let variables = access.environment();
-        let value = |name| {
-            variables
-                .iter()
-                .find(|(it, _)| it == name)
-                .map(|(_, value)| value.as_str())
-        };
-        let proxy = format!("http://{proxy}");
-        for name in ["HTTPS_PROXY", "CARGO_HTTP_PROXY", "npm_config_https_proxy"] {
-            assert_eq!(value(name), Some(proxy.as_str()), "{name}");
-        }
-        assert_eq!(value("SSL_CERT_FILE"), Some("/c.pem"));
-        assert_eq!(value("HOME"), None);
+        let expected = [&proxy, "127.0.0.1:80", &one];
+        assert_eq!(at(&[&one, "127.0.0.1:80"]), expected);
     }
 
     #[test]
     fn localhost_has_the_addresses_that_this_machine_has() {
-        let mut access = access(&["localhost:80"]);
-        access.has_ipv6 = true;
-        assert_eq!(access.addresses().len(), 3);
-        access.has_ipv6 = false;
-        assert_eq!(access.addresses().len(), 2);
-        assert!(access.check().is_ok());
-        let many: Vec<_> = (1..=25).map(|port| format!("localhost:{port}")).collect();
-        let many: Vec<_> = many.iter().map(String::as_str).collect();
-        assert!(self::access(&many).check().is_err());
+        for (has_ipv6, count) in [(true, 3), (false, 2)] {
+            let addresses = addresses(&["localhost:80"], has_ipv6).unwrap();
+            assert_eq!(addresses.all().len(), count);
+        }
+    }
+
+    #[test]
+    fn a_command_reaches_only_so_many_addresses_of_this_machine() {
+        let many = |count: usize| {
+            let all: Vec<_> = (1..=count).map(|it| format!("localhost:{it}")).collect();
+            addresses(&all.iter().map(String::as_str).collect::<Vec<_>>(), true)
+        };
+        assert!(many(MAX_LOOPBACK / 2).is_ok());
+        let why = many(MAX_LOOPBACK / 2 + 1).unwrap_err().to_string();
+        assert!(
+            why.contains("more than 48 addresses of this machine"),
+            "{why}"
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
@@ -36,6 +36,7 @@ use co_exec::sandbox::SandboxRefusal;
 use co_exec::secrets::redact::{RedactedText, Redactor};
 use co_exec::secrets::{Matcher, Surveys, Values};
 use co_llm::{Fault, Price, Provider};
+use co_policy::HostRules;
 use co_policy::rule_files::SavedRules;
 
 /// The time that co waits for a container engine without a word.
@@ -68,6 +69,8 @@ pub struct Services {
     values: Arc<Mutex<HashMap<PathBuf, Arc<Values>>>>,
     make_provider: MakeProvider,
     judges: Arc<Mutex<HashMap<PathBuf, CachedJudge>>>,
+    /// The rules about hosts of the last settings, for commands that run longer than the settings stay the same.
+    host_settings: Arc<Mutex<HostRules>>,
     /// The chats in which co has reported that it cannot write the audit file.
     unaudited: Arc<Mutex<HashSet<String>>>,
     ids: Arc<AtomicU64>,
@@ -128,6 +131,7 @@ impl Services {
         Self {
             buffers: Buffers::new(parts.editor.clone()),
             editor: parts.editor,
+            host_settings: Arc::new(Mutex::new(parts.config.hosts.clone())),
             config: parts.config,
             given: parts.given,
             executor: parts.executor,
@@ -159,7 +163,8 @@ impl Services {
         &self.given
     }
 
-    /// Returns a copy with the settings of `new`, except those that need a restart. Its redactor also removes `secrets`.
+    /// Returns a copy with the settings of `new`, except those that need a restart. Its redactor also removes `secrets`. The
+    /// rules about hosts hold from now on for every copy.
     ///
     /// # Errors
     /// The executor refuses a setting.
@@ -168,8 +173,10 @@ impl Services {
         let given = given.with(new, Applies::NextChat);
         let config = given.config();
         let spill_dir = self.executor.settings().spill_dir.clone();
+        let executor = self.executor.with(config.exec_settings(spill_dir))?;
+        *self.host_settings() = config.hosts.clone();
         Ok(Self {
-            executor: self.executor.with(config.exec_settings(spill_dir))?,
+            executor,
             probe: self.probe.clone().with_fault(config.confinement_fault()),
             redactor: self.redactor.with(secrets),
             config,
@@ -334,6 +341,19 @@ impl Services {
         blocking(move || rules::save(&dir, &place, &rule)).await?;
         self.forget_judge(&workspace);
         Ok(())
+    }
+
+    /// Returns the rules about hosts that hold in a workspace now, with what the person saved meanwhile.
+    ///
+    /// # Errors
+    /// They cannot be read. Then nothing may be reached, because a rule may deny it: a sentence.
+    pub async fn host_rules(&self, workspace: &Path) -> Result<HostRules, String> {
+        let (judge, settings) = (self.judge(workspace), self.host_settings().clone());
+        blocking(move || judge.host_rules(settings)).await
+    }
+
+    fn host_settings(&self) -> MutexGuard<'_, HostRules> {
+        (self.host_settings.lock()).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Saves hosts that confined commands of a workspace reach without a question. The next judge of the workspace has them.

@@ -8,12 +8,12 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::home;
-use super::hosts::{TurnAsker, host_rules};
+use super::hosts::TurnAsker;
 use super::preset::AgentSpec;
 use super::program;
 use crate::blocking::blocking;
 use crate::config::AgentConfinement;
-use crate::network::{HostAccess, HostAsker, OpenAccess, StartError};
+use crate::network::{self, HostAccess, HostAsker, OpenAccess, OpenCommand, StartError};
 use crate::services::Services;
 use crate::text::start_of;
 use co_acp::schema::{AuthMethod, ErrorCode, SessionId};
@@ -192,7 +192,7 @@ impl AgentStart {
     }
 
     /// Starts the process.
-    async fn spawn(&self) -> Result<(RunningCommand, Option<OpenAccess>), StartFault> {
+    async fn spawn(&self) -> Result<OpenCommand, StartFault> {
         let services = &self.services;
         let is_confined = self.spec.confinement == AgentConfinement::Workspace;
         let (spec, workspace) = (self.spec.clone(), self.workspace.clone());
@@ -200,10 +200,9 @@ impl AgentStart {
         let prepared = blocking(move || Ok::<_, String>(prepare(&spec, &of_agent, &workspace)));
         let PreparedAgent { argv, env, places } = prepared.await.map_err(StartFault::Refused)??;
         let has_own_network = is_confined && !self.whole_network;
-        let access = match has_own_network {
-            true => Some(self.access().await?),
-            false => None,
-        };
+        if has_own_network {
+            self.grant_hosts().await?;
+        }
         let spec = CommandSpec {
             program: Program::Argv(argv),
             cwd: self.cwd.clone(),
@@ -227,22 +226,18 @@ impl AgentStart {
             ..services.executor.settings().clone()
         };
         let executor = services.executor.with(settings)?;
-        let Some(access) = access else {
-            let started = executor.start_on(spec, Streams::Pipes).await;
-            return Ok((started?, None));
-        };
         let asker: Arc<dyn HostAsker> = self.asker.clone();
-        let started = access.start(&executor, spec, Streams::Pipes, asker);
-        Ok(started.await?)
+        let access = has_own_network.then(|| HostAccess::new(asker));
+        Ok(network::start(&executor, spec, Streams::Pipes, access).await?)
     }
 
-    /// Returns the way to the hosts that the agent may reach. Asks once about those of its vendor.
-    async fn access(&self) -> Result<HostAccess, StartFault> {
-        let found = host_rules(&self.services, &self.workspace).await;
-        let mut found = found.map_err(StartFault::HostRules)?;
-        found.allow.extend(self.spec.allowed_hosts.iter().cloned());
+    /// Lets the agent reach the hosts of its settings, and those of its vendor after one question.
+    async fn grant_hosts(&self) -> Result<(), StartFault> {
+        self.asker.grant(self.spec.allowed_hosts.iter().cloned());
+        let rules = self.asker.rules().await;
+        let rules = rules.map_err(StartFault::HostRules)?;
         let unknown = self.spec.vendor_hosts.iter().filter(|host| {
-            let verdict = found.verdict(host, HTTPS);
+            let verdict = rules.verdict(host, HTTPS);
             matches!(verdict, HostVerdict::Ask)
         });
         let targets = unknown.filter_map(|host| Target::parse(host, Some(HTTPS)).ok());
@@ -250,10 +245,9 @@ impl AgentStart {
         if !targets.is_empty() {
             self.asker.ask(&targets).await.map_err(StartFault::Hosts)?;
             let exact = |it: &Target| HostPattern::exact(&it.host.to_string(), it.port);
-            found.allow.extend(targets.iter().map(exact));
+            self.asker.grant(targets.iter().map(exact));
         }
-        let environment: Vec<_> = std::env::vars_os().collect();
-        Ok(HostAccess::new(found, &environment))
+        Ok(())
     }
 
     /// Returns how to log in.

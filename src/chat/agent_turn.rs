@@ -232,7 +232,11 @@ impl Progress {
             services: Arc::clone(&context.services),
             workspace: context.workspace.clone(),
             cwd: context.cwd.clone(),
-            asker: Arc::new(TurnAsker::new(&self.turn.spec.name)),
+            asker: Arc::new(TurnAsker::new(
+                &self.turn.spec.name,
+                Arc::clone(&context.services),
+                context.workspace.clone(),
+            )),
             whole_network: false,
         };
         if let Some(mut process) = process.filter(|it| it.serves(&start)) {

@@ -8,8 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::Chat;
 use crate::protocol::Question;
 use crate::tool::context::{Halt, QuestionHost};
-use crate::tool::permissions::{Allowance, Reply};
-use co_policy::HostPattern;
+use crate::tool::permissions::{Allowance, AllowedHost, Reply};
 
 /// The events that wait. A command sends few, and waits for room.
 const MAX_WAITING: usize = 16;
@@ -25,7 +24,7 @@ pub(super) enum CommandEvent {
     Question(Box<Question>, oneshot::Sender<Reply>),
     Withdraw(u64),
     Allow(Allowance),
-    AllowedHosts(oneshot::Sender<Vec<HostPattern>>),
+    AllowedHosts(oneshot::Sender<Vec<AllowedHost>>),
 }
 
 /// The way from a command to its chat. If the chat has ended, each function fails.
@@ -72,7 +71,7 @@ impl QuestionHost for CommandHost {
         self.send(CommandEvent::Allow(allowance)).await
     }
 
-    async fn allowed_hosts(&self) -> Result<Vec<HostPattern>, Halt> {
+    async fn allowed_hosts(&self) -> Result<Vec<AllowedHost>, Halt> {
         let (reply, hosts) = oneshot::channel();
         self.send(CommandEvent::AllowedHosts(reply)).await?;
         hosts.await.map_err(|_| Halt::Cancelled)
@@ -97,20 +96,18 @@ impl Chat {
         }
     }
 
-    /// Asks about hosts, unless the person has allowed all of them for this chat.
+    /// Asks about hosts, unless the person has allowed all of them for its command or this chat.
     pub(super) fn ask_about_hosts(
         &mut self,
         question: Question,
         reply: oneshot::Sender<Reply>,
         outlives_turn: bool,
     ) {
-        if self.permissions.reach(&question.hosts) {
+        if self.permissions.reach(&question) {
             // It fails if the command has ended.
             reply.send(Reply::Once).ok();
-        } else if outlives_turn {
-            self.questions.put_lasting(question, reply);
         } else {
-            self.questions.put(question, reply);
+            self.questions.put_until(question, reply, outlives_turn);
         }
     }
 }

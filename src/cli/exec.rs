@@ -9,7 +9,6 @@ mod trial;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -18,17 +17,16 @@ use tokio::sync::oneshot;
 
 use super::common;
 use crate::config::{ConfinementSetting, Network};
-use crate::network::{HostAccess, HostReport, OpenAccess, OpenCommand};
+use crate::network::{self, HostReport, OpenAccess, OpenCommand};
 use crate::workspace::confinement::Isolation;
 use crate::workspace::judge::workspace_of;
 use co_exec::watchdog::Watchdog;
 use co_exec::{
     Caller, CommandOutcome, CommandSpec, Confinement, Environment, Executor, ExecutorSetup,
-    RunningCommand, Streams, detach_terminal,
+    Streams, detach_terminal,
 };
 use printer::Ending;
 use request::ExecRequest;
-use terminal::TerminalAsker;
 use trial::{Trial, Tried, say};
 
 pub use request::Machine;
@@ -121,14 +119,14 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
     let (Ok(interrupt), Ok(terminate)) = told else {
         return fail("cannot hear signals");
     };
-    let asks = !request.json && terminal::is_there();
-    let (code, cancelled) = match start(&executor, spec, access.as_ref(), asks).await {
+    let started = network::start(&executor, spec, Streams::Whole, access).await;
+    let (code, cancelled) = match started {
         Ok(running) => {
             let signals = (interrupt, terminate);
             let trial = trial.as_ref().map(|trial| (trial, &executor));
             follow(running, request.json, signals, trial).await
         }
-        Err(why) => (fail(&why), false),
+        Err(error) => (fail(&error.to_string()), false),
     };
     if request.caller == Caller::Person {
         executor.remove_containers().await;
@@ -143,24 +141,6 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
         }
     }
     code
-}
-
-/// Starts the command, with its way to hosts if it has one. If `asks`, a person can be asked about others.
-async fn start(
-    executor: &Executor,
-    spec: CommandSpec,
-    access: Option<&HostAccess>,
-    asks: bool,
-) -> Result<OpenCommand, String> {
-    let streams = Streams::Whole;
-    let Some(access) = access else {
-        let started = executor.start_on(spec, streams).await;
-        let running = started.map_err(|error| error.to_string())?;
-        return Ok((running, None));
-    };
-    let asker = Arc::new(TerminalAsker { is_terminal: asks });
-    let started = access.start(executor, spec, streams, asker).await;
-    started.map_err(|error| error.to_string())
 }
 
 /// Returns the confinement: a flag overrides a setting, and an unavailable confinement is an error.
@@ -193,7 +173,7 @@ async fn confinement(request: &ExecRequest, machine: &Machine) -> Result<Confine
 
 /// Prints the output as it comes, or the outcome as JSON. Returns the exit status, and whether the command was cancelled.
 async fn follow(
-    (running, access): (RunningCommand, Option<OpenAccess>),
+    (running, access): OpenCommand,
     json: bool,
     (mut interrupt, mut terminate): (Signal, Signal),
     trial: Option<(&Trial, &Executor)>,

@@ -1,8 +1,8 @@
 //! Decides about the hosts of one command: by the rules, or by a question.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -28,9 +28,15 @@ const MAX_TOGETHER: usize = 10;
 /// The requests that wait. The proxy has fewer connections.
 const QUEUE: usize = 64;
 
-/// Asks the person about hosts.
+/// Decides about the hosts of a command: by rules, and by questions to the person.
 #[async_trait]
 pub trait HostAsker: Send + Sync {
+    /// Returns the rules that hold now. They are read at the start of the command and at each connection.
+    ///
+    /// # Errors
+    /// They cannot be read, so nothing may be reached: a sentence.
+    async fn rules(&self) -> Result<HostRules, String>;
+
     /// Asks whether the command may reach all of these. If the result is dropped, the question is withdrawn.
     ///
     /// # Errors
@@ -50,7 +56,9 @@ type Request = (Target, oneshot::Sender<HostAnswer>);
 
 /// Decides by rules, and asks about all other hosts, each once.
 pub(super) struct RuleDecider {
-    rules: HostRules,
+    asker: Arc<dyn HostAsker>,
+    /// The rules of the last decision.
+    rules: Mutex<Arc<HostRules>>,
     requests: mpsc::Sender<Request>,
     _questions: AbortOnDropHandle<()>,
 }
@@ -60,6 +68,8 @@ struct Questions {
     asker: Arc<dyn HostAsker>,
     time_limit: TimeLimit,
     answers: HashMap<Target, HostAnswer>,
+    /// The number of hosts that were asked about.
+    asked: usize,
     /// The time in which the answers hold.
     period: u64,
     /// Nobody answered a question in time, so no other one comes.
@@ -67,20 +77,35 @@ struct Questions {
 }
 
 impl RuleDecider {
-    pub(super) fn new(rules: HostRules, asker: Arc<dyn HostAsker>, time_limit: TimeLimit) -> Self {
+    pub(super) fn new(asker: Arc<dyn HostAsker>, time_limit: TimeLimit) -> Self {
         let (requests, received) = mpsc::channel(QUEUE);
         let questions = Questions {
             period: asker.period(),
-            asker,
+            asker: Arc::clone(&asker),
             time_limit,
             answers: HashMap::new(),
+            asked: 0,
             is_unattended: false,
         };
         Self {
-            rules,
+            asker,
+            rules: Mutex::default(),
             requests,
             _questions: AbortOnDropHandle::new(tokio::spawn(questions.run(received))),
         }
+    }
+
+    /// Reads the rules that hold now.
+    async fn read_rules(&self) -> Result<Arc<HostRules>, String> {
+        let rules = Arc::new(self.asker.rules().await?);
+        let mut last = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Arc::clone(&rules);
+        Ok(rules)
+    }
+
+    fn last_rules(&self) -> Arc<HostRules> {
+        let last = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&last)
     }
 }
 
@@ -88,7 +113,7 @@ impl RuleDecider {
 impl Decider for RuleDecider {
     async fn decide(&self, target: &Target) -> Result<String, String> {
         let host = target.host.to_string();
-        match self.rules.verdict(&host, target.port) {
+        match self.read_rules().await?.verdict(&host, target.port) {
             HostVerdict::Allowed(rule) => return Ok(format!("the rule `{rule}`")),
             HostVerdict::Denied(rule) => return Err(format!("the rule `{rule}` denies it")),
             HostVerdict::Ask => {}
@@ -101,13 +126,26 @@ impl Decider for RuleDecider {
         Ok("the person".to_owned())
     }
 
+    async fn refuses_port(&self, address: SocketAddr) -> Option<String> {
+        match self.read_rules().await {
+            Ok(rules) => {
+                let ports = rules.loopback_ports();
+                let is_allowed = ports.values().flatten().any(|it| *it == address);
+                (!is_allowed).then(|| "no rule allows it any more".to_owned())
+            }
+            Err(why) => Some(why),
+        }
+    }
+
     fn denies_address(&self, target: &Target, address: IpAddr) -> Option<String> {
-        let rule = self.rules.denied(&host_of(address), target.port)?;
+        let rules = self.last_rules();
+        let rule = rules.denied(&host_of(address), target.port)?;
         Some(format!("the rule `{rule}` denies it"))
     }
 
     fn allows_address(&self, target: &Target, address: IpAddr) -> bool {
-        let verdict = self.rules.verdict(&host_of(address), target.port);
+        let rules = self.last_rules();
+        let verdict = rules.verdict(&host_of(address), target.port);
         // The name of this machine leads nowhere else.
         let is_local = target.host == Host::Name("localhost".to_owned());
         matches!(verdict, HostVerdict::Allowed(_)) || is_local && address.is_loopback()
@@ -135,7 +173,7 @@ impl Questions {
                 waiting.push(request);
             }
             self.answer_known(&mut waiting);
-            if self.answers.len() >= MAX_ASKED {
+            if self.asked >= MAX_ASKED {
                 let why =
                     format!("the command wants more than {MAX_ASKED} hosts that no rule names");
                 for (_, reply) in waiting.drain(..) {
@@ -148,19 +186,26 @@ impl Questions {
             targets.sort();
             targets.dedup();
             targets.truncate(MAX_TOGETHER);
+            self.asked += targets.len();
             let answer = {
                 let asked = self.ask(&targets);
                 tokio::pin!(asked);
                 loop {
                     tokio::select! {
-                        answer = &mut asked => break answer,
+                        answer = &mut asked => break Some(answer),
                         // What is decided does not wait for the answer.
                         Some(request) = requests.recv() => {
                             waiting.push(request);
                             self.answer_known(&mut waiting);
                         }
+                        () = all_left(&mut waiting, &targets) => break None,
                     }
                 }
+            };
+            // If all clients left, the question is withdrawn without an answer.
+            let Some(answer) = answer else {
+                self.answer_known(&mut waiting);
+                continue;
             };
             self.is_unattended = answer.is_none();
             let answer = answer.unwrap_or_else(unanswered);
@@ -206,6 +251,14 @@ impl Questions {
     }
 }
 
+/// Waits until no client waits for these targets.
+async fn all_left(waiting: &mut [Request], targets: &[Target]) {
+    let of_targets = waiting.iter_mut().filter(|(it, _)| targets.contains(it));
+    for (_, reply) in of_targets {
+        reply.closed().await;
+    }
+}
+
 /// Returns an address as a rule has it.
 fn host_of(address: IpAddr) -> String {
     Host::Address(address.to_canonical()).to_string()
@@ -228,6 +281,7 @@ mod tests {
     /// Answers by a list, and keeps the questions.
     #[derive(Default)]
     struct ListAsker {
+        rules: Mutex<Option<HostRules>>,
         refuses: Vec<&'static str>,
         silent: bool,
         silent_about: Option<&'static str>,
@@ -237,6 +291,11 @@ mod tests {
 
     #[async_trait]
     impl HostAsker for ListAsker {
+        async fn rules(&self) -> Result<HostRules, String> {
+            let rules = self.rules.lock().unwrap().clone();
+            rules.ok_or_else(|| "the rules cannot be read".to_owned())
+        }
+
         async fn ask(&self, targets: &[Target]) -> HostAnswer {
             let names: Vec<_> = targets.iter().map(Target::to_string).collect();
             let refused = names.iter().any(|it| self.refuses.contains(&it.as_str()));
@@ -263,12 +322,18 @@ mod tests {
         Target::parse(text, None).unwrap()
     }
 
+    fn rules(allow: &[&str], deny: &[&str]) -> HostRules {
+        let all = |texts: &[&str]| texts.iter().map(|it| it.parse().unwrap()).collect();
+        HostRules {
+            allow: all(allow),
+            deny: all(deny),
+        }
+    }
+
     fn decider(asker: &Arc<ListAsker>) -> RuleDecider {
-        let rules = HostRules {
-            allow: vec!["good.example".parse().unwrap(), "10.0.0.1".parse().unwrap()],
-            deny: vec!["bad.example".parse().unwrap(), "1.2.3.4".parse().unwrap()],
-        };
-        RuleDecider::new(rules, asker.clone(), TimeLimit::default())
+        let rules = rules(&["good.example", "10.0.0.1"], &["bad.example", "1.2.3.4"]);
+        *asker.rules.lock().unwrap() = Some(rules);
+        RuleDecider::new(asker.clone(), TimeLimit::default())
     }
 
     #[tokio::test(start_paused = true)]
@@ -295,6 +360,51 @@ mod tests {
         assert_eq!(denies("1.2.3.4"), denied);
         assert_eq!(denies("::ffff:1.2.3.4"), denied);
         assert_eq!(denies("1.2.3.5"), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_rule_holds_for_new_connections() {
+        let asker = Arc::<ListAsker>::default();
+        let decider = decider(&asker);
+        let change = |changed| *asker.rules.lock().unwrap() = changed;
+        let (good, local) = (target("good.example:443"), "127.0.0.1:80".parse().unwrap());
+        change(Some(rules(&["good.example", "localhost:80"], &[])));
+        assert!(decider.decide(&good).await.is_ok());
+        assert_eq!(decider.refuses_port(local).await, None);
+        change(Some(rules(
+            &["good.example", "localhost:80"],
+            &["good.example", "localhost"],
+        )));
+        let denied = decider.decide(&good).await;
+        assert_eq!(denied, Err("the rule `good.example` denies it".to_owned()));
+        let refused = Some("no rule allows it any more".to_owned());
+        assert_eq!(decider.refuses_port(local).await, refused);
+        change(None);
+        let unread = "the rules cannot be read".to_owned();
+        assert_eq!(decider.decide(&good).await, Err(unread.clone()));
+        assert_eq!(decider.refuses_port(local).await, Some(unread));
+        assert!(asker.asked.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_is_withdrawn_when_its_clients_have_left() {
+        let asker = Arc::new(ListAsker {
+            silent_about: Some("a.example:443"),
+            ..ListAsker::default()
+        });
+        let decider = decider(&asker);
+        let a = target("a.example:443");
+        let began = Instant::now();
+        for count in 1..=2 {
+            let short = tokio::time::timeout(Duration::from_secs(1), decider.decide(&a));
+            assert!(short.await.is_err());
+            let other = decider
+                .decide(&target(&format!("b{count}.example:443")))
+                .await;
+            assert!(other.is_ok());
+            assert_eq!(asker.asked.lock().unwrap().len(), 2 * count);
+        }
+        assert!(began.elapsed() < Duration::from_secs(3));
     }
 
     #[tokio::test(start_paused = true)]

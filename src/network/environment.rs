@@ -71,3 +71,21 @@ pub(super) fn certificates(environment: &[(OsString, OsString)]) -> Vec<(String,
     };
     CERTIFICATES.iter().filter_map(value).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_find_the_proxy_and_the_certificates() {
+        let variables = proxy(17);
+        let value = |name| variables.iter().find(|(it, _)| it == name);
+        for name in ["HTTPS_PROXY", "CARGO_HTTP_PROXY", "npm_config_https_proxy"] {
+            assert_eq!(value(name).unwrap().1, "http://127.0.0.1:17", "{name}");
+        }
+        let environment = [("SSL_CERT_FILE", "/c.pem"), ("HOME", "/h")];
+        let environment = environment.map(|(name, value)| (name.into(), value.into()));
+        let expected = [("SSL_CERT_FILE".to_owned(), "/c.pem".to_owned())];
+        assert_eq!(certificates(&environment), expected);
+    }
+}

@@ -476,7 +476,7 @@ pub enum Answer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// This same command, for the chat.
+    /// This same command, for the chat. In a question about hosts: these hosts, for this same command of the chat.
     Command,
     /// Every command that starts with the offered prefix, for the chat.
     Prefix,

@@ -10,8 +10,7 @@ use crate::editor::Editor;
 use crate::protocol::{NoticeLevel, Question, QuestionAnswer};
 use crate::services::Services;
 use crate::tool::context::{Halt, QuestionHost};
-use crate::tool::permissions::{Allowance, Reply};
-use co_policy::HostPattern;
+use crate::tool::permissions::{Allowance, AllowedHost, Reply};
 
 /// The open questions about runs.
 #[derive(Clone)]
@@ -64,7 +63,7 @@ impl QuestionHost for RunHost {
         Ok(())
     }
 
-    async fn allowed_hosts(&self) -> Result<Vec<HostPattern>, Halt> {
+    async fn allowed_hosts(&self) -> Result<Vec<AllowedHost>, Halt> {
         Ok(Vec::new())
     }
 

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::event::CallEvent;
 use super::job_list::{JobListRequest, JobView};
-use super::permissions::{Allowance, Reply};
+use super::permissions::{Allowance, AllowedHost, Reply};
 use super::scout::{RunningScout, ScoutTask};
 use crate::buffers::{Buffers, OpenBuffers};
 use crate::protocol::{PlannedCommand, Question};
@@ -21,7 +21,6 @@ use co_exec::Confinement;
 use co_exec::secrets::redact::RedactedText;
 use co_llm::Provider;
 use co_llm::transcript::Item;
-use co_policy::HostPattern;
 
 /// The longest time that a cancelled turn waits for redacted output.
 const REDACTION_TIMEOUT: Duration = Duration::from_secs(1);
@@ -55,7 +54,7 @@ pub trait QuestionHost: Send + Sync {
     async fn allow(&self, allowance: Allowance) -> Result<(), Halt>;
 
     /// Returns the hosts that confined commands of the chat may reach. A run of the person has no chat, and none.
-    async fn allowed_hosts(&self) -> Result<Vec<HostPattern>, Halt>;
+    async fn allowed_hosts(&self) -> Result<Vec<AllowedHost>, Halt>;
 }
 
 /// The chat of a call.

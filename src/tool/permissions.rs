@@ -1,9 +1,11 @@
 //! The answers of the person to questions, and the permissions that they give.
 
+use std::fmt;
 use std::path::PathBuf;
 
-use crate::protocol::{AskedHost, ChosenAnswer, HunkAnswer, Scope};
+use crate::protocol::{ChosenAnswer, HunkAnswer, Question, Scope};
 use crate::services::Services;
+use crate::text::one_line;
 use co_policy::{HostPattern, HostRules, HostVerdict};
 
 /// The person's answer to a question.
@@ -31,7 +33,7 @@ pub enum Allowance {
     /// A rule for the workspace of the question. The chat may work elsewhere by now.
     Saved(PathBuf, co_policy::Pattern),
     /// Confined commands of the chat may reach these hosts.
-    Hosts(Vec<HostPattern>),
+    Hosts(Vec<AllowedHost>),
     /// Confined commands of this workspace may reach these hosts. It is saved.
     SavedHosts(PathBuf, Vec<HostPattern>),
     /// All text for this job.
@@ -39,6 +41,31 @@ pub enum Allowance {
     Everything,
     /// co may try commands of this workspace before it asks. It is saved.
     TryFirst(PathBuf),
+}
+
+/// A host that the person allowed for confined commands of a chat.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AllowedHost {
+    pub host: HostPattern,
+    /// The only command that may reach it; none if all commands may.
+    pub command: Option<String>,
+}
+
+impl AllowedHost {
+    /// Returns the host if a command may reach it.
+    pub fn for_command(self, command: &str) -> Option<HostPattern> {
+        let is_meant = self.command.is_none_or(|it| it == command);
+        is_meant.then_some(self.host)
+    }
+}
+
+impl fmt::Display for AllowedHost {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.command {
+            Some(command) => write!(to, "{} for `{}`", self.host, one_line(command)),
+            None => write!(to, "{}", self.host),
+        }
+    }
 }
 
 /// The permissions of a chat that the person gave so far.
@@ -49,7 +76,7 @@ pub struct Permissions {
     /// co tries commands of the workspace before it asks, from an answer in this turn on. For later turns, it is saved.
     pub tries_first: bool,
     /// The hosts that confined commands of the chat may reach.
-    pub hosts: Vec<HostPattern>,
+    pub hosts: Vec<AllowedHost>,
     /// The jobs that the model may type to.
     pub jobs: Vec<u64>,
     /// The commands that failed in the read-only sandbox. They need approval now.
@@ -62,15 +89,18 @@ impl Permissions {
         self.everything || services.config.auto_confirm
     }
 
-    /// Returns true if a question is about hosts, and the person has allowed all of them for this chat.
-    pub fn reach(&self, hosts: &[AskedHost]) -> bool {
+    /// Returns true if a question is about hosts, and the person has allowed all of them for its command or this chat.
+    pub fn reach(&self, question: &Question) -> bool {
+        let known = self.hosts.iter().cloned();
         let rules = HostRules {
-            allow: self.hosts.clone(),
+            allow: known
+                .filter_map(|it| it.for_command(&question.command))
+                .collect(),
             deny: Vec::new(),
         };
-        let allowed =
-            |it: &AskedHost| matches!(rules.verdict(&it.host, it.port), HostVerdict::Allowed(_));
-        !hosts.is_empty() && hosts.iter().all(allowed)
+        let mut hosts = question.hosts.iter();
+        !question.hosts.is_empty()
+            && hosts.all(|it| matches!(rules.verdict(&it.host, it.port), HostVerdict::Allowed(_)))
     }
 
     /// Adds a permission.
@@ -79,11 +109,19 @@ impl Permissions {
             Allowance::Job(job) => self.jobs.push(*job),
             Allowance::Everything => self.everything = true,
             Allowance::TryFirst(_) => self.tries_first = true,
-            Allowance::Hosts(hosts) | Allowance::SavedHosts(_, hosts) => {
-                self.hosts.extend(hosts.iter().cloned());
-            }
+            Allowance::Hosts(hosts) => self.hosts.extend(hosts.iter().cloned()),
+            Allowance::SavedHosts(_, hosts) => self.add_saved_hosts(hosts),
             Allowance::Rule(rule) | Allowance::Saved(_, rule) => self.rules.push(rule.clone()),
         }
+    }
+
+    /// Adds hosts that the person allowed for the workspace.
+    pub fn add_saved_hosts(&mut self, hosts: &[HostPattern]) {
+        let for_all = |host: &HostPattern| AllowedHost {
+            host: host.clone(),
+            command: None,
+        };
+        self.hosts.extend(hosts.iter().map(for_all));
     }
 
     /// Adds commands that failed in the sandbox.
@@ -102,4 +140,42 @@ pub struct TurnMemory {
     pub calls_ended: usize,
     /// The model was told that the confinement may have caused a failure.
     pub hinted: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::AskedHost;
+
+    #[test]
+    fn a_host_may_be_allowed_for_one_command() {
+        let asked = |command: &str, hosts: &[&str]| Question {
+            command: command.to_owned(),
+            hosts: hosts
+                .iter()
+                .map(|host| AskedHost {
+                    host: (*host).to_owned(),
+                    port: 443,
+                    special: None,
+                })
+                .collect(),
+            ..Question::default()
+        };
+        let host = |text: &str| text.parse::<HostPattern>().unwrap();
+        let mut permissions = Permissions::default();
+        permissions.add(&Allowance::Hosts(vec![AllowedHost {
+            host: host("a.example"),
+            command: Some("npm ci".to_owned()),
+        }]));
+        assert!(permissions.reach(&asked("npm ci", &["a.example"])));
+        assert!(!permissions.reach(&asked("npm ci", &["a.example", "b.example"])));
+        assert!(!permissions.reach(&asked("npm i", &["a.example"])));
+        assert!(!permissions.reach(&asked("npm ci", &[])));
+        permissions.add_saved_hosts(&[host("b.example")]);
+        assert!(permissions.reach(&asked("npm ci", &["a.example", "b.example"])));
+        assert!(permissions.reach(&asked("npm i", &["b.example"])));
+        let named = permissions.hosts.iter().map(ToString::to_string);
+        let expected = ["a.example for `npm ci`", "b.example"];
+        assert_eq!(named.collect::<Vec<_>>(), expected);
+    }
 }

@@ -100,19 +100,19 @@ impl Judge {
         self.tries_first
     }
 
-    /// Returns the rules about hosts: those of the settings, with those that the person saved and those of the workspace. It blocks on
-    /// files: call it from `spawn_blocking`.
-    pub fn host_rules(&self, settings: &HostRules) -> HostRules {
-        let mut rules = settings.clone();
-        match self.workspace_rules() {
-            Ok(more) => {
-                rules.allow.extend(self.saved_hosts.iter().cloned());
-                rules.deny.extend(more.deny_hosts);
-            }
-            // As with commands: everything asks.
-            Err(_) => rules.allow.clear(),
-        }
-        rules
+    /// Adds those that the person saved and those of the workspace to rules about hosts. It blocks on files: call it from
+    /// `spawn_blocking`.
+    ///
+    /// # Errors
+    /// The rules of the workspace cannot be read, so it is not known which hosts they deny: a sentence.
+    pub fn host_rules(&self, mut rules: HostRules) -> Result<HostRules, String> {
+        let more = self.workspace_rules().map_err(|why| {
+            let file = self.rules_file.display();
+            format!("{file} cannot be read, so no host is allowed: correct or remove it ({why})")
+        })?;
+        rules.allow.extend(self.saved_hosts.iter().cloned());
+        rules.deny.extend(more.deny_hosts);
+        Ok(rules)
     }
 
     /// Parses the rules. Returns the judge, and one sentence for each fault.

@@ -5,6 +5,7 @@
 //!
 //! - [`Proxy`]: accepts connections, within limits; dropping it ends all of them.
 //! - [`Target`]: a host and a port that a command asks for.
+//! - `client_stream`: the connection of a client, and whether the client has left.
 //! - `requests`: CONNECT, and requests of plain HTTP.
 //! - `hello`: the first message of TLS, which must name the host of the CONNECT.
 //! - `route`: from an allowed target to a connection; `address` has the addresses that are not on the internet.
@@ -13,6 +14,7 @@
 //! The crate knows no command, no rule and no question.
 
 mod address;
+mod client_stream;
 mod context;
 mod hello;
 mod outer;

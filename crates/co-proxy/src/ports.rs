@@ -1,6 +1,5 @@
 //! A port of this machine that the command reaches at its own loopback interface.
 
-use std::io;
 use std::net::SocketAddr;
 
 use tokio::net::TcpStream;
@@ -26,7 +25,16 @@ pub(crate) async fn forward(
             host: Host::Address(address.ip()),
             port: address.port(),
         };
-        match TcpStream::connect(address).await {
+        let connected = match context.decider.refuses_port(*address).await {
+            Some(why) => Err(target.denied(why)),
+            None => TcpStream::connect(address)
+                .await
+                .map_err(|source| ProxyRefusal::Unreachable {
+                    target: target.clone(),
+                    source,
+                }),
+        };
+        match connected {
             Ok(stream) => {
                 let counted = context.traffic.count(&target, stream, BY_RULE);
                 if let Some(mut upstream) = counted {
@@ -34,19 +42,10 @@ pub(crate) async fn forward(
                 }
                 return;
             }
-            Err(source) => failed = failed.or(Some((target, source))),
+            Err(refusal) => failed = failed.or(Some((target, refusal))),
         }
     }
-    if let Some((target, source)) = failed {
-        refuse(context, target, source);
+    if let Some((target, refusal)) = failed {
+        context.traffic.refuse(&target, refusal.to_string());
     }
-}
-
-/// Notes that no server is at a port.
-fn refuse(context: &ProxyContext, target: Target, source: io::Error) {
-    let why = ProxyRefusal::Unreachable {
-        target: target.clone(),
-        source,
-    };
-    context.traffic.refuse(&target, why.to_string());
 }

@@ -20,6 +20,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::client_stream::ClientStream;
 use crate::context::ProxyContext;
 use crate::refusal::ProxyRefusal;
 use crate::route::Stream;
@@ -49,17 +50,12 @@ struct ServerBody {
     _connection: AbortOnDropHandle<()>,
 }
 
-/// Serves one connection of a command until it ends.
-pub(crate) async fn serve(stream: TcpStream, context: &Arc<ProxyContext>) {
-    match serve_requests(TokioIo::new(stream), context, None).await {
-        Some(Opened::Tunnel(tunnel)) => tunnel.run(context).await,
-        Some(Opened::Requests { target, client }) => {
-            if let Ok(client) = client.await {
-                serve_requests(client, context, Some(&target)).await;
-            }
-        }
-        None => {}
-    }
+/// A client whose requests are served.
+struct ServedClient<'a> {
+    context: &'a Arc<ProxyContext>,
+    stream: ClientStream,
+    /// The target of the CONNECT that the requests are within, if they are. All must be for that.
+    inside: Option<Target>,
 }
 
 /// The way that a CONNECT opened.
@@ -72,46 +68,178 @@ enum Opened {
     },
 }
 
-/// Serves requests until the connection ends or a CONNECT opens a way. Within a CONNECT, `inside` is its target, and all
-/// requests must be for that.
-async fn serve_requests(
-    stream: impl hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
-    context: &Arc<ProxyContext>,
-    inside: Option<&Target>,
-) -> Option<Opened> {
-    let opened = Mutex::new(None);
-    let service = service_fn(|request| async {
-        Ok::<_, Infallible>(answer(request, context, inside, &opened).await)
-    });
-    let connection = server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(context.limits.head)
-        .half_close(true)
-        .max_buf_size(BUFFER)
-        .preserve_header_case(true)
-        .serve_connection(stream, service)
-        .with_upgrades();
-    if let Err(error) = connection.await {
-        tracing::debug!(%error, "a connection of a command broke");
+/// Serves one connection of a command until it ends.
+pub(crate) async fn serve(stream: TcpStream, context: &Arc<ProxyContext>) {
+    let stream = ClientStream::new(stream);
+    let served = ServedClient {
+        context,
+        stream: stream.clone(),
+        inside: None,
+    };
+    match served.serve(TokioIo::new(stream)).await {
+        Some(Opened::Tunnel(tunnel)) => tunnel.run(context).await,
+        Some(Opened::Requests { target, client }) => {
+            if let Ok(client) = client.await {
+                let inside = Some(target);
+                let served = ServedClient { inside, ..served };
+                served.serve(client).await;
+            }
+        }
+        None => {}
     }
-    opened.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn answer(
-    request: Request<Incoming>,
-    context: &Arc<ProxyContext>,
-    inside: Option<&Target>,
-    opened: &Mutex<Option<Opened>>,
-) -> Response<ProxyBody> {
-    let answered = if request.method() == Method::CONNECT && inside.is_none() {
-        open(request, context).await.map(|way| {
-            *opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(way);
-            Response::new(Empty::new().map_err(|never| match never {}).boxed())
-        })
-    } else {
-        forward(request, context, inside).await
-    };
-    answered.unwrap_or_else(|refusal| refused(&refusal))
+impl ServedClient<'_> {
+    /// Serves requests until the connection ends or a CONNECT opens a way.
+    async fn serve(
+        &self,
+        stream: impl hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+    ) -> Option<Opened> {
+        let opened = Mutex::new(None);
+        let service =
+            service_fn(async |request| Ok::<_, Infallible>(self.answer(request, &opened).await));
+        let connection = server::conn::http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.context.limits.head)
+            .half_close(true)
+            .max_buf_size(BUFFER)
+            .preserve_header_case(true)
+            .serve_connection(stream, service)
+            .with_upgrades();
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection of a command broke");
+        }
+        opened.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        opened: &Mutex<Option<Opened>>,
+    ) -> Response<ProxyBody> {
+        let answered = if request.method() == Method::CONNECT && self.inside.is_none() {
+            self.open(request).await.map(|way| {
+                *opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(way);
+                Response::new(Empty::new().map_err(|never| match never {}).boxed())
+            })
+        } else {
+            self.forward(request).await
+        };
+        answered.unwrap_or_else(|refusal| refused(&refusal))
+    }
+
+    /// Asks whether the command may reach a target, as long as the client waits. Returns the ground on which it may.
+    async fn decide(&self, target: &Target) -> Result<String, ProxyRefusal> {
+        let decided = tokio::select! {
+            decided = self.context.decider.decide(target) => decided,
+            () = self.stream.left(self.context.limits.left) => {
+                Err("the command closed the connection before the answer".to_owned())
+            }
+        };
+        decided.map_err(|why| target.denied(why))
+    }
+
+    /// Opens the way that a CONNECT asks for, if its target is allowed. At the port of plain HTTP, requests are read, so that an
+    /// allowed host is no way to its neighbours.
+    async fn open(&self, mut request: Request<Incoming>) -> Result<Opened, ProxyRefusal> {
+        let context = self.context;
+        let authority = request
+            .uri()
+            .authority()
+            .ok_or(ProxyRefusal::NoProxyRequest)?;
+        let target = Target::parse(authority.as_str(), None)?;
+        let client = hyper::upgrade::on(&mut request);
+        if target.port == HTTP_PORT {
+            let decided = self.decide(&target).await;
+            context.note(&target, decided)?;
+            return Ok(Opened::Requests { target, client });
+        }
+        let connected = async {
+            let ground = self.decide(&target).await?;
+            let stream = context.connect(&target).await?;
+            context.count(&target, stream, &ground)
+        };
+        let upstream = context.note(&target, connected.await)?;
+        Ok(Opened::Tunnel(Tunnel {
+            upstream,
+            client,
+            target,
+        }))
+    }
+
+    /// Carries out a request of plain HTTP on a connection of its own, if its target is allowed.
+    async fn forward(
+        &self,
+        mut request: Request<Incoming>,
+    ) -> Result<Response<ProxyBody>, ProxyRefusal> {
+        let (context, inside) = (self.context, self.inside.as_ref());
+        let target = plain_target(&request, inside)?;
+        let checked = check_plain(&request, &target);
+        context.note(&target, checked)?;
+        let sent = async {
+            let ground = self.decide(&target).await?;
+            let outer = context.outer.hop("http", &target)?;
+            let stream = match &outer {
+                None => context.connect_directly(&target).await?,
+                Some(hop) => {
+                    context.check_for_outer(&target).await?;
+                    context.connect_to_outer(hop, &target).await?
+                }
+            };
+            remove_for_proxy(request.headers_mut());
+            // The server's "100 Continue" is ours: hyper has sent it to the client.
+            request.headers_mut().remove(EXPECT);
+            request
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
+            let path = request.uri().path_and_query().map_or("/", |it| it.as_str());
+            let uri = match outer {
+                None => path.to_owned(),
+                // Inside of a CONNECT, it is always port 80.
+                Some(_) if inside.is_some() => format!("http://{}{path}", target.host),
+                Some(_) => request.uri().to_string(),
+            };
+            *request.uri_mut() = uri
+                .parse::<Uri>()
+                .map_err(|_| ProxyRefusal::NoProxyRequest)?;
+            if let Some(authorization) = outer.and_then(|hop| hop.authorization) {
+                request
+                    .headers_mut()
+                    .insert(PROXY_AUTHORIZATION, authorization);
+            }
+            let stream: Box<dyn Stream> = Box::new(stream);
+            let counted = context.count(&target, stream, &ground)?;
+            let failed = |source| ProxyRefusal::NoAnswer {
+                target: target.clone(),
+                source,
+            };
+            let (mut sender, connection) = client::conn::http1::Builder::new()
+                .max_buf_size(BUFFER)
+                .preserve_header_case(true)
+                .handshake(TokioIo::new(counted))
+                .await
+                .map_err(failed)?;
+            let connection = AbortOnDropHandle::new(tokio::spawn(async move {
+                // The response ends with it.
+                let _ = connection.await;
+            }));
+            let answer = tokio::time::timeout(context.limits.answer, sender.send_request(request));
+            let answer = answer.await;
+            let response = answer
+                .map_err(|_| ProxyRefusal::LateAnswer(target.clone()))?
+                .map_err(failed)?;
+            Ok((response, connection))
+        };
+        let (mut response, connection) = context.note(&target, sent.await)?;
+        remove_for_proxy(response.headers_mut());
+        Ok(response.map(|body| {
+            ServerBody {
+                body,
+                _connection: connection,
+            }
+            .boxed()
+        }))
+    }
 }
 
 /// Returns the response to a request that is not carried out. Its text is for a person.
@@ -130,12 +258,6 @@ fn refused(refusal: &ProxyRefusal) -> Response<ProxyBody> {
 }
 
 impl ProxyContext {
-    /// Asks whether the command may reach a target. Returns the ground on which it may.
-    async fn decide(&self, target: &Target) -> Result<String, ProxyRefusal> {
-        let decided = self.decider.decide(target).await;
-        decided.map_err(|why| target.denied(why))
-    }
-
     /// Counts the bytes of a connection to a target, which is allowed on a ground.
     fn count<S>(
         &self,
@@ -156,110 +278,6 @@ impl ProxyContext {
         }
         tried
     }
-}
-
-/// Opens the way that a CONNECT asks for, if its target is allowed. At the port of plain HTTP, requests are read, so that an
-/// allowed host is no way to its neighbours.
-async fn open(
-    mut request: Request<Incoming>,
-    context: &Arc<ProxyContext>,
-) -> Result<Opened, ProxyRefusal> {
-    let authority = request
-        .uri()
-        .authority()
-        .ok_or(ProxyRefusal::NoProxyRequest)?;
-    let target = Target::parse(authority.as_str(), None)?;
-    let client = hyper::upgrade::on(&mut request);
-    if target.port == HTTP_PORT {
-        let decided = context.decide(&target).await;
-        context.note(&target, decided)?;
-        return Ok(Opened::Requests { target, client });
-    }
-    let connected = async {
-        let ground = context.decide(&target).await?;
-        let stream = context.connect(&target).await?;
-        context.count(&target, stream, &ground)
-    };
-    let upstream = context.note(&target, connected.await)?;
-    Ok(Opened::Tunnel(Tunnel {
-        upstream,
-        client,
-        target,
-    }))
-}
-
-/// Carries out a request of plain HTTP on a connection of its own, if its target is allowed.
-async fn forward(
-    mut request: Request<Incoming>,
-    context: &Arc<ProxyContext>,
-    inside: Option<&Target>,
-) -> Result<Response<ProxyBody>, ProxyRefusal> {
-    let target = plain_target(&request, inside)?;
-    let checked = check_plain(&request, &target);
-    context.note(&target, checked)?;
-    let sent = async {
-        let ground = context.decide(&target).await?;
-        let outer = context.outer.hop("http", &target)?;
-        let stream = match &outer {
-            None => context.connect_directly(&target).await?,
-            Some(hop) => {
-                context.check_for_outer(&target).await?;
-                context.connect_to_outer(hop, &target).await?
-            }
-        };
-        remove_for_proxy(request.headers_mut());
-        // The server's "100 Continue" is ours: hyper has sent it to the client.
-        request.headers_mut().remove(EXPECT);
-        request
-            .headers_mut()
-            .insert(CONNECTION, HeaderValue::from_static("close"));
-        let path = request.uri().path_and_query().map_or("/", |it| it.as_str());
-        let uri = match outer {
-            None => path.to_owned(),
-            // Inside of a CONNECT, it is always port 80.
-            Some(_) if inside.is_some() => format!("http://{}{path}", target.host),
-            Some(_) => request.uri().to_string(),
-        };
-        *request.uri_mut() = uri
-            .parse::<Uri>()
-            .map_err(|_| ProxyRefusal::NoProxyRequest)?;
-        if let Some(authorization) = outer.and_then(|hop| hop.authorization) {
-            request
-                .headers_mut()
-                .insert(PROXY_AUTHORIZATION, authorization);
-        }
-        let stream: Box<dyn Stream> = Box::new(stream);
-        let counted = context.count(&target, stream, &ground)?;
-        let failed = |source| ProxyRefusal::NoAnswer {
-            target: target.clone(),
-            source,
-        };
-        let (mut sender, connection) = client::conn::http1::Builder::new()
-            .max_buf_size(BUFFER)
-            .preserve_header_case(true)
-            .handshake(TokioIo::new(counted))
-            .await
-            .map_err(failed)?;
-        let connection = AbortOnDropHandle::new(tokio::spawn(async move {
-            // The response ends with it.
-            let _ = connection.await;
-        }));
-        let answer = tokio::time::timeout(context.limits.answer, sender.send_request(request));
-        let answer = answer.await;
-        let response = answer
-            .map_err(|_| ProxyRefusal::LateAnswer(target.clone()))?
-            .map_err(failed)?;
-        Ok((response, connection))
-    };
-    let (mut response, connection) = context.note(&target, sent.await)?;
-    remove_for_proxy(response.headers_mut());
-    Ok(response.map(|body| {
-        ServerBody {
-            body,
-            _connection: connection,
-        }
-        .boxed()
-    }))
 }
 
 /// Returns the target of a request of plain HTTP: that of its URL, or that of the CONNECT which it is inside of.

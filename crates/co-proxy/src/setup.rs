@@ -21,7 +21,11 @@ pub trait Decider: Send + Sync {
     /// It may not: the reason, which the command reads.
     async fn decide(&self, target: &Target) -> Result<String, String>;
 
-    /// Returns why the command must not reach an allowed target at this address, if it must not.
+    /// Returns why the command must not reach a forwarded port any more, if it must not. It is asked at each connection.
+    async fn refuses_port(&self, address: SocketAddr) -> Option<String>;
+
+    /// Returns why the command must not reach an allowed target at this address, if it must not. It is asked after
+    /// [`Self::decide`].
     fn denies_address(&self, target: &Target, address: IpAddr) -> Option<String>;
 
     /// Returns whether an allowed name may lead to this address, which is not on the internet.
@@ -95,6 +99,9 @@ pub struct ProxyLimits {
     pub connect: Duration,
     /// The longest time from a request of plain HTTP to the head of its response.
     pub answer: Duration,
+    /// The time after which a client has left that closed its end while its target was decided. One that tries again comes sooner,
+    /// so the question about the target stays.
+    pub left: Duration,
     /// The most targets that a command may reach. Of those that it was refused, so many are noted.
     pub targets: usize,
 }
@@ -106,6 +113,7 @@ impl Default for ProxyLimits {
             head: Duration::from_secs(30),
             connect: Duration::from_secs(20),
             answer: Duration::from_secs(300),
+            left: Duration::from_secs(5),
             targets: 200,
         }
     }

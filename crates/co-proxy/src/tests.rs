@@ -46,6 +46,11 @@ impl Decider for ListDecider {
         }
     }
 
+    async fn refuses_port(&self, address: SocketAddr) -> Option<String> {
+        let is_denied = self.denied_addresses.contains(&address.ip().to_string());
+        is_denied.then(|| "no rule allows it any more".to_owned())
+    }
+
     fn denies_address(&self, _target: &Target, address: IpAddr) -> Option<String> {
         let is_denied = self.denied_addresses.contains(&address.to_string());
         is_denied.then(|| "the rule `x` denies it".to_owned())
@@ -171,14 +176,20 @@ impl Scene {
 
     /// Waits until the traffic is as wanted.
     async fn wait_for(&self, wanted: impl Fn(&[TargetTraffic]) -> bool) {
-        let waited = async {
-            while !wanted(&self.traffic()) {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        let seen = tokio::time::timeout(DEADLINE, waited).await;
-        assert!(seen.is_ok(), "{:?}", self.traffic());
+        wait_until(|| wanted(&self.traffic())).await;
     }
+}
+
+/// Waits until a condition holds.
+async fn wait_until(holds: impl Fn() -> bool) {
+    let waited = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, waited)
+        .await
+        .expect("it comes to hold");
 }
 
 fn ip(text: &str) -> IpAddr {
@@ -440,6 +451,53 @@ async fn a_port_of_this_machine_is_forwarded() {
     assert_eq!(traffic.target.to_string(), format!("127.0.0.1:{port}"));
     assert_eq!((traffic.sent, traffic.received), (5, 5));
     assert!(scene.asked().is_empty());
+}
+
+#[tokio::test]
+async fn a_port_that_no_rule_allows_any_more_is_not_forwarded() {
+    let (port, _server) = echo().await;
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let scene = Scene::new(Parts {
+        ports: vec![ForwardedPort {
+            listener,
+            leads_to: vec![SocketAddr::new(ip("127.0.0.1"), port)],
+        }],
+        denied_addresses: vec!["127.0.0.1".to_owned()],
+        ..Parts::default()
+    });
+    let mut client = TcpStream::connect(address).await.unwrap();
+    assert_eq!(rest(&mut client).await, "");
+    let traffic = scene.traffic().remove(0);
+    let refused = format!("127.0.0.1:{port} is not allowed: no rule allows it any more");
+    assert_eq!((traffic.connections, traffic.refused), (0, Some(refused)));
+}
+
+#[tokio::test]
+async fn the_question_of_a_client_that_left_is_dropped() {
+    let (port, _server) = echo().await;
+    let limits = ProxyLimits {
+        left: Duration::from_millis(10),
+        ..ProxyLimits::default()
+    };
+    let scene = Scene::new(Parts {
+        limits,
+        ..Parts::default()
+    });
+    scene.decider.held.send_replace(true);
+    let host = format!("good.example:{port}");
+    let connect = format!("CONNECT {host} HTTP/1.1\r\n\r\n");
+    let get = format!("GET http://{host}/ HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    let waiting = || scene.decider.held.receiver_count();
+    // Some have sent more than the request.
+    for text in [&connect, &get, &format!("{connect}more"), &get.repeat(3)] {
+        let mut client = scene.client().await;
+        client.write_all(text.as_bytes()).await.unwrap();
+        wait_until(|| waiting() == 1).await;
+        drop(client);
+        wait_until(|| waiting() == 0).await;
+    }
+    assert_eq!(scene.resolver.looks.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test]

@@ -5,15 +5,16 @@ local question_text = require('co.question.float_text')
 local add = question_text.add
 
 local SCOPES = {
-  { key = 'c', scope = 'hosts', about = 'for confined commands of this chat' },
-  { key = 's', scope = 'hosts_saved', about = 'for confined commands in this workspace, saved' },
+  { key = 'c', scope = 'command', about = 'this command, whenever it runs in this chat' },
+  { key = 'E', scope = 'hosts', about = 'every confined command of this chat' },
+  { key = 's', scope = 'hosts_saved', about = 'every confined command in this workspace, saved' },
 }
 
---- Returns the scopes of `always`. A run of the person has no chat.
+--- Returns the scopes of `always`. A run of the person has no chat, so only the workspace remembers its hosts.
 ---@param question co.CommandQuestion
 ---@return { key: string, scope: co.Scope, about: string }[]
 local function scopes_of(question)
-  return question.chat and SCOPES or { SCOPES[2] }
+  return question.chat and SCOPES or { SCOPES[#SCOPES] }
 end
 
 --- Returns the chat or the run that asks.
@@ -62,10 +63,10 @@ end
 ---@return co.QuestionText
 local function help_text()
   return question_text.question_help({
-    { 'y', 'yes: this command may reach them' },
+    { 'y', 'yes: this command may reach them until it ends' },
     { 'n', 'no: this command may not' },
     { 'N', 'no, with a reason for the command and the model' },
-    { 'a', 'always: choose for this chat or this workspace' },
+    { 'a', 'always: choose for this command, this chat or this workspace' },
     { 'Y', 'list all questions' },
   })
 end

@@ -43,9 +43,13 @@ impl JobFollower {
         let outcome = outcome.await;
         let hosts = access.map(OpenAccess::close).unwrap_or_default();
         self.services.jobs.remove(self.run);
+        let mut status = confinement_hint::status(&outcome, self.confinement, self.network);
+        if let Some(hosts) = hosts.words() {
+            status = format!("{status}; {hosts}");
+        }
         self.showing.finish(ToEditor::RunEnded {
             run: self.run,
-            status: confinement_hint::status(&outcome, self.confinement, self.network),
+            status,
             exit: outcome.exit,
             spill: outcome.spill.clone(),
             left: false,

@@ -8,11 +8,10 @@ use crate::blocking::blocking;
 use crate::chat::person::run_editor::{EditorSocket, RunEditor};
 use crate::chat::person::wants_terminal;
 use crate::config::Network;
-use crate::error;
-use crate::network::{HostAccess, HostReport, OpenAccess, StartError};
+use crate::network::{self, HostAccess, HostReport, OpenAccess};
 use crate::protocol::{Asker, RunEnvironment, RunOptions};
 use crate::services::Services;
-use crate::tool::command::hosts::{self, PersonAsker, ReachingCommand};
+use crate::tool::command::hosts::{self, ReachingCommand};
 use crate::tool::command::{readiness, secret_access};
 use crate::tool::context::QuestionHost;
 use crate::workspace::confinement::network_of;
@@ -162,8 +161,8 @@ impl PersonCommand {
         streams: Streams,
         questions: Option<HostQuestions>,
     ) -> Result<StartedCommand, String> {
-        let hosts = match questions {
-            Some(questions) => self.hosts(services, questions).await,
+        let access = match questions {
+            Some(questions) => self.access(services, questions).await,
             None => None,
         };
         let (socket, variables) = match self.editor(services).await {
@@ -171,21 +170,8 @@ impl PersonCommand {
             None => (None, None),
         };
         let (spec, conditions) = self.spec(services, variables);
-        let executor = &services.executor;
-        let plain = |error: &co_exec::Error| error::text_of(error).plain();
-        let (running, access) = match hosts {
-            None => {
-                let running = executor.start_on(spec, streams).await;
-                (running.map_err(|error| plain(&error))?, None)
-            }
-            Some((access, asker)) => {
-                let started = access.start(executor, spec, streams, Arc::new(asker));
-                started.await.map_err(|error| match &error {
-                    StartError::Command(error) => plain(error),
-                    StartError::Proxy(_) => error.to_string(),
-                })?
-            }
-        };
+        let started = network::start(&services.executor, spec, streams, access);
+        let (running, access) = started.await.map_err(|error| error.to_string())?;
         let editor = socket.map(|socket| {
             let command = conditions.command.clone();
             socket.serve(services.buffers.clone(), command, running.time_limit())
@@ -198,24 +184,20 @@ impl PersonCommand {
         })
     }
 
-    /// Returns the way to hosts, with the one who asks about them; none if the confinement or the settings give it none.
-    async fn hosts(
+    /// Returns the way to hosts; none if the confinement or the settings give it none.
+    async fn access(
         &self,
         services: &Arc<Services>,
         questions: HostQuestions,
-    ) -> Option<(HostAccess, PersonAsker)> {
-        let workspace = self.confinement.workspace()?;
-        let access =
-            hosts::access(services, &*questions.host, workspace, &self.confinement).await?;
+    ) -> Option<HostAccess> {
         let reaching = ReachingCommand {
             asker: questions.asker,
-            workspace,
+            workspace: self.confinement.workspace()?,
             command: &self.command,
             cwd: &self.cwd,
             confinement: self.confinement.name(),
         };
-        let asker = PersonAsker::new(Arc::clone(services), questions.host, &reaching);
-        Some((access, asker))
+        hosts::access(services, questions.host, &self.confinement, &reaching).await
     }
 
     /// Returns a socket by which the command can open files in Neovim, and the variables that name it; none if the command is

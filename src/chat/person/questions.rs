@@ -32,24 +32,25 @@ impl OpenQuestions {
         }
     }
 
-    /// Asks the person a question.
+    /// Asks the person a question that ends with its turn.
     pub fn put(&mut self, question: Question, reply: oneshot::Sender<Reply>) {
+        self.put_until(question, reply, false);
+    }
+
+    /// Asks the person a question. With `outlives_turn`, it stays when a turn ends.
+    pub fn put_until(
+        &mut self,
+        question: Question,
+        reply: oneshot::Sender<Reply>,
+        outlives_turn: bool,
+    ) {
         self.open.push(OpenQuestion {
             id: question.id,
             reply,
             texts: texts(question.change.iter().flat_map(|it| &it.files)),
-            outlives_turn: false,
+            outlives_turn,
         });
         self.editor.tell(ToEditor::Question(Box::new(question)));
-    }
-
-    /// Asks the person a question that stays when a turn ends.
-    pub fn put_lasting(&mut self, question: Question, reply: oneshot::Sender<Reply>) {
-        let id = question.id;
-        self.put(question, reply);
-        for open in self.open.iter_mut().filter(|open| open.id == id) {
-            open.outlives_turn = true;
-        }
     }
 
     /// Lets the person review the changes of the chat.
@@ -175,7 +176,7 @@ impl Chat {
                             "the hosts are allowed for this chat but could not be saved: {error}"
                         ),
                     );
-                    self.permissions.hosts.extend(hosts);
+                    self.permissions.add_saved_hosts(&hosts);
                 }
             }
             Allowance::TryFirst(workspace) => {

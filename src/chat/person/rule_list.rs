@@ -25,7 +25,7 @@ impl Chat {
                 .hosts
                 .retain(|kept| kept.to_string() != host);
             self.revoked();
-            return self.say(format!("trials of this chat ask again about {host}"));
+            return self.say(format!("commands of this chat ask again about {host}"));
         }
         if let Some(host) = value.strip_prefix("saved_host:") {
             return self.remove_saved_host(host).await;
@@ -101,7 +101,7 @@ impl Chat {
             Ok(true) => {
                 self.services.forget_judge(&self.dirs.workspace);
                 self.revoked();
-                self.say(format!("trials of this workspace ask again about {text}"));
+                self.say(format!("commands of this workspace ask again about {text}"));
             }
             Ok(false) => self.say(format!("{text} was not saved")),
             Err(why) => self.complain(why),

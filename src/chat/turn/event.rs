@@ -6,10 +6,9 @@ use super::super::events::ChatEvent;
 use crate::protocol::{ChatState, Question};
 use crate::tool::context;
 use crate::tool::job_list::JobListRequest;
-use crate::tool::permissions::{Allowance, Reply};
+use crate::tool::permissions::{Allowance, AllowedHost, Reply};
 use co_llm::Fault;
 use co_llm::transcript::{Item, Usage};
-use co_policy::HostPattern;
 
 /// The most messages of a turn that wait for the chat: a fast model sends pieces in bursts.
 pub(in crate::chat) const MAX_WAITING_EVENTS: usize = 256;
@@ -33,7 +32,7 @@ pub(in crate::chat) enum TurnEvent {
     /// A permission that the person gave with `always`.
     Allow(Allowance),
     /// Asks for the hosts that confined commands of the chat may reach.
-    AllowedHosts(oneshot::Sender<Vec<HostPattern>>),
+    AllowedHosts(oneshot::Sender<Vec<AllowedHost>>),
     /// A request about jobs.
     Job(JobListRequest),
     Usage(Usage),

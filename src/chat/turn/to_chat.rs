@@ -12,10 +12,9 @@ use crate::services::Services;
 use crate::tool::context::{CallHost, Halt, QuestionHost};
 use crate::tool::event::CallEvent;
 use crate::tool::job_list::JobListRequest;
-use crate::tool::permissions::{Allowance, Reply};
+use crate::tool::permissions::{Allowance, AllowedHost, Reply};
 use co_exec::Caller;
 use co_llm::transcript::Item;
-use co_policy::HostPattern;
 
 /// Sends the messages of a turn to its chat. If the chat has ended, each of its functions fails as after a cancellation.
 #[derive(Clone)]
@@ -87,7 +86,7 @@ impl QuestionHost for ToChat {
         self.send(TurnEvent::Allow(allowance)).await
     }
 
-    async fn allowed_hosts(&self) -> Result<Vec<HostPattern>, Halt> {
+    async fn allowed_hosts(&self) -> Result<Vec<AllowedHost>, Halt> {
         let (reply, hosts) = oneshot::channel();
         self.send(TurnEvent::AllowedHosts(reply)).await?;
         hosts.await.map_err(|_| Halt::Cancelled)

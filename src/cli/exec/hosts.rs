@@ -1,6 +1,9 @@
 //! The hosts that the command of `co-nvim exec` may reach.
 
+use std::sync::Arc;
+
 use super::request::{ExecRequest, Machine};
+use super::terminal::{self, TerminalAsker};
 use super::trial;
 use crate::config::Network;
 use crate::network::HostAccess;
@@ -9,7 +12,7 @@ use crate::workspace::rules;
 use co_exec::Confinement;
 use co_policy::HostRules;
 
-/// Returns the hosts that the command may reach; none if it has no way to any. The options allow hosts. If the settings say that
+/// Returns the way of the command to hosts; none if it has none. The options allow hosts. If the settings say that
 /// approved commands may reach hosts, those of the settings and of the person's saved rules are allowed too. It blocks on files.
 ///
 /// # Errors
@@ -53,9 +56,9 @@ pub(super) fn access(
         workspace,
         machine.paths.home.clone(),
     );
-    let rules = judge.host_rules(&own);
-    let environment: Vec<_> = std::env::vars_os().collect();
-    let access = HostAccess::new(rules, &environment);
-    access.check()?;
-    Ok(Some(access))
+    let asker = TerminalAsker {
+        rules: judge.host_rules(own)?,
+        is_terminal: !request.json && terminal::is_there(),
+    };
+    Ok(Some(HostAccess::new(Arc::new(asker))))
 }

@@ -10,6 +10,7 @@ use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::oneshot;
 
 use crate::network::{HostAsker, named};
+use co_policy::HostRules;
 use co_proxy::Target;
 
 /// The pause between two looks whether a question was withdrawn.
@@ -28,11 +29,16 @@ pub(super) fn lock() -> MutexGuard<'static, ()> {
 
 /// Asks about hosts on the terminal, if there is one.
 pub(super) struct TerminalAsker {
+    pub(super) rules: HostRules,
     pub(super) is_terminal: bool,
 }
 
 #[async_trait]
 impl HostAsker for TerminalAsker {
+    async fn rules(&self) -> Result<HostRules, String> {
+        Ok(self.rules.clone())
+    }
+
     async fn ask(&self, targets: &[Target]) -> Result<(), String> {
         if !self.is_terminal {
             return Err("no --allow-host allows it".to_owned());

@@ -5,20 +5,22 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::blocking::blocking;
 use crate::config::Network;
 use crate::network::{HostAccess, HostAsker};
 use crate::protocol::{AskedHost, Asker, Question, Scope};
 use crate::services::Services;
 use crate::text::one_line;
 use crate::tool::context::QuestionHost;
-use crate::tool::permissions::{Allowance, Reply};
+use crate::tool::permissions::{Allowance, AllowedHost, Reply};
 use co_exec::Confinement;
-use co_policy::HostPattern;
+use co_policy::{HostPattern, HostRules};
 use co_proxy::Target;
 
 /// The reason why only a key in the float allows a host.
 const ALONE: &str = "what is sent cannot be taken back";
+
+/// The reason of a refusal after the chat of the command has ended.
+const GONE: &str = "the chat of the command has ended, so nobody can be asked";
 
 /// A command that may reach hosts, for the questions about them.
 pub(crate) struct ReachingCommand<'a> {
@@ -35,6 +37,8 @@ pub(crate) struct PersonAsker {
     services: Arc<Services>,
     host: Arc<dyn QuestionHost>,
     workspace: PathBuf,
+    /// The hosts that the chat allowed at the start of the command, which does not wait for them behind an open question.
+    chat_hosts: Vec<HostPattern>,
     question: Question,
 }
 
@@ -52,25 +56,24 @@ impl Drop for Withdrawal {
     }
 }
 
-/// Returns the hosts that a command may reach; none if its confinement or the settings give it no way to any.
+/// Returns the way of a command to hosts; none if its confinement or the settings give it none.
 pub(crate) async fn access(
-    services: &Services,
-    host: &dyn QuestionHost,
-    workspace: &Path,
+    services: &Arc<Services>,
+    host: Arc<dyn QuestionHost>,
     confinement: &Confinement,
+    command: &ReachingCommand<'_>,
 ) -> Option<HostAccess> {
-    let config = &services.config;
-    if config.sandbox_network != Network::Ask || !confinement.has_own_network() {
+    if services.config.sandbox_network != Network::Ask || !confinement.has_own_network() {
         return None;
     }
-    // Not the judge of a turn, which does not know a host that the person saved meanwhile.
-    let judge = services.judge(workspace);
-    let mut settings = config.hosts.clone();
-    // So that the command does not wait for them behind an open question.
-    settings.allow.extend(host.allowed_hosts().await.ok()?);
-    let rules = blocking(move || Ok::<_, String>(judge.host_rules(&settings)));
-    let environment: Vec<_> = std::env::vars_os().collect();
-    Some(HostAccess::new(rules.await.ok()?, &environment))
+    // A chat that has ended allows none.
+    let of_chat = host.allowed_hosts().await.unwrap_or_default();
+    let mut asker = PersonAsker::new(Arc::clone(services), host, command);
+    let of_chat = of_chat.into_iter();
+    asker.chat_hosts = of_chat
+        .filter_map(|it| it.for_command(&asker.question.command))
+        .collect();
+    Some(HostAccess::new(Arc::new(asker)))
 }
 
 impl PersonAsker {
@@ -83,6 +86,7 @@ impl PersonAsker {
             services,
             host,
             workspace: command.workspace.to_owned(),
+            chat_hosts: Vec::new(),
             question: Question {
                 asker: command.asker,
                 command: co_policy::printable(command.command),
@@ -97,8 +101,14 @@ impl PersonAsker {
 
 #[async_trait]
 impl HostAsker for PersonAsker {
+    async fn rules(&self) -> Result<HostRules, String> {
+        let mut rules = self.services.host_rules(&self.workspace).await?;
+        rules.allow.extend(self.chat_hosts.iter().cloned());
+        Ok(rules)
+    }
+
     async fn ask(&self, targets: &[Target]) -> Result<(), String> {
-        let gone = || "the command has ended".to_owned();
+        let gone = || GONE.to_owned();
         let id = self.services.id();
         let question = Question {
             id,
@@ -112,21 +122,30 @@ impl HostAsker for PersonAsker {
         let reply = answer.await;
         // The turn ends only when nothing of it has its host any more.
         withdrawal.open = None;
-        let rules = || {
-            let exact = |it: &Target| HostPattern::exact(&it.host.to_string(), it.port);
-            targets.iter().map(exact).collect()
+        let exact = |it: &Target| HostPattern::exact(&it.host.to_string(), it.port);
+        let hosts = targets.iter().map(exact);
+        let in_chat = |command: Option<&String>| {
+            let command = command.cloned();
+            let allowed = hosts.clone().map(|host| AllowedHost {
+                host,
+                command: command.clone(),
+            });
+            Some(Allowance::Hosts(allowed.collect()))
         };
         let allowance = match reply {
-            Ok(Reply::Always(Scope::HostsSaved)) => {
-                Some(Allowance::SavedHosts(self.workspace.clone(), rules()))
-            }
-            Ok(Reply::Always(_)) => Some(Allowance::Hosts(rules())),
+            Ok(Reply::Always(Scope::HostsSaved)) => Some(Allowance::SavedHosts(
+                self.workspace.clone(),
+                hosts.collect(),
+            )),
+            Ok(Reply::Always(Scope::Hosts)) => in_chat(None),
+            Ok(Reply::Always(_)) => in_chat(Some(&self.question.command)),
             Ok(Reply::Deny(Some(reason))) => {
                 return Err(format!("the person refused it: {reason}"));
             }
             Ok(Reply::Once) => None,
             Ok(_) => return Err("the person refused it".to_owned()),
-            Err(_) => return Err("nobody answered".to_owned()),
+            // The chat withdrew the question at its end.
+            Err(_) => return Err(gone()),
         };
         if let Some(allowance) = allowance {
             self.host.allow(allowance).await.map_err(|_| gone())?;

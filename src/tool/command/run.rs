@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::hosts::{self, PersonAsker, ReachingCommand};
+use super::hosts::{self, ReachingCommand};
 use super::request::{CommandRequest, ExecContext};
 use super::{JudgedCommand, readiness, secret_access};
 use crate::cancellable;
-use crate::error;
-use crate::network::{HostReport, OpenAccess, OpenCommand, StartError};
+use crate::network::{self, HostReport, OpenAccess, OpenCommand, StartError};
 use crate::protocol::{Asker, PlannedCommand};
 use crate::text::short;
 use crate::tool::call::{
@@ -156,13 +155,6 @@ impl AllowedCommand {
     ) -> Result<OpenCommand, NotRun> {
         let spec = self.request.spec(self.exec.clone(), self.ceiling(context));
         let (services, streams) = (&context.services, self.request.streams());
-        let access = hosts::access(services, &*host, &context.workspace, &self.exec.confinement);
-        let Some(access) = context.unless_cancelled(access).await? else {
-            let running = services.executor.start_on(spec, streams);
-            let running = context.unless_cancelled(running).await?;
-            let running = running.map_err(|error| NotRun::Because(not_started(&error)))?;
-            return Ok((running, None));
-        };
         let reaching = ReachingCommand {
             asker: Asker::Chat(context.chat),
             workspace: &context.workspace,
@@ -170,15 +162,12 @@ impl AllowedCommand {
             cwd: &self.exec.cwd,
             confinement: self.exec.confinement.name(),
         };
-        let asker = PersonAsker::new(Arc::clone(services), host, &reaching);
-        let started = access.start(&services.executor, spec, streams, Arc::new(asker));
+        let started = async {
+            let access = hosts::access(services, host, &self.exec.confinement, &reaching).await;
+            network::start(&services.executor, spec, streams, access).await
+        };
         let started = context.unless_cancelled(started).await?;
-        started.map_err(|error| {
-            NotRun::Because(match &error {
-                StartError::Command(error) => not_started(error),
-                StartError::Proxy(_) => error.to_string(),
-            })
-        })
+        started.map_err(|error| NotRun::Because(not_started(&error)))
     }
 
     /// Records a job's start, then starts it and gives it to the chat.
@@ -417,11 +406,10 @@ fn place_output(
 }
 
 /// Returns the result of a command that could not start. The person sees the first line.
-fn not_started(error: &co_exec::Error) -> String {
-    let why = error::text_of(error).plain();
+fn not_started(error: &StartError) -> String {
     match error.is_permission() {
-        true => format!("{why}\n{NOT_EXECUTED}"),
-        false => why,
+        true => format!("{error}\n{NOT_EXECUTED}"),
+        false => error.to_string(),
     }
 }
 

@@ -508,7 +508,28 @@ fn the_settings_and_the_workspace_say_which_hosts_an_approved_command_reaches() 
     );
     scene.bash("echo 'deny_hosts = [\"127.0.0.2\"]' > .co/policy.toml");
     assert_eq!(confined(&scene, &[ask, allow], &[&line]).0, Some(22));
+    scene.bash("echo 'deny_hosts = 1' > .co/policy.toml");
+    let (code, _, told) = confined(&scene, &[], &["--allow-host", &host, &line]);
+    assert_eq!(code, Some(125));
+    assert!(
+        told[0].contains("policy.toml cannot be read, so no host is allowed"),
+        "{told:?}"
+    );
     assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn more_ports_of_this_machine_than_a_command_can_have_are_refused() {
+    let scene = Scene::new("echo 1 > a");
+    let hosts = (1..=25).flat_map(|port| ["--allow-host".to_owned(), format!("localhost:{port}")]);
+    let args: Vec<_> = hosts.chain(["true".to_owned()]).collect();
+    let args: Vec<_> = args.iter().map(String::as_str).collect();
+    let (code, _, told) = confined(&scene, &[], &args);
+    assert_eq!(code, Some(125));
+    assert!(
+        told[0].contains("name more than 48 addresses of this machine"),
+        "{told:?}"
+    );
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn the_person_is_asked_about_a_host_when_a_trial_connects() {
     assert_eq!(server.requests().len(), 1);
     let told = scene.outcome(2, "c1");
     assert!(
-        told.contains(&format!("did not allow the command to reach {host}")),
+        told.contains(&format!("The command was not allowed to reach {host}")),
         "{told}"
     );
     assert!(
@@ -132,7 +132,7 @@ fn a_command_that_fetches_is_tried_first_if_co_asks_about_hosts() {
     assert_eq!(server.requests().len(), before);
     assert_eq!(scene.workspace.read("package.json").unwrap(), "{}\n");
     let told = scene.outcome(2, "c1");
-    let line = format!("did not allow the command to reach {host}");
+    let line = format!("The command was not allowed to reach {host}");
     assert!(told.contains(&line), "{told}");
 }
 
@@ -170,7 +170,14 @@ fn confined(server: &FileServer, calls: Vec<Reply>) -> Scene {
 #[test]
 fn an_approved_command_is_asked_about_a_host_when_it_connects() {
     let server = FileServer::start_at("127.0.0.2");
-    let calls = ["c0", "c1", "c2"].map(|id| Reply::shell(id, "sh fetch.sh"));
+    let lines = [
+        ("c0", ""),
+        ("c1", ""),
+        ("c2", ""),
+        ("c3", " 3"),
+        ("c4", " 4"),
+    ];
+    let calls = lines.map(|(id, more)| Reply::shell(id, &format!("sh fetch.sh{more}")));
     let scene = confined(&server, calls.into());
     let host = format!("127.0.0.2:{}", server.port);
     scene.co("do it");
@@ -183,16 +190,24 @@ fn an_approved_command_is_asked_about_a_host_when_it_connects() {
     scene.answer_text("· landlock", "y");
     scene.nvim.wait_text("wants to reach this host:");
     scene.answer("ac");
-    // The third command is not asked about the host.
+    // The same command is not asked about the host, but another one is.
     scene.answer_text("· landlock", "y");
+    scene.answer_text("sh fetch.sh 3", "y");
+    scene.nvim.wait_text("wants to reach this host:");
+    assert_eq!(server.requests().len(), 2);
+    scene.answer("aE");
+    // Now no command of the chat is asked.
+    scene.answer_text("sh fetch.sh 4", "y");
     scene.nvim.wait_text("All through.");
     scene.wait_turns(1);
-    assert_eq!(server.requests().len(), 2);
+    assert_eq!(server.requests().len(), 4);
     let told = scene.outcome(1, "c0");
-    let refused = format!("did not allow the command to reach {host}");
+    let refused = format!("The command was not allowed to reach {host}");
     assert!(told.contains(&refused), "{told}");
     assert!(scene.outcome(3, "c2").contains("fetched"));
     scene.nvim.command("Co /rules");
+    let of_command = format!("reach {host} for `sh fetch.sh` (this chat)");
+    scene.nvim.wait_text(&of_command);
     scene.nvim.wait_text(&format!("reach {host} (this chat)"));
 }
 
@@ -215,6 +230,100 @@ fn a_job_asks_about_a_host_after_its_turn_has_ended() {
     scene.answer("y");
     scene.wait_shell("\nfetched\n");
     assert_eq!(server.requests().len(), 1);
+}
+
+/// Returns a scene with a job that fetches after each of the files `go1`, `go2` and so on appears.
+fn fetching_job(server: &FileServer, times: usize) -> Scene {
+    let line = format!(
+        "for i in $(seq {times}); do while ! test -e go$i; do sleep 0.05; done; sh fetch.sh; done; cat"
+    );
+    let arguments = json!({ "cmd": line, "background": true });
+    let job = Reply::new().call("c0", "run_shell_command", &arguments);
+    let scene = confined(server, vec![job]);
+    scene.co("do it");
+    scene.answer_text("· landlock", "y");
+    scene.nvim.wait_text("All through.");
+    scene.wait_turns(1);
+    scene
+}
+
+#[test]
+fn a_new_rule_that_denies_holds_for_a_running_job() {
+    let server = FileServer::start_at("127.0.0.2");
+    let scene = fetching_job(&server, 3);
+    scene.workspace.write("go1", "");
+    scene.nvim.wait_text("wants to reach this host:");
+    scene.answer("y");
+    scene.wait_shell("\nfetched\n");
+    scene
+        .workspace
+        .write(".co/policy.toml", "deny_hosts = [\"127.0.0.2\"]\n");
+    scene.workspace.write("go2", "");
+    scene.wait_shell("is not allowed: the rule `127.0.0.2` denies it");
+    // If the rules cannot be read, nothing is allowed.
+    scene.workspace.write(".co/policy.toml", "deny_hosts = 1\n");
+    scene.workspace.write("go3", "");
+    scene.wait_shell("policy.toml cannot be read, so no host is allowed");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn a_job_that_is_kept_is_refused_hosts_when_its_chat_has_gone() {
+    let server = FileServer::start_at("127.0.0.2");
+    let scene = fetching_job(&server, 1);
+    scene.nvim.command("Co /jobs");
+    let listed = "vim.bo.filetype == 'co-jobs'";
+    scene.nvim.wait_for(listed, "the list");
+    scene.nvim.type_keys("K");
+    scene.nvim.wait_text("running, kept");
+    let delete = "for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+        if vim.api.nvim_buf_get_name(buf):find('^co://chat/1/') then
+            vim.api.nvim_buf_delete(buf, { force = true })
+        end
+    end";
+    scene.nvim.lua(delete, json!([]));
+    let end = "it is no longer this chat's";
+    let is_told = || scene.items().iter().any(|it| it.to_string().contains(end));
+    proc::wait_until(DEADLINE, end, || is_told().then_some(()));
+    scene.workspace.write("go1", "");
+    scene.wait_shell("the chat of the command has ended, so nobody can be asked");
+    assert_eq!(server.requests(), [""; 0]);
+}
+
+#[test]
+fn a_question_is_withdrawn_when_its_client_has_left() {
+    let server = FileServer::start_at("127.0.0.2");
+    let line = format!(
+        "curl -sS --max-time 1 http://127.0.0.2:{}/f; cat",
+        server.port
+    );
+    let arguments = json!({ "cmd": line, "background": true });
+    let job = Reply::new().call("c0", "run_shell_command", &arguments);
+    let scene = confined(&server, vec![job]);
+    scene.co("do it");
+    scene.answer_text("· landlock", "y");
+    scene.nvim.wait_text("wants to reach this host:");
+    scene.wait_shell("timed out");
+    scene.nvim.wait_no_text("wants to reach this host:");
+    let pending = "#require('co.question').pending() == 0";
+    scene.nvim.wait_for(pending, "no question");
+    assert_eq!(server.requests(), [""; 0]);
+}
+
+#[test]
+fn a_command_does_not_start_if_the_rules_about_hosts_cannot_be_read() {
+    let server = FileServer::start_at("127.0.0.2");
+    let scene = confined(&server, vec![Reply::shell("c0", "sh fetch.sh")]);
+    scene.workspace.write(".co/policy.toml", "deny_hosts = 1\n");
+    let why = "policy.toml cannot be read, so no host is allowed: correct or remove it";
+    scene.co("do it");
+    scene.answer_text("· landlock", "y");
+    scene.nvim.wait_text("All through.");
+    scene.wait_turns(1);
+    let told = scene.outcome(1, "c0");
+    assert!(told.contains(why), "{told}");
+    scene.nvim.command("Co! sh fetch.sh");
+    scene.wait_shell(why);
 }
 
 #[test]
@@ -251,7 +360,7 @@ fn a_host_of_the_chat_does_not_wait_behind_a_question_about_another() {
     scene.co("do it");
     scene.answer_text("· landlock", "y");
     scene.nvim.wait_text("127.0.0.2 (port");
-    scene.answer("ac");
+    scene.answer("aE");
     scene.answer_text("· landlock", "y");
     scene.nvim.wait_text("127.0.0.3 (port");
     scene.workspace.write("go", "");
