@@ -20,10 +20,20 @@ pub(super) struct Status {
     pub window_used: Option<u64>,
     /// None if no step of the model's plan is open.
     pub plan: Option<PlanProgress>,
-    /// A question waits although no turn runs, such as the one of `/commit`.
-    asks: bool,
+    asks: Asks,
     /// The changes that the person has not answered yet.
     pub open: Option<OpenSummary>,
+}
+
+/// A question that waits although the state of the turn does not say so.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Asks {
+    #[default]
+    Nothing,
+    /// Without a turn, such as the question of `/commit`.
+    WithoutTurn,
+    /// The running call is a question of the model.
+    Model,
 }
 
 impl Chat {
@@ -34,10 +44,14 @@ impl Chat {
     }
 
     pub(super) fn show_state(&self) {
+        let (state, detail) = match self.status.asks {
+            Asks::Model => (ChatState::Asking, String::new()),
+            Asks::Nothing | Asks::WithoutTurn => (self.status.state, self.status.detail.clone()),
+        };
         self.services.editor.tell(ToEditor::State {
             chat: self.id,
-            state: self.status.state,
-            detail: self.status.detail.clone(),
+            state,
+            detail,
             model: self.model.label(&self.services.config),
             cwd: self.dirs.cwd.display().to_string(),
             confinement: self.services.probe.name().to_owned(),
@@ -64,9 +78,13 @@ impl Chat {
         self.status.plan = progress.filter(|it| it.done < it.steps);
     }
 
-    /// Shows the state again if a question without a turn came or went.
+    /// Shows the state again if a question of the model, or one without a turn, came or went.
     pub(super) fn show_if_it_asks(&mut self) {
-        let asks = self.running.is_none() && self.questions.any();
+        let asks = match self.running {
+            None if self.questions.any() => Asks::WithoutTurn,
+            Some(_) if self.questions.any_choice() => Asks::Model,
+            None | Some(_) => Asks::Nothing,
+        };
         if asks != self.status.asks {
             self.status.asks = asks;
             self.show_state();
@@ -83,7 +101,7 @@ impl Chat {
         let edits = EditRequest::every_edit();
         let may_edit = edits.iter().all(|it| self.permissions.rules.contains(it));
         let words = [
-            (self.status.asks, "a question waits"),
+            (self.status.asks == Asks::WithoutTurn, "a question waits"),
             // co asks only about a few commands, such as those that it cannot read.
             (self.permissions.confirms(&self.services), "ASKS NOTHING"),
             (self.agent_is_unconfined(), "AGENT NOT CONFINED"),

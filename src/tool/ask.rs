@@ -190,10 +190,6 @@ impl LookingCall for AskPerson {
         ShownCall::Question(printable(&self.words()))
     }
 
-    fn runs(&self) -> Option<String> {
-        Some(self.words())
-    }
-
     /// Asks the person, and returns what they answered.
     async fn look(self, context: &CallContext) -> Result<CallResult, Halt> {
         let reply = context.host.ask(self.question(context)).await?;

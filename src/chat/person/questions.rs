@@ -20,6 +20,8 @@ struct OpenQuestion {
     reply: oneshot::Sender<Reply>,
     /// The texts of the files for a review.
     texts: Vec<ReviewText>,
+    /// The model asks it by `ask_person`.
+    has_choices: bool,
     /// It is about a job or a command of the person, so it stays when a turn ends.
     outlives_turn: bool,
 }
@@ -48,6 +50,7 @@ impl OpenQuestions {
             id: question.id,
             reply,
             texts: texts(question.change.iter().flat_map(|it| &it.files)),
+            has_choices: !question.choices.is_empty(),
             outlives_turn,
         });
         self.editor.tell(ToEditor::Question(Box::new(question)));
@@ -59,6 +62,7 @@ impl OpenQuestions {
             id: review.id,
             reply,
             texts: texts(&review.files),
+            has_choices: false,
             outlives_turn: false,
         });
         self.editor.tell(ToEditor::Changes(review));
@@ -70,6 +74,7 @@ impl OpenQuestions {
             id: question.id,
             reply,
             texts: Vec::new(),
+            has_choices: false,
             outlives_turn: false,
         });
         self.editor.tell(ToEditor::Trust(question));
@@ -117,6 +122,11 @@ impl OpenQuestions {
     /// Returns true if a question waits for an answer.
     pub fn any(&self) -> bool {
         !self.open.is_empty()
+    }
+
+    /// Returns true if a question of the model waits for an answer.
+    pub fn any_choice(&self) -> bool {
+        self.open.iter().any(|open| open.has_choices)
     }
 
     /// Withdraws a question that needs no answer any more.

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::chat::{Chat, answered, asks_for, says};
 use crate::chat::Msg;
-use crate::protocol::{Answer, ChosenAnswer, QuestionAnswer};
+use crate::protocol::{Answer, ChatState, ChosenAnswer, QuestionAnswer, ToEditor};
 use co_llm::scripted::Part;
 
 fn asks(id: &str) -> Vec<Part> {
@@ -34,6 +34,21 @@ async fn the_model_reads_what_the_person_chose() {
     assert_eq!(chat.ended().await, "done");
     chat.assert_told("1", "Which database?\n- SQLite");
     chat.assert_shown("asks: Which database?");
+}
+
+#[tokio::test]
+async fn the_chat_says_that_it_asks_until_it_is_answered() {
+    let mut chat = Chat::new([asks("1"), says("ok")]);
+    let question = chat.question("build it").await;
+    let state = |message: &ToEditor| match message {
+        ToEditor::State { state, detail, .. } => Some((*state, detail.clone())),
+        _ => None,
+    };
+    let asks = (ChatState::Asking, String::new());
+    assert_eq!(chat.until(state).await, asks);
+    chat.send(chosen(question.id, 1));
+    assert_ne!(chat.until(state).await, asks);
+    assert_eq!(chat.ended().await, "done");
 }
 
 #[tokio::test]
