@@ -7,6 +7,8 @@ use crate::store;
 pub struct ErrorText {
     /// The message, which names the failed object and has no full stop.
     pub message: String,
+    /// What a server wrote about it.
+    pub details: Option<String>,
     /// The next thing to do.
     pub hint: Option<String>,
 }
@@ -20,35 +22,39 @@ where
 }
 
 impl ErrorText {
-    /// Returns a text with a hint.
-    pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            hint: Some(hint.into()),
-        }
-    }
-
-    /// Returns message and hint in one line.
+    /// Returns message, details and hint in one line.
     pub fn plain(&self) -> String {
-        match &self.hint {
-            None => self.message.clone(),
-            Some(hint) => format!("{}; {hint}", self.message),
-        }
+        joined([
+            Some(&self.message),
+            self.details.as_ref(),
+            self.hint.as_ref(),
+        ])
     }
 
-    /// Returns message and hint in one line of markdown.
+    /// Returns message and details in one line.
+    pub fn without_hint(&self) -> String {
+        joined([Some(&self.message), self.details.as_ref()])
+    }
+
+    /// Returns message, details and hint in one line of markdown.
     pub fn markdown(&self) -> String {
-        match &self.hint {
-            None => format!("**{}**", self.message),
-            Some(hint) => format!("**{}**: {hint}", self.message),
+        match joined([self.details.as_ref(), self.hint.as_ref()]) {
+            rest if rest.is_empty() => format!("**{}**", self.message),
+            rest => format!("**{}**: {rest}", self.message),
         }
     }
+}
+
+fn joined<'a>(parts: impl IntoIterator<Item = Option<&'a String>>) -> String {
+    let parts: Vec<_> = parts.into_iter().flatten().map(String::as_str).collect();
+    parts.join("; ")
 }
 
 impl From<&co_exec::Error> for ErrorText {
     fn from(error: &co_exec::Error) -> Self {
         Self {
             message: error.to_string(),
+            details: None,
             hint: None,
         }
     }
@@ -58,6 +64,7 @@ impl From<&store::Error> for ErrorText {
     fn from(error: &store::Error) -> Self {
         Self {
             message: error.to_string(),
+            details: None,
             hint: None,
         }
     }

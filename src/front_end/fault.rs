@@ -6,7 +6,11 @@ use co_llm::provider_table::{FALLBACK, NAMES, alternatives, main_key_variables};
 
 impl From<&Fault> for ErrorText {
     fn from(fault: &Fault) -> Self {
-        Self::new(fault.to_string(), step(fault))
+        Self {
+            message: fault.to_string(),
+            details: words(fault),
+            hint: Some(step(fault)),
+        }
     }
 }
 
@@ -18,7 +22,7 @@ const WAYS_OUT: &str = "`:Co /rewind` goes back to before a prompt, `:Co /compac
 const IF_ONLY_THIS_CHAT: &str =
     "if only this chat fails, `:Co /rewind` goes back to before a prompt; `:help co-stuck`";
 
-/// Returns the server's own words, if there are any, and the next step of the person.
+/// Returns the next step of the person.
 fn step(fault: &Fault) -> String {
     let step = match fault {
         Fault::NoProvider => format!(
@@ -67,16 +71,15 @@ fn step(fault: &Fault) -> String {
             "the answer so far is kept; `:Co /continue` continues it, `:Co /retry` asks again".into()
         }
     };
-    let step = match fault.may_be_refusal() && !fault.is_refusal() {
+    match fault.may_be_refusal() && !fault.is_refusal() {
         true => format!("{step}; {IF_ONLY_THIS_CHAT}"),
         false => step,
-    };
-    with_words(words(fault), &step)
+    }
 }
 
-/// Returns what the server wrote about a fault.
-fn words(fault: &Fault) -> &str {
-    match fault {
+/// Returns the first line of what the server wrote about a fault.
+fn words(fault: &Fault) -> Option<String> {
+    let body = match fault {
         Fault::Unauthorized { body, .. }
         | Fault::Forbidden { body, .. }
         | Fault::NotFound { body, .. }
@@ -86,16 +89,11 @@ fn words(fault: &Fault) -> &str {
         | Fault::TooLarge { body, .. }
         | Fault::BadRequest { body, .. } => body,
         Fault::Malformed { detail } => detail,
-        _ => "",
-    }
-}
-
-/// Returns the server's own words, if there are any, and the next step.
-fn with_words(body: &str, step: &str) -> String {
-    match first_line(body).as_str() {
-        "" => step.to_owned(),
-        words => format!("{}; {step}", words.trim_end_matches('.')),
-    }
+        _ => return None,
+    };
+    let line = first_line(body);
+    let line = line.trim_end_matches('.');
+    (!line.is_empty()).then(|| line.to_owned())
 }
 
 /// Returns the first line of a provider's text, cut to 300 characters.

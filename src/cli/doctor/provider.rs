@@ -95,7 +95,7 @@ fn refused(name: &str, fault: &Fault) -> Check {
         }
         _ => (
             CheckLevel::Error,
-            text.message,
+            text.without_hint(),
             text.hint.unwrap_or_default(),
         ),
     };
