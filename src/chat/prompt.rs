@@ -43,11 +43,13 @@ pub fn system(surroundings: &Surroundings, scouts: bool) -> String {
 
 /// Returns the system prompt of a scout.
 pub fn of_scout(surroundings: &Surroundings) -> String {
+    let instructions = instructions(&surroundings.instruction_files);
     let values = [
         ("cwd", surroundings.cwd.as_str()),
         ("workspace", &surroundings.workspace),
         ("os", &surroundings.os),
         ("date", &surroundings.date),
+        ("instructions", &instructions),
     ];
     fill(SCOUT_TEMPLATE, &values)
 }
@@ -128,7 +130,8 @@ mod tests {
 
     #[test]
     fn a_scout_is_told_where_it_is_and_of_no_tool_that_it_has_not() {
-        let text = of_scout(&surroundings());
+        let mut surroundings = surroundings();
+        let text = of_scout(&surroundings);
         assert!(text.contains("directory: /home/me/{{date}}\n"), "{text}");
         for word in ["Linux", "2026-01-02", "Workspace: /home/me\n"] {
             assert!(text.contains(word), "{word} is not in {text}");
@@ -142,6 +145,13 @@ mod tests {
         ] {
             assert!(!text.contains(name), "{name} is in {text}");
         }
+        surroundings.instruction_files = vec![InstructionFile {
+            name: "CO.md".into(),
+            text: "A".into(),
+        }];
+        let told = of_scout(&surroundings);
+        assert!(told.starts_with(&text), "{told}");
+        assert!(told.ends_with("counts.\n\n## CO.md\nA"), "{told}");
     }
 
     #[test]

@@ -93,7 +93,11 @@ impl Chat {
             },
             range: self.range.as_ref().map(EditRange::new),
             host: Arc::new(chat.clone()),
-            scouts: Arc::new(Scouts::new(chat.clone(), self.services.config.max_scouts)),
+            scouts: Arc::new(Scouts::new(
+                chat.clone(),
+                self.instructions.texts(),
+                self.services.config.max_scouts,
+            )),
             for_jobs: self.commands.host(),
             cancel: cancel.clone(),
         };

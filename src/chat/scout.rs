@@ -22,7 +22,7 @@ use crate::tool::permissions::TurnMemory;
 use crate::tool::scout::{self, RunningScout, ScoutEnd, ScoutTask};
 use crate::workspace::edits::SeenTexts;
 use co_llm::Fault;
-use co_llm::transcript::{self, End, Item, Usage};
+use co_llm::transcript::{self, End, InstructionFile, Item, Usage};
 
 /// The most tokens of a scout that its model reads, but not from its cache, or writes.
 const MOST_TOKENS: u64 = 400_000;
@@ -43,14 +43,17 @@ const NO_JOBS: &str = "Not run: a scout starts no jobs. Run the command without 
 pub(super) struct Scouts {
     /// The way to the chat of the turn.
     above: ToChat,
+    /// The instructions of the turn.
+    instructions: Arc<[InstructionFile]>,
     /// Has a permit for each scout that may look at once.
     permits: Arc<Semaphore>,
 }
 
 impl Scouts {
-    pub(super) fn new(above: ToChat, most: usize) -> Self {
+    pub(super) fn new(above: ToChat, instructions: Vec<InstructionFile>, most: usize) -> Self {
         Self {
             above,
+            instructions: instructions.into(),
             permits: Arc::new(Semaphore::new(most)),
         }
     }
@@ -59,10 +62,11 @@ impl Scouts {
 impl ScoutHost for Scouts {
     fn scout(&self, context: CallContext, asked: ScoutTask) -> RunningScout {
         let (above, permits) = (self.above.clone(), Arc::clone(&self.permits));
+        let instructions = Arc::clone(&self.instructions);
         Box::pin(async move {
             let permit = context.unless_cancelled(permits.acquire()).await;
             match permit {
-                Ok(Ok(_permit)) => run(above, context, asked).await,
+                Ok(Ok(_permit)) => run(above, context, asked, instructions.to_vec()).await,
                 _ => ScoutEnd::failed(CANCELLED),
             }
         })
@@ -70,7 +74,12 @@ impl ScoutHost for Scouts {
 }
 
 /// Runs a scout to its end. `context` is that of the turn that sends it, with the token that ends the scout.
-async fn run(above: ToChat, context: CallContext, asked: ScoutTask) -> ScoutEnd {
+async fn run(
+    above: ToChat,
+    context: CallContext,
+    asked: ScoutTask,
+    instructions: Vec<InstructionFile>,
+) -> ScoutEnd {
     let provider = match &context.services.config.scout_model {
         None => Ok(Arc::clone(&context.provider)),
         Some(model) => context.services.provider(&ModelChoice {
@@ -109,7 +118,7 @@ async fn run(above: ToChat, context: CallContext, asked: ScoutTask) -> ScoutEnd 
         tools: ToolSet::of_scouts(isolation.confines()),
         memory: TurnMemory::default(),
         history: Arc::default(),
-        instructions: Vec::new(),
+        instructions,
         purpose: Purpose::Answer,
         images: Vec::new(),
         limits: LoopLimits::new(most).with_tokens(MOST_TOKENS),
@@ -137,7 +146,21 @@ async fn run(above: ToChat, context: CallContext, asked: ScoutTask) -> ScoutEnd 
 
 /// Returns the reason why a scout failed, in a sentence.
 fn failure(fault: &Fault) -> String {
-    format!("The scout failed: {}.", error::text_of(fault).plain())
+    let text = error::text_of(fault);
+    let why = match fault {
+        // Their hints are about the answers of a chat.
+        Fault::Malformed { .. }
+        | Fault::Cut
+        | Fault::AnswerTooLong
+        | Fault::Stalled(_)
+        | Fault::RateLimited { .. }
+        | Fault::Server { .. }
+        | Fault::Overflow { .. }
+        | Fault::TooLarge { .. }
+        | Fault::BadRequest { .. } => text.without_hint(),
+        _ => text.plain(),
+    };
+    format!("The scout failed: {why}.")
 }
 
 /// A scout that looks, in place of the chat of its turn.

@@ -90,6 +90,21 @@ fn questions(chat: &Chat) -> usize {
 }
 
 #[tokio::test]
+async fn a_scout_gets_them_as_its_chat_does() {
+    let told = async |chat: &mut Chat| {
+        let ended = chat.turn_with("/explore where is it?", says("It.")).await;
+        assert_eq!(ended, "done");
+        chat.last_request().system
+    };
+    let (mut chat, asked) = asking().await;
+    assert!(!told(&mut chat).await.contains(TABS));
+    say(&mut chat, asked.id, Answer::Once).await;
+    let system = told(&mut chat).await;
+    assert!(system.contains("You are a scout"), "{system}");
+    assert!(system.ends_with("## AGENTS.md\nUse tabs."), "{system}");
+}
+
+#[tokio::test]
 async fn they_are_sent_from_the_turn_after_the_yes() {
     let (mut chat, asked) = asking().await;
     assert!(!sent(&mut chat, "Use tabs.").await);
