@@ -225,6 +225,24 @@ mod tests {
         assert!(told == expected.trim_end(), "{told}");
     }
 
+    /// Each request has them. A token of such JSON has 3.8 bytes or more.
+    #[test]
+    fn all_tools_take_fewer_than_4000_tokens() {
+        let tools = ToolSet::built_in(true);
+        tools.add(skill::tool(skill::SkillList::default()));
+        let specs = tools.specs();
+        let sent = specs.iter().map(|tool| {
+            let ToolSpec {
+                name,
+                description,
+                schema,
+            } = tool;
+            json!({ "type": "function", "function": { "name": name, "description": description, "parameters": schema } })
+        });
+        let bytes = Value::Array(sent.collect()).to_string().len();
+        assert!(bytes * 10 / 38 < 4_000, "{bytes} bytes");
+    }
+
     #[test]
     fn chats_share_descriptions_and_not_their_sets() {
         let (one, other) = (ToolSet::built_in(true), ToolSet::built_in(true));

@@ -94,15 +94,35 @@ async fn a_scout_looks_in_a_context_of_its_own_and_reports() {
 #[tokio::test]
 async fn four_scouts_look_beside_each_other_and_a_fifth_waits() {
     let ids = ["a", "b", "c", "d", "e"];
-    let held = || vec![Part::Pause(Duration::from_millis(1)), text("Same."), done()];
+    // No scout gets a report before so many steps of scouts.
+    const STEPS: usize = 12;
+    let step = |at: usize| {
+        let mut parts = reads(&format!("r{at}"), &format!("{at}.txt"));
+        parts.insert(0, Part::Pause(Duration::from_millis(1)));
+        parts
+    };
     let mut answers = vec![sends(&ids)];
-    answers.extend(ids.map(|_| held()));
+    answers.extend((0..STEPS).map(step));
+    answers.extend(ids.map(|_| says("Same.")));
     answers.push(says("All."));
     let mut chat = Chat::new(answers);
     assert_eq!(chat.turn("look").await, "done");
     for id in ids {
         assert_eq!(chat.told(id).trim_end(), "Same.");
     }
+    let requests = chat.model.requests();
+    let first = |id: &str| {
+        let task = format!("find {id}");
+        let first = |item: &Item| matches!(item, Item::User { text, .. } if *text == task);
+        requests.iter().position(|it| it.items.iter().any(first))
+    };
+    let mut began = ids.map(|id| first(id).unwrap());
+    began.sort_unstable();
+    assert!(began[3] <= STEPS, "{began:?}: four look at once");
+    assert!(
+        began[4] > STEPS + 1,
+        "{began:?}: the fifth waits for a report"
+    );
     // All are on the screen before the first one has ended.
     let lines = chat.seen.iter();
     let lines =
@@ -154,6 +174,18 @@ async fn a_scout_that_fails_says_why_in_a_sentence_and_the_turn_goes_on() {
     let mut chat = Chat::new([sends(&["x"]), refused, says("I look myself.")]);
     assert_eq!(chat.turn("look").await, "done");
     chat.assert_told("x", "The scout failed: ");
+
+    // No hint about the chat of the person, which goes on.
+    let garbage = vec![
+        text("I"),
+        Part::Fault(Fault::Malformed {
+            detail: "no JSON".to_owned(),
+        }),
+    ];
+    let mut chat = Chat::new([sends(&["x"]), garbage, says("I look myself.")]);
+    assert_eq!(chat.turn("look").await, "done");
+    let told = "The scout failed: the answer could not be read; no JSON.";
+    assert_eq!(chat.told("x").trim_end(), told);
 
     let mut chat = Chat::new([sends(&["x"]), vec![done()], says("ok")]);
     assert_eq!(chat.turn("look").await, "done");
