@@ -301,7 +301,8 @@ function Markdown:paint()
     self:update()
     return
   end
-  self.painted = vim.uv.hrtime() / 1e6
+  local began = vim.uv.hrtime()
+  self.painted = began / 1e6
   local pieces, open, grows = split(self, from, lines, self.inside)
   ---@type co.markdown.Piece?
   local last = grows and table.remove(pieces) or nil
@@ -327,7 +328,7 @@ function Markdown:paint()
       self.on_plain(from, from + plain.last - 1, true)
     end
   end
-  self:catch_up()
+  self:catch_up(began)
 end
 
 --- Highlights the last piece, which may grow.
@@ -388,8 +389,9 @@ function Markdown:postpone(from, lines, pieces)
 end
 
 --- Highlights marked pieces, the newest first, for a short time.
-function Markdown:catch_up()
-  local began = vim.uv.hrtime()
+---@param began? integer the start of this slice of work, now by default
+function Markdown:catch_up(began)
+  began = began or vim.uv.hrtime()
   while
     #self.rest > 0
     and not self.work

@@ -58,13 +58,24 @@ function M.set_for_prompt(win)
   )
 end
 
---- Updates the winbar of each window that shows the chat.
+-- The state of each chat that the statuslines show.
+---@type table<co.Chat, co.StateName>
+local drawn = setmetatable({}, { __mode = 'k' })
+
+--- Updates the winbar of each window that shows the chat, and the statuslines if the state is another one. A chat that no
+--- window shows may tell of its tokens many times a second.
 ---@param chat co.Chat
 function M.update_winbar(chat)
   for _, win in ipairs(vim.fn.win_findbuf(chat.buf)) do
-    windows.options(win, { winbar = winbar_of(chat, win) })
+    local text = winbar_of(chat, win)
+    if vim.wo[win].winbar ~= text then
+      windows.options(win, { winbar = text })
+    end
   end
-  vim.cmd('redrawstatus!')
+  if drawn[chat] ~= chat.state.state then
+    drawn[chat] = chat.state.state
+    vim.cmd('redrawstatus!')
+  end
 end
 
 return M

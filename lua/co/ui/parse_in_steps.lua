@@ -9,7 +9,7 @@ local NEEDS_BUFFER = vim.fn.has('nvim-0.12') == 1
 -- The most milliseconds that a parser may work at once. The longer it works on the wrong text, the less it heeds interruptions.
 local ONE_PARSING = 10
 -- Milliseconds of one step, and of the pause after it.
-local STEP, PAUSE = 4, 5
+local STEP, PAUSE = 2, 5
 -- The most children of a node that is an error, and the most nodes above one. The time of queries grows with their square.
 local WIDEST_ERROR, DEEPEST = 2000, 500
 -- Nodes between two looks at the clock.
@@ -160,14 +160,14 @@ end
 ---@param work co.SteppedWork
 ---@param thread thread returns false if it gives up
 ---@param took number milliseconds so far
-local function run(work, thread, took)
+---@param used? number those of this step
+local function run(work, thread, took, used)
   if not work.goes_on() then
     return
   end
   local began, ok, complete = computed(), true, nil
-  ---@type number
-  local passed = 0
-  while ok and passed < STEP and coroutine.status(thread) ~= 'dead' do
+  local passed = 0 ---@type number
+  while ok and passed + (used or 0) < STEP and coroutine.status(thread) ~= 'dead' do
     -- A query that another plugin broke fails.
     ok, complete = coroutine.resume(thread)
     passed = computed() - began
@@ -199,7 +199,7 @@ local function parse(parser, work, began)
         end
         work.work(parser)
       end)
-      run(work, thread, took)
+      run(work, thread, took, took)
     else
       go_on_later(work, took, work.most_parsing, function()
         parse(parser, work, began)
