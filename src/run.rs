@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::questions::RunQuestions;
-use self::trial::TrialRun;
+use self::trial::{EndedCommand, TrialRun};
 use crate::cancellable;
 use crate::chat::person::command::{HostQuestions, PersonCommand, StartedCommand};
 use crate::chat::person::wants_terminal;
@@ -223,7 +223,7 @@ async fn begin(
     let (number, streams) = (run.run, run.streams);
     if run.options.builds_image {
         let build = image_build(services, run).await?;
-        return Ok((build.start(services, streams).await?, None));
+        return Ok((build.start(services, streams, None).await?, None));
     }
     // A lossy conversion would run another command.
     let command = String::from_utf8(run.command)
@@ -246,13 +246,13 @@ async fn begin(
         },
     };
     let workspace = || workspace_of(&cwd);
+    let asks = HostQuestions {
+        asker: Asker::Run(number),
+        host: Arc::new(questions.host(Arc::clone(services))),
+    };
     let begun = match &trial {
-        Some(_) => typed.start(services, streams).await,
+        Some(_) => typed.start(services, streams, Some(asks)).await,
         None => {
-            let asks = HostQuestions {
-                asker: Asker::Run(number),
-                host: Arc::new(questions.host(Arc::clone(services))),
-            };
             typed
                 .start_confined(services, workspace, streams, asks)
                 .await
@@ -325,7 +325,13 @@ async fn follow(
     let mut outcome = cancellable::outcome(running, cancelled).await;
     if let Some(place) = trial {
         drop(inputs);
-        tried.end(place, (showing, &conditions, &outcome)).await;
+        let hosts = access.map(OpenAccess::close).unwrap_or_default();
+        let ended = EndedCommand {
+            outcome: &outcome,
+            conditions: &conditions,
+            hosts: &hosts,
+        };
+        tried.end(place, showing, ended).await;
         return token.cancel();
     }
     let kept = outcome.kept;

@@ -42,6 +42,14 @@ pub(super) struct TrialRun<'a> {
     pub(super) cwd: PathBuf,
 }
 
+/// A command whose processes have ended.
+pub(super) struct EndedCommand<'a> {
+    pub(super) outcome: &'a CommandOutcome,
+    pub(super) conditions: &'a RunConditions,
+    /// The hosts that it wanted.
+    pub(super) hosts: &'a HostReport,
+}
+
 /// The end of a trial, after the answer.
 struct SettledTrial {
     /// The clause for the status of the run.
@@ -79,14 +87,14 @@ impl TrialRun<'_> {
     pub(super) async fn end(
         &self,
         place: TrialPlace,
-        (showing, conditions, outcome): (LiveOutput, &RunConditions, &CommandOutcome),
+        showing: LiveOutput,
+        EndedCommand {
+            outcome,
+            conditions,
+            hosts,
+        }: EndedCommand<'_>,
     ) {
-        let status = |words: &str| {
-            format!(
-                "{}; tried: {words}",
-                conditions.status(outcome, &HostReport::default())
-            )
-        };
+        let status = |words: &str| format!("{}; tried: {words}", conditions.status(outcome, hosts));
         self.services.editor.tell(ToEditor::RunStarted {
             run: self.run,
             command: self.command.clone(),
@@ -102,9 +110,10 @@ impl TrialRun<'_> {
             spill: outcome.spill.clone(),
             left: tried.is_some(),
         });
-        let Some(tried) = tried else {
+        let Some(mut tried) = tried else {
             return;
         };
+        tried.summary.notes.extend(hosts.words());
         let settled = self.settle(tried).await;
         self.services.editor.tell(ToEditor::LeftEnded {
             run: self.run,

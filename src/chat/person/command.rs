@@ -139,23 +139,14 @@ impl PersonCommand {
             secret_access::open_named(services, confinement, &self.command, &self.cwd).await;
         services.prepare(&self.confinement).await?;
         self.ready(services).await?;
-        self.start_with(services, streams, Some(questions)).await
+        self.start(services, streams, Some(questions)).await
     }
 
-    /// Starts the command in its own confinement, without a way to hosts.
+    /// Starts the command in its own confinement. With `questions`, it has a way to hosts, if the confinement has one.
     ///
     /// # Errors
     /// It cannot be started.
     pub async fn start(
-        self,
-        services: &Arc<Services>,
-        streams: Streams,
-    ) -> Result<StartedCommand, String> {
-        self.start_with(services, streams, None).await
-    }
-
-    /// Starts the command in its own confinement. With `questions`, it has a way to hosts, if the confinement has one.
-    async fn start_with(
         self,
         services: &Arc<Services>,
         streams: Streams,

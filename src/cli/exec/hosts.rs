@@ -13,7 +13,7 @@ use co_exec::Confinement;
 use co_policy::HostRules;
 
 /// Returns the way of the command to hosts; none if it has none. The options allow hosts. If the settings say that
-/// approved commands may reach hosts, those of the settings and of the person's saved rules are allowed too. It blocks on files.
+/// confined commands may reach hosts, those of the settings and of the person's saved rules are allowed too. It blocks on files.
 ///
 /// # Errors
 /// A sentence: the options allow hosts that the command cannot have.
@@ -24,7 +24,7 @@ pub(super) fn access(
 ) -> Result<Option<HostAccess>, String> {
     let config = &machine.config;
     let options_allow = !request.allow_hosts.is_empty();
-    let by_settings = config.sandbox_network == Network::Ask && !request.trial;
+    let by_settings = config.sandbox_network == Network::Ask;
     if !options_allow && !by_settings {
         return Ok(None);
     }

@@ -22,7 +22,8 @@ CO_CLI_ variables).
   --keep             leave running what it leaves running, as :Co! does; not in a container, which is
                      removed at the end. With --try: see there
   --try              what it changes in the workspace goes to a layer over it, and is printed as a diff
-                     when it has ended. Without network. --keep then makes these changes, --drop makes
+                     when it has ended. Without network but the hosts of --allow-host, and those of your
+                     settings if sandbox_network is ask. --keep then makes these changes, --drop makes
                      none, and --ask asks on the terminal. The default is --ask on a terminal, else
                      --drop. Changes of ignored files and in .git are dropped
   --allow-host HOST  with --try or --backend landlock, the command may reach this host, such as

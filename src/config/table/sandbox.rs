@@ -42,7 +42,7 @@ pub(super) static SETTINGS: &[Setting] = &[
                 engines.clone_into(&mut c.exec.container.network);
             },
         },
-        "The network of confined commands. ask lets the trials of a model and approved commands under landlock reach hosts: \
+        "The network of confined commands. ask lets trials and approved commands under landlock reach hosts: \
          co asks about each host that |co-allow_hosts| does not name, see |co-hosts|. It needs namespaces; without them, \
          these commands have no network. co starts no container then. With any other value, trials have no network, and the \
          value is about approved commands. \

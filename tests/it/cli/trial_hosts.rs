@@ -494,6 +494,10 @@ fn the_settings_and_the_workspace_say_which_hosts_an_approved_command_reaches() 
     );
     let allow = ("CO_CLI_ALLOW_HOSTS", host.as_str());
     assert_eq!(confined(&scene, &[ask, allow], &[&line]).1, "fetched\n");
+    // So does a trial.
+    let mut trial = scene.try_command(&["--drop", &line]);
+    trial.envs([ask, allow]);
+    assert_eq!(text(&trial.output().unwrap().stdout), "fetched\n");
     // Only `ask` makes the settings count.
     assert_eq!(confined(&scene, &[allow], &[&line]).0, Some(7));
     // Whoever denies it wins.
@@ -515,7 +519,7 @@ fn the_settings_and_the_workspace_say_which_hosts_an_approved_command_reaches() 
         told[0].contains("policy.toml cannot be read, so no host is allowed"),
         "{told:?}"
     );
-    assert_eq!(server.requests().len(), 1);
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[test]

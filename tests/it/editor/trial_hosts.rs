@@ -346,6 +346,23 @@ fn a_command_of_the_person_asks_about_a_host() {
 }
 
 #[test]
+fn a_trial_of_the_person_asks_about_a_host() {
+    let server = FileServer::start_at("127.0.0.2");
+    let scene = confined(&server, Vec::new());
+    let reached = format!("it reached 127.0.0.2:{}", server.port);
+    scene.nvim.command("Co! ++try sh fetch.sh > got");
+    let asked = "It runs as a trial, and wants to reach this host:";
+    scene.nvim.wait_text(asked);
+    assert_eq!(server.requests(), [""; 0]);
+    scene.answer("y");
+    scene.nvim.wait_text(&reached);
+    scene.answer_text("yes keeps the changes", "y");
+    let kept = || scene.workspace.read("got").filter(|it| it == "fetched\n");
+    proc::wait_until(DEADLINE, "what the trial fetched", kept);
+    scene.wait_shell(&reached);
+}
+
+#[test]
 fn a_host_of_the_chat_does_not_wait_behind_a_question_about_another() {
     let server = FileServer::start_at("127.0.0.2");
     let calls = ["sh fetch.sh", "sh two.sh"];
