@@ -58,7 +58,7 @@ pub fn shown(path: &Path) -> String {
 pub struct Blob([u8; HASH]);
 
 /// The bytes of a hash.
-const HASH: usize = 32;
+pub(super) const HASH: usize = 32;
 
 /// A text that is no hash in hexadecimal digits.
 #[derive(Debug, thiserror::Error)]
@@ -66,9 +66,19 @@ const HASH: usize = 32;
 pub struct NoHash(String);
 
 impl Blob {
+    pub(super) fn bytes(&self) -> [u8; HASH] {
+        self.0
+    }
+
     /// Returns the name of the copy of some bytes.
     pub(super) fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+}
+
+impl From<[u8; HASH]> for Blob {
+    fn from(hash: [u8; HASH]) -> Self {
+        Self(hash)
     }
 }
 

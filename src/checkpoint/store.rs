@@ -40,19 +40,25 @@ pub struct Store {
 
 #[derive(Debug, Default)]
 struct Copies {
-    places: HashMap<Blob, Place>,
+    places: HashMap<CopyKey, Place>,
+    /// The names of the packs, without their extension.
+    packs: Vec<Arc<str>>,
     /// The bytes of all packs.
     used: u64,
     /// Made by the first copy.
     own: Option<Pack>,
 }
 
-#[derive(Debug, Clone)]
+/// The first half of a hash, which no two files have in common.
+type CopyKey = [u8; 16];
+
+/// The place of a copy, in little memory: no pack is larger than all copies may be.
+#[derive(Debug, Clone, Copy)]
 struct Place {
-    /// The name of the pack, without its extension.
-    pack: Arc<str>,
-    at: u64,
-    size: u64,
+    /// The place of the pack's name among those of all packs.
+    pack: u32,
+    at: u32,
+    size: u32,
 }
 
 #[derive(Debug)]
@@ -95,7 +101,7 @@ impl Store {
     pub fn put(&self, bytes: &[u8]) -> io::Result<Blob> {
         let blob = Blob::of(bytes);
         let mut copies = lock(&self.copies);
-        if copies.places.contains_key(&blob) {
+        if copies.places.contains_key(&key(&blob)) {
             return Ok(blob);
         }
         let size = bytes.len() as u64;
@@ -128,29 +134,51 @@ impl Store {
     /// The copy is gone, or does not have these bytes any more.
     pub fn get(&self, blob: &Blob) -> io::Result<Vec<u8>> {
         let mut copies = lock(&self.copies);
-        if !copies.places.contains_key(blob) {
+        if !copies.places.contains_key(&key(blob)) {
             // Another backend may have added it.
-            copies.places.extend(Copies::read(&self.dir).places);
+            copies.read_indexes(&self.dir);
         }
         copies.read_copy(&self.dir, blob)
     }
 }
 
 impl Copies {
-    /// Reads the indexes of all packs.
+    /// Returns the copies in all packs.
     fn read(dir: &Path) -> Self {
         let mut copies = Self::default();
+        copies.read_indexes(dir);
+        let sizes = packs(dir).map(|pack| pack.metadata().map_or(0, |meta| meta.len()));
+        copies.used = sizes.sum();
+        copies
+    }
+
+    /// Reads the indexes of all packs.
+    fn read_indexes(&mut self, dir: &Path) {
         for pack in packs(dir) {
-            copies.used += pack.metadata().map_or(0, |meta| meta.len());
             let name = pack.file_stem().unwrap_or_default().to_string_lossy();
-            let name: Arc<str> = name.into();
+            let number = self.number(&name);
             let index = fs::read_to_string(pack.with_extension(INDEX)).unwrap_or_default();
             for (blob, at, size) in index.lines().filter_map(line) {
-                let pack = Arc::clone(&name);
-                copies.places.insert(blob, Place { pack, at, size });
+                self.add(&blob, number, (at, size));
             }
         }
-        copies
+    }
+
+    /// Returns the place of a pack's name.
+    fn number(&mut self, pack: &str) -> usize {
+        let known = self.packs.iter().position(|name| **name == *pack);
+        known.unwrap_or_else(|| {
+            self.packs.push(pack.into());
+            self.packs.len() - 1
+        })
+    }
+
+    /// Notes the place of a copy.
+    fn add(&mut self, blob: &Blob, pack: usize, (at, size): (u64, u64)) {
+        let numbers = (pack.try_into(), at.try_into(), size.try_into());
+        if let (Ok(pack), Ok(at), Ok(size)) = numbers {
+            self.places.insert(key(blob), Place { pack, at, size });
+        }
     }
 
     fn append(&mut self, dir: &Path, blob: &Blob, bytes: &[u8]) -> io::Result<()> {
@@ -168,19 +196,22 @@ impl Copies {
         let line = format!("{at} {size} {blob}\n");
         own.index.write_all_at(line.as_bytes(), own.index_size)?;
         own.index_size += line.len() as u64;
-        let pack = Arc::clone(&own.name);
-        self.places.insert(*blob, Place { pack, at, size });
+        let name = Arc::clone(&own.name);
+        let pack = self.number(&name);
+        self.add(blob, pack, (at, size));
         Ok(())
     }
 
     fn read_copy(&self, dir: &Path, blob: &Blob) -> io::Result<Vec<u8>> {
         let gone = || io::Error::other("its copy is gone");
-        let place = self.places.get(blob).ok_or_else(gone)?;
+        let place = self.places.get(&key(blob)).ok_or_else(gone)?;
+        let name = usize::try_from(place.pack).ok();
+        let name = name.and_then(|at| self.packs.get(at)).ok_or_else(gone)?;
         let mut bytes = vec![0; usize::try_from(place.size).map_err(io::Error::other)?];
-        match self.own.as_ref().filter(|own| own.name == place.pack) {
-            Some(own) => own.bytes.read_exact_at(&mut bytes, place.at)?,
-            None => File::open(dir.join(&*place.pack).with_extension(PACK))?
-                .read_exact_at(&mut bytes, place.at)?,
+        match self.own.as_ref().filter(|own| own.name == *name) {
+            Some(own) => own.bytes.read_exact_at(&mut bytes, place.at.into())?,
+            None => File::open(dir.join(&**name).with_extension(PACK))?
+                .read_exact_at(&mut bytes, place.at.into())?,
         }
         match Blob::of(&bytes) == *blob {
             true => Ok(bytes),
@@ -194,11 +225,12 @@ impl Copies {
         let mut pruned = Self::default();
         for log in log::newest_first(dir) {
             let blobs: HashSet<Blob> = log::blobs(&log).into_iter().collect();
-            let new = blobs.iter().filter(|it| !pruned.places.contains_key(it));
+            let new = blobs.iter();
+            let new = new.filter(|it| !pruned.places.contains_key(&key(it)));
             let new: Vec<_> = new
-                .filter_map(|it| Some((it, self.places.get(it)?)))
+                .filter_map(|it| Some((it, self.places.get(&key(it))?)))
                 .collect();
-            let size: u64 = new.iter().map(|(_, place)| place.size).sum();
+            let size: u64 = new.iter().map(|(_, place)| u64::from(place.size)).sum();
             if pruned.used + size > most || is_old(&log) {
                 fs::remove_file(&log)?;
                 continue;
@@ -231,6 +263,11 @@ impl Pack {
             index_size: 0,
         })
     }
+}
+
+fn key(blob: &Blob) -> CopyKey {
+    let hash = blob.bytes();
+    std::array::from_fn(|at| hash[at])
 }
 
 /// Opens a file that only its owner can read, and makes it.
