@@ -14,7 +14,7 @@ use super::store::Store;
 use crate::buffers::OpenBuffers;
 use crate::workspace::cache_dirs;
 use crate::workspace::edits::disk;
-use crate::workspace::files::ignore_rules::IgnoreRules;
+use crate::workspace::files::ignore_rules::{self, IgnoreRules, RULES};
 use crate::workspace::files::{Deadline, FileScope, PathFilter, Walk};
 use crate::workspace::git_index::IndexedFiles;
 use crate::workspace::judge::Judge;
@@ -77,7 +77,7 @@ pub(super) struct Look<'a> {
 struct Surroundings {
     secrets: Vec<PathBuf>,
     git_directories: Vec<PathBuf>,
-    /// The files of rules outside.
+    /// The files of rules outside, and that of the git directory.
     rules: Vec<(PathBuf, Option<FileStamp>)>,
     index: Option<FileStamp>,
 }
@@ -113,6 +113,7 @@ impl Surroundings {
     /// Returns none if the secrets are not all known.
     fn of(root: &Path, survey: &Survey) -> Option<Self> {
         let rules = IgnoreRules::files_outside(root).into_iter();
+        let rules = rules.chain([root.join(RULES[2])]);
         let stamped = rules.map(|path| (FileStamp::of(&path), path));
         let index = repository::find(root).ok().flatten();
         survey.complete.then(|| Self {
@@ -129,7 +130,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// The workspace is too large, or the store cannot take its files. The snapshot has those that were read.
-    pub(super) fn again(&self, look: Look<'_>) -> Result<Self, (Self, String)> {
+    pub(super) fn again(&self, look: Look<'_>) -> Result<Self, Box<(Self, String)>> {
         let Look {
             root,
             dir,
@@ -176,11 +177,11 @@ impl Snapshot {
             let same = known.filter(|it| it.settled && node.stamp == it.stamp);
             let is_linked = node.is_linked();
             let node = match same {
-                Some(node) => node.clone(),
+                Some(node) => node,
                 None => match Known::read(dir, name.as_ref(), &node, store) {
                     Ok(Some(node)) => node,
                     Ok(None) => continue,
-                    Err(why) => return Err((now, why.to_string())),
+                    Err(why) => return Err(Box::new((now, why.to_string()))),
                 },
             };
             now.bytes += node.copied();
@@ -188,10 +189,11 @@ impl Snapshot {
             now.nodes.insert(path, node);
             if now.bytes > MOST_BYTES {
                 let most = size_text(MOST_BYTES);
-                return Err((now, format!("the workspace has more than {most}")));
+                let why = format!("the workspace has more than {most}");
+                return Err(Box::new((now, why)));
             }
         }
-        now.nodes.share_with(&self.nodes);
+        now.nodes.pack();
         match walk.cut.is_some() {
             false => Ok(Self {
                 surroundings,
@@ -199,18 +201,19 @@ impl Snapshot {
             }),
             true if start.elapsed() >= SNAPSHOT_TIMEOUT => {
                 let most = SNAPSHOT_TIMEOUT.as_secs();
-                Err((
-                    now,
-                    format!("to read the workspace takes more than {most} s"),
-                ))
+                let why = format!("to read the workspace takes more than {most} s");
+                Err(Box::new((now, why)))
             }
-            true => Err((now, "the workspace has too many files".to_owned())),
+            true => {
+                let why = "the workspace has too many files".to_owned();
+                Err(Box::new((now, why)))
+            }
         }
     }
 
     /// Adds the files of an older snapshot that this one lacks.
     pub(super) fn with_rest_of(mut self, older: Self) -> Self {
-        self.nodes.add_missing(older.nodes);
+        self.nodes.add_missing(&older.nodes);
         self
     }
 
@@ -229,7 +232,7 @@ impl Snapshot {
     ) -> Differences {
         let mut found = Differences::default();
         for (path, node, new) in before.beside(after) {
-            let same = new.is_some_and(|new| is_same(node, new));
+            let same = new.as_ref().is_some_and(|new| is_same(&node, new));
             // A file that is ignored or secret from now on is still there.
             if !same && (new.is_some() || !is_there(root, &path)) {
                 found.changes.push(change(path, Some(node), new));
@@ -299,11 +302,11 @@ fn is_same(one: &Known, other: &Known) -> bool {
     one.entry == other.entry && (has_copy || one.stamp == other.stamp)
 }
 
-fn change(path: String, before: Option<&Known>, after: Option<&Known>) -> Change {
+fn change(path: String, before: Option<Known>, after: Option<Known>) -> Change {
     Change {
         path: path.into(),
-        before: before.map(|node| node.entry.clone()),
-        after: after.map(|node| node.entry.clone()),
+        before: before.map(|node| node.entry),
+        after: after.map(|node| node.entry),
     }
 }
 

@@ -6,6 +6,7 @@ use std::mem::take;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use super::change::{Change, Entry};
 use super::head::HeadMove;
@@ -45,6 +46,8 @@ struct Moment {
     snapshot: Snapshot,
     /// The moment before the snapshot; none if nothing watched the workspace.
     mark: Option<ChangeMark>,
+    /// The time of the snapshot; none before the first.
+    taken: Option<Instant>,
     open: Vec<OpenWindow>,
 }
 
@@ -122,10 +125,17 @@ impl Workspace {
         lock(&self.missing).clone()
     }
 
+    /// Returns whether there is a snapshot. Does not block.
+    pub(super) fn is_ready(&self) -> bool {
+        // While it is locked, one is taken or compared.
+        let moment = self.moment.try_lock();
+        self.missing().is_none() && moment.map_or(true, |moment| moment.taken.is_some())
+    }
+
     /// Takes the first snapshot, unless there is one. If the workspace is too large for one try, the next one goes on.
     pub fn prepare(&self) {
         let mut moment = lock(&self.moment);
-        if self.missing().is_some() {
+        if self.missing().is_some() || moment.taken.is_none() {
             // Its reason is kept for the next question.
             let _too_large = self.step(&mut moment);
         }
@@ -166,6 +176,18 @@ impl Workspace {
             found: CallChanges::default(),
         });
         Ok(window)
+    }
+
+    /// Forgets the snapshot if none was taken in a time and no command runs. The next turn, or a command, takes one again.
+    pub(super) fn forget_unused(&self, time: Duration) {
+        // If it is locked, it is used.
+        let Ok(mut moment) = self.moment.try_lock() else {
+            return;
+        };
+        let is_used = moment.taken.is_some_and(|taken| taken.elapsed() < time);
+        if !is_used && !self.is_busy() {
+            *moment = Moment::default();
+        }
     }
 
     /// Returns whether a command runs. Does not block.
@@ -307,10 +329,11 @@ impl Workspace {
         let root = self.open();
         // Before the look: what changes meanwhile is looked at again.
         let Changes { mark, dirs } = self.judge.changes(moment.mark.as_ref());
-        moment.mark = mark;
+        (moment.mark, moment.taken) = (mark, Some(Instant::now()));
         let taken = match &root {
             Ok(root) => {
                 let look = Look::new(&self.judge, root, &self.store);
+                let dirs = dirs.or_else(|| moment.snapshot.changed(&look));
                 if let Some(found) = dirs.and_then(|dirs| moment.snapshot.update(&look, &dirs)) {
                     let touched = take(&mut *lock(&self.touched));
                     self.attribute(&mut moment.open, found, &touched);
@@ -319,7 +342,7 @@ impl Workspace {
                 let taken = moment.snapshot.again(look);
                 taken.map(|now| (now, root))
             }
-            Err(why) => Err((Snapshot::default(), why.clone())),
+            Err(why) => Err(Box::new((Snapshot::default(), why.clone()))),
         };
         // Taken after the snapshot: a message about a saved file may come a moment late.
         let touched = take(&mut *lock(&self.touched));
@@ -333,7 +356,8 @@ impl Workspace {
                 *lock(&self.missing) = None;
                 Ok(())
             }
-            Err((part, why)) => {
+            Err(failed) => {
+                let (part, why) = *failed;
                 let last = take(&mut moment.snapshot);
                 moment.snapshot = part.with_rest_of(last);
                 for window in &mut moment.open {

@@ -27,7 +27,7 @@
 //! | `error` | the reasons why a command did not start |
 //! | `timed_output` | programs of co's own with a time limit |
 //! | `program_search` | programs on a PATH |
-//! | `directory_lock`, `fork`, [`free_memory`], `inherited`, [`path_list`] | small parts that know no other module |
+//! | `directory_lock`, `fork`, [`free_memory`], `inherited`, [`path_list`], [`path_map`] | small parts that know no other module |
 //!
 //! The crate knows nothing of Neovim, models or approval. Of the policy it uses the names of
 //! secrets and of files that programs obey, and the functions that normalize paths and make texts printable.
@@ -52,6 +52,7 @@ mod limits;
 mod outcome;
 mod output;
 pub mod path_list;
+pub mod path_map;
 mod places;
 mod process;
 mod program_search;

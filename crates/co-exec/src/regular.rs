@@ -11,6 +11,7 @@ use nix::libc;
 use rustix::fs::{AtFlags, Stat};
 
 use crate::limits::size_text;
+use crate::path_map::{Unpacker, pack_number};
 
 /// The most bytes of a small file, such as one of settings.
 pub const SMALL_FILE_BYTES: u64 = 1 << 20;
@@ -48,6 +49,31 @@ impl FileStamp {
         };
         let stat = rustix::fs::statat(dir, path, flags).ok()?;
         Some(Self::from(&stat))
+    }
+
+    /// Adds the bytes of this stamp to those of a value of a [`PathMap`](crate::path_map::PathMap).
+    pub fn pack(&self, bytes: &mut Vec<u8>) {
+        for number in [self.device, self.inode, self.size] {
+            pack_number(number, bytes);
+        }
+        bytes.extend_from_slice(&self.written.0.to_le_bytes());
+        // Most often it is the same time.
+        let later = self.changed.0.wrapping_sub(self.written.0);
+        pack_number(later.cast_unsigned(), bytes);
+    }
+
+    /// Returns the stamp that [`Self::pack`] added.
+    pub fn unpack(bytes: &mut Unpacker<'_>) -> Option<Self> {
+        let (device, inode, size) = (bytes.number()?, bytes.number()?, bytes.number()?);
+        let written = i64::from_le_bytes(bytes.array()?);
+        let later = bytes.number()?.cast_signed();
+        Some(Self {
+            device,
+            inode,
+            size,
+            written: ChangeTime(written),
+            changed: ChangeTime(written.wrapping_add(later)),
+        })
     }
 
     /// Returns the number of bytes of the file.

@@ -4,11 +4,10 @@
 //! answer. If events may be missing, the answer is that anything may have changed, and the watcher ends. inotify tells nothing of
 //! writes through a mapping until the file is closed.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::mem::MaybeUninit;
-use std::ops::Bound;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -21,6 +20,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
 use crate::beneath::{Dir, MAX_PATH_BYTES};
+use crate::path_map::{Packed, PathMap, Unpacker, pack_number};
 
 #[cfg(test)]
 mod tests;
@@ -62,6 +62,9 @@ const MAX_LOGGED: usize = 200_000;
 /// The most changed directories that are remembered.
 const MAX_CHANGED: usize = 50_000;
 
+/// The most watches beside those that are packed, with as many as are.
+const MAX_UNPACKED: usize = 4_096;
+
 /// The time between two readings of the queue, in which a program would have to make 16,384 events to overflow it.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -87,16 +90,6 @@ impl From<Errno> for Unwatched {
     fn from(error: Errno) -> Self {
         Self::System(error.into())
     }
-}
-
-/// Returns the shared copy of a path, if there is one, so that the paths of a large workspace are in memory once.
-pub trait KnownPaths: Fn(&Path) -> Option<Arc<Path>> + Send + 'static {}
-
-impl<F: Fn(&Path) -> Option<Arc<Path>> + Send + 'static> KnownPaths for F {}
-
-/// Knows no path.
-pub fn unknown(_path: &Path) -> Option<Arc<Path>> {
-    None
 }
 
 /// The watchers of workspaces, which clones share. They end with the last clone.
@@ -206,9 +199,8 @@ impl Watchers {
         Some(NameLog { watcher, events })
     }
 
-    /// Starts to watch the workspace `root` in the background, unless it is watched already. `known` returns the shared
-    /// copy of a path, if there is one.
-    pub fn start(&self, root: &Path, known: impl KnownPaths) {
+    /// Starts to watch the workspace `root` in the background, unless it is watched already.
+    pub fn start(&self, root: &Path) {
         let mut slots = self.lock();
         match slots.get(root) {
             Some(Slot::Starting | Slot::Watching(_)) => return,
@@ -218,7 +210,7 @@ impl Watchers {
         slots.insert(root.to_owned(), Slot::Starting);
         drop(slots);
         let (slots, place) = (Arc::downgrade(&self.0), root.to_owned());
-        let work = move || Self::watch(&slots, &place, known);
+        let work = move || Self::watch(&slots, &place);
         let thread = thread::Builder::new().name("watcher".to_owned());
         if thread.spawn(work).is_err() {
             let refused = Slot::Refused(Instant::now());
@@ -242,10 +234,9 @@ impl Watchers {
     }
 
     /// Watches a workspace until nobody asks any more.
-    fn watch(slots: &Weak<Slots>, root: &Path, known: impl KnownPaths) {
+    fn watch(slots: &Weak<Slots>, root: &Path) {
         let watchers = || slots.upgrade().map(Self);
-        let made = Watcher::new(root, &known).map(Arc::new);
-        drop(known);
+        let made = Watcher::new(root).map(Arc::new);
         let Some(all) = watchers() else {
             return;
         };
@@ -327,8 +318,7 @@ struct Tree {
     root: PathBuf,
     dir: Dir,
     mounts: File,
-    paths: HashMap<i32, Arc<Path>>,
-    watches: BTreeMap<Arc<Path>, i32>,
+    watches: Watches,
     /// The directories that could not be opened.
     closed: HashSet<Arc<Path>>,
     most: usize,
@@ -341,6 +331,21 @@ struct Tree {
     /// The number of the first mark after which all changes are known.
     known_since: u64,
 }
+
+/// The watch of each directory, in little memory.
+#[derive(Debug, Default)]
+struct Watches {
+    /// The numbers of the watches.
+    numbers: PathMap<Watch>,
+    /// The packed places in `numbers`, in the order of the watches. Some are out of date.
+    packed: Vec<(i32, usize)>,
+    /// The directories of the watches that are not packed.
+    new: HashMap<i32, Arc<Path>>,
+}
+
+/// The number of a watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Watch(i32);
 
 /// An event of one directory.
 struct Event {
@@ -357,12 +362,11 @@ const NAMES: ReadFlags = ReadFlags::CREATE
     .union(ReadFlags::MOVED_TO);
 
 impl Watcher {
-    /// Watches the workspace `root`. Takes some microseconds for each directory. `known` returns a path that somebody has in memory
-    /// already.
+    /// Watches the workspace `root`. Takes some microseconds for each directory.
     ///
     /// # Errors
     /// It cannot be watched.
-    pub fn new(root: &Path, known: &dyn KnownPaths) -> Result<Self, Unwatched> {
+    pub fn new(root: &Path) -> Result<Self, Unwatched> {
         let mounts = File::open(MOUNTS)?;
         let real = root.canonicalize()?;
         let dir = Dir::open(&real)?;
@@ -380,8 +384,7 @@ impl Watcher {
             root: real.clone(),
             dir,
             mounts,
-            paths: HashMap::new(),
-            watches: BTreeMap::new(),
+            watches: Watches::default(),
             closed: HashSet::new(),
             logs: Vec::new(),
             most: MAX_DIRECTORIES.min(user_limit / WATCH_SHARE),
@@ -389,12 +392,13 @@ impl Watcher {
             changed: HashMap::new(),
             known_since: 0,
         };
-        match tree.add(&inotify, real.into(), known) {
+        match tree.add(&inotify, real.into()) {
             Err(Unwatched::Size) if tree.most < MAX_DIRECTORIES => {
                 return Err(Unwatched::UserLimit(user_limit));
             }
             added => added?,
         }
+        tree.watches.pack();
         // With its room.
         tree.changed = HashMap::new();
         Ok(Self {
@@ -515,17 +519,18 @@ impl Tree {
             if flags.intersects(ReadFlags::QUEUE_OVERFLOW | ReadFlags::UNMOUNT) {
                 return Err(Errno::OVERFLOW.into());
             }
-            let Some(path) = self.paths.get(&event.wd()) else {
+            let Some(path) = self.watches.path(event.wd()) else {
                 continue;
             };
             if flags.contains(ReadFlags::IGNORED) {
-                self.removed(event.wd());
+                // The kernel has removed it.
+                self.watches.remove(&path);
                 continue;
             }
             let name = event.file_name();
             let name = name.map(|name| path.join(OsStr::from_bytes(name.to_bytes())));
             let event = Event {
-                path: Arc::clone(path),
+                path,
                 flags,
                 name,
                 cookie: event.cookie(),
@@ -551,13 +556,13 @@ impl Tree {
             self.forget(inotify, &child);
         }
         if flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
-            self.add(inotify, child.into(), &unknown)?;
+            self.add(inotify, child.into())?;
         } else if flags.contains(ReadFlags::ATTRIB) {
             // It, or what is below it, may be readable now.
             let closed = self.closed.iter().filter(|path| path.starts_with(&child));
             for path in closed.cloned().collect::<Vec<_>>() {
                 self.closed.remove(&path);
-                self.add(inotify, path, &unknown)?;
+                self.add(inotify, path)?;
             }
             self.touch(child.into());
         }
@@ -565,12 +570,7 @@ impl Tree {
     }
 
     /// Watches a directory and those in it, each before it is read. They count as changed.
-    fn add(
-        &mut self,
-        inotify: &OwnedFd,
-        dir: Arc<Path>,
-        known: &dyn KnownPaths,
-    ) -> Result<(), Unwatched> {
+    fn add(&mut self, inotify: &OwnedFd, dir: Arc<Path>) -> Result<(), Unwatched> {
         let mut flags = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE;
         flags |= WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE | WatchFlags::ATTRIB;
         flags |= WatchFlags::MOVE_SELF | WatchFlags::ONLYDIR | WatchFlags::EXCL_UNLINK;
@@ -589,15 +589,14 @@ impl Tree {
             });
             let error = match (&opened, watched) {
                 (Ok(dir), Ok(Ok(watch))) => {
-                    self.insert(watch, &path);
+                    self.watches.insert(watch, &path);
                     if self.watches.len() > self.most {
                         return Err(Unwatched::Size);
                     }
                     for entry in dir.list()? {
                         let (name, kind) = entry?;
                         if kind.is_dir() {
-                            let inner = path.join(name);
-                            todo.push(known(&inner).unwrap_or_else(|| inner.into()));
+                            todo.push(path.join(name).into());
                         }
                     }
                     continue;
@@ -616,42 +615,13 @@ impl Tree {
         Ok(())
     }
 
-    fn insert(&mut self, watch: i32, path: &Arc<Path>) {
-        // The kernel has one watch for a directory, also under another name.
-        if let Some(old) = self.paths.insert(watch, Arc::clone(path))
-            && old != *path
-            && self.watches.get(&old) == Some(&watch)
-        {
-            self.watches.remove(&old);
-        }
-        if let Some(old) = self.watches.insert(Arc::clone(path), watch)
-            && old != watch
-        {
-            self.paths.remove(&old);
-        }
-    }
-
-    /// Notes that the kernel has removed a watch.
-    fn removed(&mut self, watch: i32) {
-        if let Some(path) = self.paths.remove(&watch)
-            && self.watches.get(&path) == Some(&watch)
-        {
-            self.watches.remove(&path);
-        }
-    }
-
     /// Removes the watches of a directory and those below it.
     fn forget(&mut self, inotify: &OwnedFd, dir: &Path) {
         self.closed.retain(|path| !path.starts_with(dir));
-        let from = (Bound::Included(dir), Bound::Unbounded);
-        let from = self.watches.range::<Path, _>(from);
-        let below = from.take_while(|(path, _)| path.starts_with(dir));
-        for path in below.map(|(path, _)| Arc::clone(path)).collect::<Vec<_>>() {
-            if let Some(watch) = self.watches.remove(&path) {
-                self.paths.remove(&watch);
-                // The kernel may have removed it with the directory.
-                let _removed = inotify::remove_watch(inotify, watch);
-            }
+        for (path, watch) in self.watches.at_and_below(dir) {
+            self.watches.remove(&path);
+            // The kernel may have removed it with the directory.
+            let _removed = inotify::remove_watch(inotify, watch);
         }
     }
 
@@ -694,6 +664,69 @@ impl Tree {
         let polled = poll(&mut fds, Some(&Timespec::default()));
         let same = polled.is_ok_and(|changed| changed == 0);
         same || mount_below(&self.root).is_ok_and(|mount| mount.is_none())
+    }
+}
+
+impl Watches {
+    fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// Returns the directory of a watch.
+    fn path(&self, watch: i32) -> Option<Arc<Path>> {
+        if let Some(path) = self.new.get(&watch) {
+            return Some(Arc::clone(path));
+        }
+        let at = self.packed.binary_search_by_key(&watch, |(it, _)| *it);
+        let (_, place) = self.packed.get(at.ok()?)?;
+        let path = self.numbers.packed_path(*place)?;
+        (self.numbers.get(&path) == Some(Watch(watch))).then(|| path.into())
+    }
+
+    /// Returns the watches of a directory and of those below it.
+    fn at_and_below(&self, dir: &Path) -> Vec<(PathBuf, i32)> {
+        let own = self.numbers.get(dir).map(|watch| (dir.to_owned(), watch));
+        let all = own.into_iter().chain(self.numbers.below(dir));
+        all.map(|(path, watch)| (path, watch.0)).collect()
+    }
+
+    fn insert(&mut self, watch: i32, path: &Arc<Path>) {
+        // The kernel has one watch for a directory, also under another name.
+        if let Some(old) = self.path(watch).filter(|old| old != path) {
+            self.remove(&old);
+        }
+        self.remove(path);
+        self.numbers.insert(path, Watch(watch));
+        self.new.insert(watch, Arc::clone(path));
+        if self.new.len() > MAX_UNPACKED + self.packed.len() {
+            self.pack();
+        }
+    }
+
+    fn remove(&mut self, path: &Path) {
+        if let Some(Watch(watch)) = self.numbers.get(path) {
+            self.numbers.remove(path);
+            self.new.remove(&watch);
+        }
+    }
+
+    fn pack(&mut self) {
+        self.numbers.pack();
+        let watches = self.numbers.iter().enumerate();
+        self.packed = watches.map(|(place, (_, it))| (it.0, place)).collect();
+        self.packed.sort_unstable();
+        self.new = HashMap::new();
+    }
+}
+
+impl Packed for Watch {
+    fn pack(&self, bytes: &mut Vec<u8>) {
+        pack_number(self.0.cast_unsigned().into(), bytes);
+    }
+
+    fn unpack(bytes: &mut Unpacker<'_>) -> Option<Self> {
+        let number = u32::try_from(bytes.number()?).ok()?;
+        Some(Self(number.cast_signed()))
     }
 }
 

@@ -1,10 +1,11 @@
 //! The files of a snapshot, in little memory.
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
-use std::sync::Arc;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
-use crate::checkpoint::change::Entry;
+use crate::checkpoint::change::{Entry, HASH};
+use co_exec::path_map::{Packed, PathMap, Unpacker, pack_bytes, pack_number};
 use co_exec::regular::FileStamp;
 
 /// A file or directory of a snapshot.
@@ -16,142 +17,96 @@ pub(super) struct Known {
     pub(super) entry: Entry,
 }
 
-/// Files by their paths in the workspace. Clones share the directories in which nothing has changed.
+/// Files by their paths in the workspace.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Nodes {
-    /// The files directly in each directory, in the order of their names. The path of the workspace is empty.
-    dirs: BTreeMap<Box<str>, Arc<Vec<Named>>>,
-    len: usize,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-struct Named {
-    name: Box<str>,
-    node: Known,
-}
+pub(super) struct Nodes(PathMap<Known>);
 
 impl Nodes {
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.0.len()
     }
 
-    pub(super) fn get(&self, path: &str) -> Option<&Known> {
-        let (dir, name) = split(path);
-        let files = self.dirs.get(dir)?;
-        let at = place(files, name).ok()?;
-        Some(&files[at].node)
+    pub(super) fn get(&self, path: &str) -> Option<Known> {
+        self.0.get(path.as_ref())
     }
 
     pub(super) fn insert(&mut self, path: &str, node: Known) {
-        let (dir, name) = split(path);
-        let files = match self.dirs.get_mut(dir) {
-            Some(files) => files,
-            None => self.dirs.entry(dir.into()).or_default(),
-        };
-        let files = Arc::make_mut(files);
-        match place(files, name) {
-            Ok(at) => files[at].node = node,
-            Err(at) => {
-                let name = name.into();
-                files.insert(at, Named { name, node });
-                self.len += 1;
-            }
-        }
+        self.0.insert(path.as_ref(), node);
     }
 
     pub(super) fn remove(&mut self, path: &str) {
-        let (dir, name) = split(path);
-        let Some(files) = self.dirs.get_mut(dir) else {
-            return;
-        };
-        if let Ok(at) = place(files, name) {
-            Arc::make_mut(files).remove(at);
-            self.len -= 1;
-        }
-        if files.is_empty() {
-            self.dirs.remove(dir);
-        }
+        self.0.remove(path.as_ref());
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (String, &Known)> {
-        (self.dirs.iter()).flat_map(|(dir, files)| files_of(dir, files))
+    #[cfg(test)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = (String, Known)> {
+        let nodes = self.0.iter();
+        nodes.filter_map(|(path, node)| Some((text(path)?, node)))
     }
 
-    pub(super) fn values(&self) -> impl Iterator<Item = &Known> {
-        let files = self.dirs.values().flat_map(|files| files.iter());
-        files.map(|file| &file.node)
+    pub(super) fn values(&self) -> impl Iterator<Item = Known> {
+        self.0.iter().map(|(_, node)| node)
+    }
+
+    /// Returns all files in two parts, of about the same length if there are many.
+    pub(super) fn halves(&self) -> [impl Iterator<Item = (PathBuf, Known)>; 2] {
+        self.0.halves()
     }
 
     /// Returns the paths directly in a directory.
     pub(super) fn children(&self, dir: &str) -> impl Iterator<Item = String> {
-        let found = self.dirs.get_key_value(dir);
-        let files = found
-            .into_iter()
-            .flat_map(|(dir, files)| files_of(dir, files));
-        files.map(|(path, _)| path)
+        let children = self.0.children(dir.as_ref());
+        children.filter_map(|(path, _)| text(path))
     }
 
     /// Returns the paths in a directory and in those below it.
     pub(super) fn below(&self, dir: &str) -> impl Iterator<Item = String> {
-        let inner = format!("{dir}/");
-        let from = (Bound::Included(inner.as_str()), Bound::Unbounded);
-        let deeper = self.dirs.range::<str, _>(from);
-        let deeper = deeper.take_while(move |(it, _)| it.starts_with(&inner));
-        let deeper = deeper.flat_map(|(dir, files)| files_of(dir, files));
-        self.children(dir).chain(deeper.map(|(path, _)| path))
+        let below = self.0.below(dir.as_ref());
+        below.filter_map(|(path, _)| text(path))
     }
 
-    /// Returns the files of the directories that are not the same in `other`, with those that `other` has in their place.
-    pub(super) fn beside<'a>(
-        &'a self,
-        other: &'a Self,
-    ) -> impl Iterator<Item = (String, &'a Known, Option<&'a Known>)> {
-        let differ = self.dirs.iter().filter(|(dir, files)| {
-            let others = other.dirs.get(*dir);
-            !others.is_some_and(|others| Arc::ptr_eq(files, others))
-        });
-        let files = differ.flat_map(|(dir, files)| files_of(dir, files));
-        files.map(|(path, node)| {
-            let others = other.get(&path);
-            (path, node, others)
+    /// Returns the files that are not the same in `other`, with those that `other` has in their place.
+    pub(super) fn beside(
+        &self,
+        other: &Self,
+    ) -> impl Iterator<Item = (String, Known, Option<Known>)> {
+        let mut others = other.0.iter().peekable();
+        self.0.iter().filter_map(move |(path, node)| {
+            // As the map orders them.
+            let is_before = |other: &PathBuf| other.as_os_str() < path.as_os_str();
+            while others.next_if(|(it, _)| is_before(it)).is_some() {}
+            let other = others.next_if(|(it, _)| *it == path).map(|(_, node)| node);
+            match other.as_ref() == Some(&node) {
+                true => None,
+                false => Some((text(path)?, node, other)),
+            }
         })
     }
 
     /// Adds the files of `older` that are missing.
-    pub(super) fn add_missing(&mut self, older: Self) {
-        for (path, node) in older.iter() {
-            if self.get(&path).is_none() {
-                self.insert(&path, node.clone());
+    pub(super) fn add_missing(&mut self, older: &Self) {
+        for (path, node) in older.0.iter() {
+            if !self.0.contains(&path) {
+                self.0.insert(&path, node);
             }
         }
+        self.0.pack();
     }
 
-    /// Shares the directories in which nothing is different with an older snapshot, and gives back the room that is left in the
-    /// others.
-    pub(super) fn share_with(&mut self, older: &Self) {
-        for (dir, files) in &mut self.dirs {
-            match older.dirs.get(dir) {
-                Some(same) if same == files => *files = Arc::clone(same),
-                _ => Arc::make_mut(files).shrink_to_fit(),
-            }
-        }
+    /// Joins what has changed with the rest.
+    pub(super) fn pack(&mut self) {
+        self.0.pack();
+    }
+
+    /// Joins what has changed with the rest, if that is worth the time.
+    pub(super) fn pack_many(&mut self) {
+        self.0.pack_many();
     }
 }
 
-/// Returns the directory that a path is in, and the name in it.
-fn split(path: &str) -> (&str, &str) {
-    path.rsplit_once('/').unwrap_or(("", path))
-}
-
-fn place(files: &[Named], name: &str) -> Result<usize, usize> {
-    files.binary_search_by(|file| (*file.name).cmp(name))
-}
-
-fn files_of<'a>(dir: &'a str, files: &'a [Named]) -> impl Iterator<Item = (String, &'a Known)> {
-    let prefix = below(dir);
-    files
-        .iter()
-        .map(move |file| (format!("{prefix}{}", file.name), &file.node))
+/// Returns a path as the text that it was inserted as.
+fn text(path: PathBuf) -> Option<String> {
+    path.into_os_string().into_string().ok()
 }
 
 /// Returns the beginning of the paths in a directory.
@@ -162,20 +117,87 @@ pub(super) fn below(dir: &str) -> String {
     }
 }
 
+impl Packed for Known {
+    fn pack(&self, bytes: &mut Vec<u8>) {
+        self.stamp.pack(bytes);
+        bytes.push(self.settled.into());
+        match &self.entry {
+            Entry::Dir { mode } => {
+                bytes.push(PACKED_DIR);
+                pack_number((*mode).into(), bytes);
+            }
+            Entry::Link { target } => {
+                bytes.push(PACKED_LINK);
+                pack_bytes(target.as_os_str().as_bytes(), bytes);
+            }
+            Entry::File { mode, blob } => {
+                bytes.push(match blob {
+                    Some(_) => PACKED_FILE,
+                    None => PACKED_FILE_WITHOUT_COPY,
+                });
+                pack_number((*mode).into(), bytes);
+                bytes.extend(blob.iter().flat_map(|blob| blob.bytes()));
+            }
+        }
+    }
+
+    fn unpack(bytes: &mut Unpacker<'_>) -> Option<Self> {
+        let stamp = FileStamp::unpack(bytes)?;
+        let settled = bytes.number()? == 1;
+        let kind = u8::try_from(bytes.number()?).ok()?;
+        let entry = match kind {
+            PACKED_LINK => {
+                let target = Path::new(OsStr::from_bytes(bytes.bytes()?)).to_owned();
+                Entry::Link { target }
+            }
+            _ => {
+                let mode = u32::try_from(bytes.number()?).ok()?;
+                match kind {
+                    PACKED_DIR => Entry::Dir { mode },
+                    PACKED_FILE => {
+                        let hash: [u8; HASH] = bytes.array()?;
+                        let blob = Some(hash.into());
+                        Entry::File { mode, blob }
+                    }
+                    _ => Entry::File { mode, blob: None },
+                }
+            }
+        };
+        Some(Self {
+            stamp,
+            settled,
+            entry,
+        })
+    }
+}
+
+const PACKED_DIR: u8 = 0;
+const PACKED_LINK: u8 = 1;
+const PACKED_FILE: u8 = 2;
+const PACKED_FILE_WITHOUT_COPY: u8 = 3;
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     use super::*;
-    use crate::checkpoint::change::Entry;
-    use co_exec::regular::FileStamp;
+    use crate::checkpoint::change::Blob;
 
     /// Returns something that differs by its number.
     fn known(mode: u32) -> Known {
+        let blob = (mode % 4 == 1).then(|| Blob::of(b"x"));
         Known {
             stamp: FileStamp::of("/".as_ref()).unwrap(),
-            settled: true,
-            entry: Entry::Dir { mode },
+            settled: mode % 2 == 0,
+            entry: match mode {
+                4 => Entry::Dir { mode },
+                5 => Entry::Link {
+                    target: "a b".into(),
+                },
+                _ => Entry::File { mode, blob },
+            },
         }
     }
 
@@ -187,8 +209,8 @@ mod tests {
     proptest! {
         #[test]
         fn they_are_like_a_plain_map(
-            steps in proptest::collection::vec((path(), 0..4_u32), 0..60),
-            changes in proptest::collection::vec((path(), 0..4_u32), 0..6),
+            steps in proptest::collection::vec((path(), 0..6_u32), 0..60),
+            changes in proptest::collection::vec((path(), 0..6_u32), 0..6),
         ) {
             let (mut nodes, mut plain) = (Nodes::default(), BTreeMap::new());
             let apply = |nodes: &mut Nodes, plain: &mut BTreeMap<String, Known>, steps| {
@@ -207,7 +229,7 @@ mod tests {
                 }
             };
             let all = |nodes: &Nodes| -> BTreeMap<_, _> {
-                nodes.iter().map(|(path, node)| (path, node.clone())).collect()
+                nodes.iter().collect()
             };
             apply(&mut nodes, &mut plain, steps);
             let (before, plain_before) = (nodes.clone(), plain.clone());
@@ -215,20 +237,21 @@ mod tests {
             prop_assert_eq!(&all(&before), &plain_before);
             prop_assert_eq!(&all(&nodes), &plain);
             prop_assert_eq!(nodes.len(), plain.len());
-            nodes.share_with(&before);
+            nodes.pack();
             prop_assert_eq!(&all(&nodes), &plain);
             let beside: BTreeMap<_, _> = nodes.beside(&before).map(|it| (it.0, it.2)).collect();
             for (path, node) in &plain {
-                prop_assert_eq!(nodes.get(path), Some(node));
-                let same = plain_before.get(path) == Some(node);
-                prop_assert!(same || beside.get(path) == Some(&plain_before.get(path)));
+                prop_assert_eq!(nodes.get(path), Some(node.clone()));
+                let old = plain_before.get(path);
+                let differs = (old != Some(node)).then(|| old.cloned());
+                prop_assert_eq!(beside.get(path), differs.as_ref());
                 let below = plain.keys().filter(|it| it.starts_with(&format!("{path}/")));
                 let mut found: Vec<_> = nodes.below(path).collect();
                 found.sort();
                 prop_assert_eq!(found, below.cloned().collect::<Vec<_>>());
             }
             let mut filled = nodes.clone();
-            filled.add_missing(before);
+            filled.add_missing(&before);
             let mut both = plain_before;
             both.extend(plain);
             prop_assert_eq!(all(&filled), both);

@@ -1,10 +1,12 @@
 //! Brings a snapshot up to date in the directories that have changed.
 
 use std::collections::BTreeMap;
+use std::thread;
+
+use rustix::fs::AtFlags;
 
 use super::nodes::below;
 use super::*;
-use crate::workspace::files::ignore_rules::{self, RULES};
 use crate::workspace::files::walk;
 
 /// The most entries that are read without a walk through the whole workspace.
@@ -54,7 +56,7 @@ impl Snapshot {
         let (mut before, mut after) = (Nodes::default(), Nodes::default());
         for (path, node) in &new {
             if let Some(old) = self.nodes.get(path) {
-                before.insert(path, old.clone());
+                before.insert(path, old);
             }
             if let Some(node) = node {
                 after.insert(path, node.clone());
@@ -74,9 +76,57 @@ impl Snapshot {
                 None => self.nodes.remove(&path),
             }
         }
+        self.nodes.pack_many();
         (self.bytes, self.taken, self.linked) = (size, taken, linked);
         self.has_caches = has_caches;
         Some(found)
+    }
+
+    /// Returns the directories whose entries or files may have changed since this snapshot, by the stamps of all files. Returns none
+    /// if other files than those in them may belong to it from now on.
+    ///
+    /// This takes much longer than to ask a watcher, and much less than to read the workspace.
+    pub(in super::super) fn changed(&self, look: &Look<'_>) -> Option<HashSet<Arc<Path>>> {
+        self.fits(look.surroundings.as_deref()?)?;
+        let (root, dir) = (look.root, look.dir);
+        // Those of the git directory of the workspace are among its surroundings.
+        if self.has_unknown_rules(dir, Path::new(""), &RULES[..2]) {
+            return None;
+        }
+        let changed = |half: usize| {
+            let mut found: HashSet<Arc<Path>> = HashSet::new();
+            let files = self.nodes.halves().into_iter().nth(half)?;
+            for (path, node) in files {
+                let stamp = FileStamp::below(dir, &path, AtFlags::SYMLINK_NOFOLLOW);
+                if !node.settled || stamp != Some(node.stamp) {
+                    found.extend(path.parent().map(|above| root.join(above).into()));
+                    found.extend(node.is_dir().then(|| root.join(&path).into()));
+                }
+                if node.is_dir() && self.has_unknown_rules(dir, &path, &RULES) {
+                    return None;
+                }
+            }
+            Some(found)
+        };
+        let (mine, other) = thread::scope(|scope| {
+            let other = thread::Builder::new().spawn_scoped(scope, || changed(1));
+            let mine = changed(0);
+            let other = other.map_or_else(|_| changed(1), |it| it.join().ok().flatten());
+            (mine, other)
+        });
+        let mut all = mine?;
+        all.extend(other?);
+        // It has no entry in the snapshot.
+        all.insert(root.into());
+        Some(all)
+    }
+
+    /// Returns whether a directory has rules in a file that does not belong to the snapshot: it may have changed.
+    fn has_unknown_rules(&self, root: &Dir, dir: &Path, names: &[&str]) -> bool {
+        let mut rules = names.iter().map(|name| dir.join(name));
+        let is_there = |path: &Path| FileStamp::below(root, path, AtFlags::empty()).is_some();
+        let node = |path: &Path| self.nodes.get(path.to_str()?);
+        rules.any(|path| is_there(&path) && node(&path).is_none())
     }
 
     /// Checks that what decides which files are in the snapshot is the same.
@@ -109,7 +159,7 @@ struct Update<'a> {
 impl Update<'_> {
     /// Reads a directory again, if it belongs to the snapshot.
     fn dir(&mut self, path: &str) -> Option<()> {
-        if !path.is_empty() && !self.now(path).is_some_and(Known::is_dir)
+        if !path.is_empty() && !self.now(path).is_some_and(|it| it.is_dir())
             || !self.done.insert(path.to_owned())
         {
             return Some(());
@@ -174,7 +224,7 @@ impl Update<'_> {
             false => self.linked.remove(path),
         };
         let known = self.before.nodes.get(path);
-        if known.is_some_and(|it| it.settled && it.stamp == node.stamp) {
+        if (known.as_ref()).is_some_and(|it| it.settled && it.stamp == node.stamp) {
             return Some(Some(()));
         }
         let Some(new) = Known::read(dir, name.as_ref(), &node, self.look.store).ok()? else {
@@ -220,9 +270,9 @@ impl Update<'_> {
     }
 
     /// Returns what is known of a path now.
-    fn now(&self, path: &str) -> Option<&Known> {
+    fn now(&self, path: &str) -> Option<Known> {
         match self.new.get(path) {
-            Some(new) => new.as_ref(),
+            Some(new) => new.clone(),
             None => self.before.nodes.get(path),
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::check::{Check, CheckLevel};
 use crate::config::Env;
 use crate::paths::{self, Paths};
-use co_exec::watcher::{Unwatched, Watcher, unknown};
+use co_exec::watcher::{Unwatched, Watcher};
 
 /// Checks the version of Neovim.
 pub(super) fn nvim(version: &str) -> Check {
@@ -36,7 +36,7 @@ pub(super) fn nvim(version: &str) -> Check {
 
 /// Checks that the workspace `root` can be watched for changes.
 pub(super) fn watcher(root: &Path) -> Check {
-    match Watcher::new(root, &unknown) {
+    match Watcher::new(root) {
         Ok(watcher) => Check::ok(
             "watcher",
             format!(

@@ -2,7 +2,9 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -14,16 +16,15 @@ use rustix::io::Errno;
 
 use super::content;
 use crate::beneath::{self, Dir, MAX_PATH_BYTES};
+use crate::path_map::{Packed, PathMap, Unpacker, pack_bytes};
 use crate::regular::FileStamp;
 use crate::repository;
 use listing::Listing;
-use path_map::PathMap;
 
 use co_policy::secret_names as names;
 
 mod listing;
 mod patch;
-mod path_map;
 #[cfg(test)]
 mod tests;
 
@@ -79,11 +80,11 @@ pub struct Survey {
     /// The directories of the workspace that were read.
     read: PathMap<Directory>,
     /// The directories outside the workspace that were read.
-    read_outside: HashMap<Arc<Path>, Directory>,
+    read_outside: HashMap<PathBuf, Directory>,
     /// The files that may be secret by their content.
     looked: PathMap<Looked>,
     /// Those of them that have several names (hard links). They can change where nothing is watched.
-    with_names: BTreeSet<Arc<Path>>,
+    with_names: BTreeSet<PathBuf>,
     /// The links of the workspace, except those in generated directories.
     links: BTreeSet<PathBuf>,
     /// The links that have the name of a secret, with the real path that each leads to.
@@ -125,30 +126,50 @@ struct Looked {
 }
 
 impl Survey {
-    /// Returns whether no directory of the workspace, and no file that may be secret by its content, has changed since
-    /// this survey read it. Two threads compare many stamps.
-    pub(super) fn is_current(&self) -> bool {
-        let Ok(root) = Dir::open(&self.root) else {
-            return false;
-        };
-        let dirs = self.read.iter().chain(&self.read_outside);
-        let dirs = dirs.map(|(path, dir)| (path, dir.stamp));
-        let files = self.looked.iter().map(|(path, file)| (path, file.stamp));
-        let same = |(path, stamp): &(&Arc<Path>, Option<FileStamp>)| {
+    /// Returns the directories of the workspace that have changed since this survey read them, and those of changed files that may be
+    /// secret by their content; none if anything else may have changed too. Two threads compare many stamps.
+    pub(super) fn changed(&self) -> Option<HashSet<Arc<Path>>> {
+        let root = Dir::open(&self.root).ok()?;
+        let is_same = |path: &Path, stamp: Option<FileStamp>| {
             // What a link leads to may lie outside the workspace.
             let path = path.strip_prefix(&self.root).unwrap_or(path);
-            stamp.is_some() && *stamp == FileStamp::below(&root, path, AtFlags::empty())
+            stamp.is_some() && stamp == FileStamp::below(&root, path, AtFlags::empty())
         };
-        let all: Vec<_> = dirs.chain(files).collect();
-        let same = |part: &[_]| part.iter().all(same);
-        if all.len() < WORTH_A_THREAD {
-            return !all.is_empty() && same(&all);
+        let mut outside = self.read_outside.iter();
+        if self.read.is_empty() || !outside.all(|(path, dir)| is_same(path, dir.stamp)) {
+            return None;
         }
-        let (mine, others) = all.split_at(all.len() / 2);
-        thread::scope(|scope| {
-            let other = thread::Builder::new().spawn_scoped(scope, || same(others));
-            same(mine) && other.map_or_else(|_| same(others), |it| it.join().unwrap_or(false))
-        })
+        let changed = |half: usize| -> HashSet<Arc<Path>> {
+            let dirs = self.read.halves().into_iter().nth(half).into_iter();
+            let dirs = dirs
+                .flatten()
+                .filter(|(path, dir)| !is_same(path, dir.stamp));
+            let files = self.looked.halves().into_iter().nth(half).into_iter();
+            let files = files
+                .flatten()
+                .filter(|(path, it)| !is_same(path, it.stamp));
+            let above = files.filter_map(|(path, _)| path.parent().map(Arc::<Path>::from));
+            dirs.map(|(path, _)| Arc::<Path>::from(path))
+                .chain(above)
+                .collect()
+        };
+        let (mut all, others) = match self.read.len() + self.looked.len() {
+            0..WORTH_A_THREAD => (changed(0), changed(1)),
+            _ => thread::scope(|scope| {
+                let other = thread::Builder::new().spawn_scoped(scope, || changed(1));
+                let mine = changed(0);
+                let other = other.map_or_else(|_| Some(changed(1)), |it| it.join().ok());
+                other.map(|other| (mine, other))
+            })?,
+        };
+        all.extend(others);
+        Some(all)
+    }
+
+    /// Returns whether nothing has changed since this survey.
+    #[cfg(test)]
+    fn is_current(&self) -> bool {
+        self.changed().is_some_and(|changed| changed.is_empty())
     }
 
     /// Returns the workspace.
@@ -156,15 +177,9 @@ impl Survey {
         &self.root
     }
 
-    /// Returns this survey's copy of the path of a directory that was read.
-    pub(super) fn known_path(&self, dir: &Path) -> Option<Arc<Path>> {
-        let (path, _) = self.read.get_key_value(dir)?;
-        Some(Arc::clone(path))
-    }
-
     /// Returns the directories of the workspace that were read.
-    pub(crate) fn directories(&self) -> impl Iterator<Item = &Path> {
-        self.read.iter().map(|(path, _)| &**path)
+    pub(crate) fn directories(&self) -> impl Iterator<Item = PathBuf> {
+        self.read.iter().map(|(path, _)| path)
     }
 
     /// Returns the directories that were read and in which everything is secret.
@@ -176,7 +191,7 @@ impl Survey {
                 let Some(read) = self.directory(&dir) else {
                     continue;
                 };
-                let entries = read.entries.iter().flat_map(Listing::iter);
+                let entries = read.entries.as_ref().into_iter().flat_map(Listing::iter);
                 let below = entries.filter(|(_, kind)| kind.is_dir());
                 todo.extend(below.map(|(name, _)| dir.join(name)));
                 return Some(dir);
@@ -186,16 +201,17 @@ impl Survey {
 
     /// Returns whether a directory was there.
     pub(crate) fn has_directory(&self, dir: &Path) -> bool {
-        self.directory(dir).is_some()
+        self.read.contains(dir) || self.read_outside.contains_key(dir)
     }
 
     /// Returns the entries of a directory, if all of them are known.
-    pub(crate) fn entries(&self, dir: &Path) -> Option<&Listing> {
-        self.directory(dir)?.entries.as_ref()
+    pub(crate) fn entries(&self, dir: &Path) -> Option<Listing> {
+        self.directory(dir)?.entries
     }
 
-    fn directory(&self, dir: &Path) -> Option<&Directory> {
-        self.read.get(dir).or_else(|| self.read_outside.get(dir))
+    fn directory(&self, dir: &Path) -> Option<Directory> {
+        let outside = || self.read_outside.get(dir).cloned();
+        self.read.get(dir).or_else(outside)
     }
 
     /// Returns the links of the workspace, except those in generated directories such as `node_modules`.
@@ -258,10 +274,10 @@ impl Survey {
     }
 
     /// Notes a file that was looked at.
-    fn look(&mut self, path: Arc<Path>, looked: Looked) {
+    fn look(&mut self, path: &Path, looked: Looked) {
         match looked.has_names {
-            true => self.with_names.insert(Arc::clone(&path)),
-            false => self.with_names.remove(&path),
+            true => self.with_names.insert(path.to_owned()),
+            false => self.with_names.remove(path),
         };
         self.looked.insert(path, looked);
     }
@@ -429,21 +445,20 @@ impl Walk<'_> {
         if !content::decides(name) {
             return self.keys.contains(path);
         }
-        let before = self.before.looked.get_key_value(path);
-        if let Some((path, before)) = before
+        let before = self.before.looked.get(path);
+        if let Some(before) = &before
             && !before.has_names
             && self.is_unchanged(&dir.path)
         {
-            self.survey.looked.insert(Arc::clone(path), before.clone());
+            self.survey.looked.insert(path, before.clone());
             return before.secret;
         }
         let Ok(dir) = dir.open() else {
             return false;
         };
-        let before = before.map(|(_, file)| file);
-        let looked = Looked::look(dir, path, before);
+        let looked = Looked::look(dir, path, before.as_ref());
         let secret = looked.secret;
-        self.survey.look(path.into(), looked);
+        self.survey.look(path, looked);
         secret
     }
 
@@ -453,27 +468,24 @@ impl Walk<'_> {
             return self.cut_short();
         }
         let path = dir.path.as_path();
-        let before = self.before.read.get_key_value(path);
-        let before = before.or_else(|| self.before.read_outside.get_key_value(path));
-        if let Some((path, before)) = before
+        let before = self.before.directory(path);
+        if let Some(before) = &before
             && let Some(entries) = &before.entries
             && self.is_unchanged(path)
         {
             self.entries += entries.len();
             self.keys.extend(before.keys.iter().cloned());
-            self.survey.read.insert(Arc::clone(path), before.clone());
+            self.survey.read.insert(path, before.clone());
             return entries.clone();
         }
-        let key = before.map(|(path, _)| Arc::clone(path));
-        let key = key.unwrap_or_else(|| path.into());
         let opened = dir.open();
         let itself = opened.as_ref().ok().and_then(|dir| dir.itself().ok());
         let stamp = itself.map(|node| node.stamp);
         let is_told = self.changed.is_some_and(|changed| changed.contains(path));
-        let before = before.map(|(_, dir)| dir).filter(|_| !is_told);
+        let before = before.filter(|_| !is_told);
         let before = before.filter(|dir| dir.stamp.is_some() && dir.stamp == stamp);
         let stamp = stamp.filter(FileStamp::is_settled);
-        let known = before.and_then(|dir| Some((dir.entries.clone()?, Arc::clone(&dir.keys))));
+        let known = before.and_then(|dir| Some((dir.entries?, dir.keys)));
         let (entries, keys, whole) = match known {
             Some((entries, keys)) => (entries, keys, true),
             None if self.left == 0 => return self.cut_short(),
@@ -497,8 +509,8 @@ impl Walk<'_> {
             keys,
         };
         match path.starts_with(&self.survey.root) {
-            true => self.survey.read.insert(key, read),
-            false => drop(self.survey.read_outside.insert(key, read)),
+            true => self.survey.read.insert(path, read),
+            false => drop(self.survey.read_outside.insert(path.to_owned(), read)),
         }
         entries
     }
@@ -602,7 +614,7 @@ impl Walk<'_> {
         }
         let mut others = Vec::new();
         for (dir, read) in survey.read.iter() {
-            let entries = read.entries.iter().flat_map(Listing::iter);
+            let entries = read.entries.as_ref().into_iter().flat_map(Listing::iter);
             let files = entries.filter(|(_, kind)| !kind.is_dir());
             let files = files.map(|(name, _)| dir.join(name));
             others.extend(files.filter(|path| inode(path).is_some_and(|it| inodes.contains(&it))));
@@ -640,7 +652,62 @@ impl Walk<'_> {
             list.sort();
             list.dedup();
         }
+        survey.read.pack_many();
+        survey.looked.pack_many();
         survey
+    }
+}
+
+impl Packed for Directory {
+    fn pack(&self, bytes: &mut Vec<u8>) {
+        pack_stamp(self.stamp, bytes);
+        bytes.push(self.entries.is_some().into());
+        let entries = self.entries.as_ref();
+        pack_bytes(entries.map_or(&[], Listing::as_bytes), bytes);
+        for path in &*self.keys {
+            pack_bytes(path.as_os_str().as_bytes(), bytes);
+        }
+    }
+
+    fn unpack(bytes: &mut Unpacker<'_>) -> Option<Self> {
+        let stamp = unpack_stamp(bytes)?;
+        let is_whole = bytes.number()? == 1;
+        let entries = bytes.bytes()?;
+        let keys = std::iter::from_fn(|| bytes.bytes());
+        Some(Self {
+            stamp,
+            entries: is_whole.then(|| Listing::from_bytes(entries)),
+            keys: keys.map(|path| OsStr::from_bytes(path).into()).collect(),
+        })
+    }
+}
+
+impl Packed for Looked {
+    fn pack(&self, bytes: &mut Vec<u8>) {
+        pack_stamp(self.stamp, bytes);
+        bytes.extend([u8::from(self.has_names), u8::from(self.secret)]);
+    }
+
+    fn unpack(bytes: &mut Unpacker<'_>) -> Option<Self> {
+        Some(Self {
+            stamp: unpack_stamp(bytes)?,
+            has_names: bytes.number()? == 1,
+            secret: bytes.number()? == 1,
+        })
+    }
+}
+
+fn pack_stamp(stamp: Option<FileStamp>, bytes: &mut Vec<u8>) {
+    bytes.push(stamp.is_some().into());
+    if let Some(stamp) = stamp {
+        stamp.pack(bytes);
+    }
+}
+
+fn unpack_stamp(bytes: &mut Unpacker<'_>) -> Option<Option<FileStamp>> {
+    match bytes.number()? {
+        0 => Some(None),
+        _ => Some(Some(FileStamp::unpack(bytes)?)),
     }
 }
 

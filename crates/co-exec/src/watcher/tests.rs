@@ -19,7 +19,7 @@ impl Scene {
         for name in files {
             test_files::write(&root, name, "x");
         }
-        let watcher = Watcher::new(&root, &unknown).unwrap();
+        let watcher = Watcher::new(&root).unwrap();
         let mark = watcher.changes(None).unwrap().mark;
         Self {
             dir,
@@ -92,7 +92,7 @@ fn a_directory_that_becomes_a_link_is_no_longer_watched() {
 #[test]
 fn a_mark_of_another_watcher_tells_nothing() {
     let scene = Scene::new(&["a/b"]);
-    let other = Watcher::new(&scene.root, &unknown).unwrap();
+    let other = Watcher::new(&scene.root).unwrap();
     let changes = other.changes(scene.mark.as_ref()).unwrap();
     assert!(changes.mark.is_some() && changes.dirs.is_none());
     // Another call with a mark of this one gets all since then, as often as it asks.
@@ -113,7 +113,7 @@ fn it_ends_if_it_may_have_missed_something() {
     assert!(scene.watcher.changes(scene.mark.as_ref()).is_none());
 
     let scene = Scene::new(&["inner/a/b"]);
-    let inner = Watcher::new(&scene.root.join("inner"), &unknown).unwrap();
+    let inner = Watcher::new(&scene.root.join("inner")).unwrap();
     fs::rename(&scene.root, scene.root.with_file_name("moved")).unwrap();
     symlink("moved", &scene.root).unwrap();
     assert!(inner.changes(None).is_none());
@@ -131,7 +131,7 @@ fn it_ends_if_it_may_have_missed_something() {
 
 #[test]
 fn it_is_not_made_where_changes_are_not_told() {
-    let error = Watcher::new(Path::new("/proc/self/task"), &unknown).unwrap_err();
+    let error = Watcher::new(Path::new("/proc/self/task")).unwrap_err();
     assert!(matches!(error, Unwatched::FileSystem), "{error}");
     assert_eq!(unescaped(br"/a\040b\\c\134d"), Path::new(r"/a b\\c\d"));
 }
@@ -176,7 +176,7 @@ fn a_watcher_ends_with_the_last_clone_of_its_owner() {
 fn started(watchers: &Watchers, root: &Path) -> ChangeMark {
     let late = Instant::now() + Duration::from_secs(20);
     loop {
-        watchers.start(root, unknown);
+        watchers.start(root);
         if let Some(mark) = watchers.changes(root, None).mark {
             return mark;
         }

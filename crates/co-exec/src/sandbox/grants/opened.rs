@@ -38,8 +38,8 @@ pub(super) fn around(
             ..OpenedDirectory::default()
         };
         // A directory whose entries are not known stays closed.
-        let entries = survey.entries(&dir).into_iter();
-        for (name, kind) in entries.flat_map(|entries| entries.iter()) {
+        let entries = survey.entries(&dir).unwrap_or_default();
+        for (name, kind) in entries.iter() {
             let (path, name) = (dir.join(name), PathBytes::from(name));
             if closed.contains(path.as_path()) {
                 continue;

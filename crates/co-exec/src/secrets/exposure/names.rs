@@ -136,8 +136,9 @@ impl NameWatch {
             let below = dir.strip_prefix(root);
             below.is_ok_and(|below| !is_generated(below))
         });
+        let needed: HashSet<PathBuf> = needed.into_iter().map(Path::to_owned).collect();
         let mut dirs = needed.clone();
-        for dir in others.chain([self.git_dir.as_path()]) {
+        for dir in others.chain([self.git_dir.clone()]) {
             dirs.insert(dir);
             if dirs.len() > self.most {
                 self.whole = false;
@@ -150,8 +151,8 @@ impl NameWatch {
         let mut flags = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE;
         flags |= WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW;
         for dir in dirs {
-            match inotify::add_watch(&*inotify, dir, flags) {
-                Ok(watch) => drop(watched.insert(watch, dir.to_owned())),
+            match inotify::add_watch(&*inotify, dir.as_path(), flags) {
+                Ok(watch) => drop(watched.insert(watch, dir)),
                 // If it comes back, that is a new name. A directory that nobody can list is closed as a whole.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => {}
                 Err(_) => return None,
@@ -466,7 +467,7 @@ mod tests {
         let watchers = Watchers::default();
         let late = Instant::now() + Duration::from_secs(20);
         while watchers.names(root, is_unsurveyed).is_none() {
-            watchers.start(root, watcher::unknown);
+            watchers.start(root);
             assert!(Instant::now() < late, "no watcher started");
             std::thread::yield_now();
         }

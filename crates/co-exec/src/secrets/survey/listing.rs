@@ -32,6 +32,15 @@ impl Listing {
         self.iter().count()
     }
 
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Returns the listing with the bytes that [`Self::as_bytes`] returned.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+
     #[cfg(test)]
     pub(super) fn is_shared_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -27,6 +27,8 @@ impl Survey {
         for dir in changed {
             patch.update(dir)?;
         }
+        patch.survey.read.pack_many();
+        patch.survey.looked.pack_many();
         Some(patch.survey)
     }
 
@@ -78,7 +80,7 @@ impl Patch {
             return Some(());
         }
         let below = path.strip_prefix(&self.survey.root).ok()?;
-        let Some(before) = self.survey.read.get(path).cloned() else {
+        let Some(before) = self.survey.read.get(path) else {
             let is_gone = || matches!(self.root.node(below), Ok(None));
             return (is_in_git_store(below) || is_gone()).then_some(());
         };
@@ -106,7 +108,7 @@ impl Patch {
                 None => self.add(&entry, *kind)?,
             }
         }
-        self.survey.read.insert(path.into(), now);
+        self.survey.read.insert(path, now);
         Some(())
     }
 
@@ -146,12 +148,12 @@ impl Patch {
         }
         if content::decides(&name.to_string_lossy()) {
             let before = self.survey.looked.get(path);
-            let was_secret = before.is_some_and(|it| it.secret);
-            let looked = Looked::look(dir, path, before);
+            let was_secret = before.as_ref().is_some_and(|it| it.secret);
+            let looked = Looked::look(dir, path, before.as_ref());
             if looked.secret != was_secret {
                 return None;
             }
-            self.survey.look(path.into(), looked);
+            self.survey.look(path, looked);
         }
         Some(())
     }
@@ -175,7 +177,7 @@ impl Patch {
             self.add(&entry, kind)?;
         }
         self.done.insert(path.to_owned());
-        self.survey.read.insert(path.into(), read);
+        self.survey.read.insert(path, read);
         Some(())
     }
 
@@ -187,8 +189,8 @@ impl Patch {
         self.survey.with_names.retain(|it| !it.starts_with(path));
         self.survey.links.retain(|it| !it.starts_with(path));
         if kind.is_dir() {
-            self.survey.read.remove_below(path);
-            self.survey.looked.remove_below(path);
+            self.survey.read.remove_tree(path);
+            self.survey.looked.remove_tree(path);
         }
         Some(())
     }

@@ -1,9 +1,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use super::{Extent, FileStamp, PathMap, Survey, WORTH_A_THREAD, survey};
+use super::{Extent, FileStamp, Packed, PathMap, Survey, WORTH_A_THREAD, survey};
 use crate::test_files;
 
 /// Makes a workspace of empty files; a name that ends in `/` is a directory.
@@ -123,10 +122,10 @@ fn what_git_itself_keeps_is_no_secret() {
 }
 
 /// Gives all the stamps that they have now.
-fn stamp<V: Clone>(map: &mut PathMap<V>, stamp: fn(&mut V) -> &mut Option<FileStamp>) {
-    for (path, mut value) in map.clone().iter().map(|(path, it)| (path, it.clone())) {
-        *stamp(&mut value) = FileStamp::of(path);
-        map.insert(Arc::clone(path), value);
+fn stamp<V: Packed>(map: &mut PathMap<V>, stamp: fn(&mut V) -> &mut Option<FileStamp>) {
+    for (path, mut value) in map.clone().iter() {
+        *stamp(&mut value) = FileStamp::of(&path);
+        map.insert(&path, value);
     }
 }
 
@@ -170,12 +169,12 @@ fn a_change_is_noticed_among_many_directories() {
     let mut found = settled(dir.path());
     // Two threads compare a half of them each.
     for name in names.iter().step_by(WORTH_A_THREAD / 8) {
-        let place: Arc<Path> = dir.path().canonicalize().unwrap().join(name).into();
+        let place = dir.path().canonicalize().unwrap().join(name);
         fs::write(place.join(".env"), "x").unwrap();
         assert!(!found.is_current(), "{name}");
-        let mut read = found.read.get(&place).unwrap().clone();
+        let mut read = found.read.get(&place).unwrap();
         read.stamp = FileStamp::of(&place);
-        found.read.insert(place, read);
+        found.read.insert(&place, read);
         assert!(found.is_current());
     }
 }
@@ -229,7 +228,7 @@ fn only_changed_directories_are_read_again() {
         ["c/d/.env", "c/f/g.pem"]
     );
     let kept = |name: &str| {
-        let entries = |survey: &Survey| survey.entries(&top.join(name)).unwrap().clone();
+        let entries = |survey: &Survey| survey.entries(&top.join(name)).unwrap();
         entries(&before).is_shared_with(&entries(&after))
     };
     assert!(kept("c") && kept("c/f") && !kept("c/d") && !kept(""));
@@ -325,9 +324,9 @@ fn a_directory_that_becomes_a_link_is_closed_and_not_followed() {
     symlink(outside.path(), dir.path().join("a")).unwrap();
     // As if it was replaced after its name was read.
     let root = before.root.clone();
-    let mut read = before.read.get(&root).unwrap().clone();
+    let mut read = before.read.get(&root).unwrap();
     read.stamp = FileStamp::of(&root);
-    before.read.insert(root.into(), read);
+    before.read.insert(&root, read);
     let found = again(&before, dir.path(), 10);
     assert_eq!(relative(&found.dirs, dir.path()), ["a"]);
     assert!(found.files.is_empty() && found.within.is_empty());
