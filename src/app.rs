@@ -41,6 +41,9 @@ const REFUSED_IDLE_TIME: Duration = Duration::from_secs(1);
 /// The time that chats and commands have to end when Neovim is gone. The watchdog kills the backend after 1.5 s.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1300);
 
+/// The time from one look for what nobody uses to the next.
+const FORGET_INTERVAL: Duration = Duration::from_secs(600);
+
 /// Serves one Neovim on standard input and output until it goes.
 pub async fn serve() -> ExitCode {
     let Connection {
@@ -171,12 +174,18 @@ impl App {
     async fn run(mut self, mut inbox: mpsc::Receiver<FromEditor>) {
         let end_requested = end_requested();
         tokio::pin!(end_requested);
+        let start = tokio::time::Instant::now() + FORGET_INTERVAL;
+        let mut unused = tokio::time::interval_at(start, FORGET_INTERVAL);
         loop {
             tokio::select! {
                 message = inbox.recv() => match message {
                     Some(message) => self.route(message).await,
                     None => break,
                 },
+                _ = unused.tick() => {
+                    let services = Arc::clone(&self.services);
+                    tokio::task::spawn_blocking(move || services.forget_unused());
+                }
                 () = &mut end_requested => break,
             }
         }

@@ -30,6 +30,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -114,6 +115,14 @@ impl Checkpoints {
         ))
     }
 
+    /// Forgets the snapshots that no command has used in a time.
+    pub fn forget_unused(&self, time: Duration) {
+        let workspaces: Vec<_> = lock(&self.workspaces).values().cloned().collect();
+        for workspace in workspaces {
+            workspace.forget_unused(time);
+        }
+    }
+
     /// Returns the store of copies.
     ///
     /// # Errors
@@ -138,6 +147,12 @@ impl Checkpoints {
                 Some(problem.unwrap_or_else(|| workspace::NOT_YET.to_owned()))
             }
         }
+    }
+
+    /// Returns whether a command that starts now in the workspace `root` has a snapshot to compare with. Does not block.
+    pub fn is_ready(&self, root: &Path) -> bool {
+        let workspaces = lock(&self.workspaces);
+        workspaces.get(root).is_some_and(|it| it.is_ready())
     }
 
     /// Notes that the person saved a file in Neovim. Does not block.

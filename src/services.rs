@@ -39,6 +39,8 @@ use co_llm::{Fault, Price, Provider};
 use co_policy::HostRules;
 use co_policy::rule_files::SavedRules;
 
+/// The time after which the survey and the snapshot of a workspace are forgotten.
+const UNUSED_TIME: Duration = Duration::from_secs(3600);
 /// The time that co waits for a container engine without a word.
 const QUIET_WAIT: Duration = Duration::from_secs(2);
 const NO_ANSWER_YET: &str = "co waits for the container engine, which has not answered yet; <C-c> or `:Co /stop` ends the wait";
@@ -301,7 +303,7 @@ impl Services {
 
     /// Takes the first checkpoint of a workspace in the background, and then sends `no_undo` to Lua.
     pub(crate) fn prepare_checkpoints(&self, chat: u64, judge: Arc<Judge>) {
-        if self.checkpoints.missing(judge.root()).is_none() {
+        if self.checkpoints.is_ready(judge.root()) {
             return;
         }
         let (checkpoints, editor) = (Arc::clone(&self.checkpoints), self.editor.clone());
@@ -314,6 +316,17 @@ impl Services {
             let why = checkpoints.missing(judge.root());
             editor.tell(ToEditor::NoUndo { chat, why });
         });
+    }
+
+    /// Forgets the surveys and snapshots of workspaces that nobody has used in an hour.
+    ///
+    /// It blocks on files: call it from `spawn_blocking`.
+    pub(crate) fn forget_unused(&self) {
+        if let Some(launcher) = self.executor.launcher() {
+            launcher.surveys().forget_unused(UNUSED_TIME);
+        }
+        self.checkpoints.forget_unused(UNUSED_TIME);
+        co_exec::free_memory::give_back();
     }
 
     /// Registers a running command of the person, until the result is dropped.

@@ -177,6 +177,26 @@ pub(super) fn paths(changes: &[Change]) -> Vec<&str> {
 }
 
 #[test]
+fn a_snapshot_that_was_forgotten_is_taken_again() {
+    let scene = Scene::new();
+    scene.write("a", "1");
+    assert!(!scene.workspace.is_ready());
+    scene.call(|| ());
+    scene.workspace.forget_unused(Duration::from_secs(3600));
+    assert!(scene.workspace.is_ready());
+    scene.workspace.forget_unused(Duration::ZERO);
+    assert!(!scene.workspace.is_ready());
+    scene.write("b", "1");
+    // A command may start before the next turn prepares one.
+    let window = scene.workspace.begin().unwrap();
+    scene.workspace.forget_unused(Duration::ZERO);
+    scene.write("a", "2");
+    let changes = window.end().changes;
+    let paths: Vec<_> = changes.iter().map(|it| it.path.clone()).collect();
+    assert_eq!(paths, [PathBuf::from("a")]);
+}
+
+#[test]
 fn what_the_person_did_between_and_during_calls_stays() {
     let scene = Scene::new();
     for name in ["between", "saved", "run", "edited", "co"] {
