@@ -36,6 +36,9 @@ use start::Installation;
 
 pub use settings::variables;
 
+/// The time in which Neovim writes a file: it tells co before and after it.
+const SAVE_TIME: Duration = Duration::from_millis(200);
+
 /// The time without a message after which a refused Neovim has sent all that it wrote before it was refused.
 const REFUSED_IDLE_TIME: Duration = Duration::from_secs(1);
 /// The time that chats and commands have to end when Neovim is gone. The watchdog kills the backend after 1.5 s.
@@ -324,6 +327,13 @@ impl App {
             FromEditor::Saved { file } => {
                 let file = PathBuf::from(OsString::from_vec(file));
                 self.services.checkpoints.saved(&file);
+                if self.services.checkpoints.is_busy() {
+                    let checkpoints = Arc::clone(&self.services.checkpoints);
+                    tokio::spawn(async move {
+                        tokio::time::sleep(SAVE_TIME).await;
+                        tokio::task::spawn_blocking(move || checkpoints.divide_turns());
+                    });
+                }
             }
             FromEditor::RunResize { run, size } => self.runs.resize(run, size),
             FromEditor::CancelRun { run } => self.runs.cancel(run),

@@ -106,6 +106,8 @@ struct Chat {
     contexts: ContextReads,
     /// The last `/undo` or `/redo`, if it is not complete.
     undo: Option<undo::OpenUndo>,
+    /// Notes of `/undo` and `/review` during the turn of an agent. The next prompt tells them.
+    undo_notes: Vec<String>,
     /// Counts the changes that the person has not answered yet.
     count: undo::Count,
     /// Tells that any chat has changed files, or that the person answered its changes.
@@ -150,6 +152,7 @@ impl Chat {
             commit: CommitRequest::new(),
             contexts: ContextReads::new(),
             undo: None,
+            undo_notes: Vec::new(),
             count: undo::Count::default(),
             files_changed: services.checkpoints.changed(),
             new_services: watch::Sender::new(Arc::clone(&services)),
@@ -172,10 +175,10 @@ impl Chat {
                 path = self.revoked.recv() => self.trust_revoked(path.ok().as_deref()),
                 // A running turn gets the ends of jobs before its next request.
                 () = self.jobs.ended(), if self.running.is_none() => self.tell_job_ends().await,
-                event = undo::next_event(&mut self.undo), if self.running.is_none() => {
+                event = undo::next_event(&mut self.undo), if self.takes_undo() => {
                     self.undo_event(event).await;
                 }
-                Ok(()) = self.files_changed.changed(), if self.running.is_none() => self.count_open(),
+                Ok(()) = self.files_changed.changed(), if self.takes_undo() => self.count_open(),
                 open = self.count.ended() => self.counted(&open),
                 question = self.contexts.question() => self.ask_about_context(question),
                 event = self.commit.next_event() => self.commit_event(event).await,
@@ -317,7 +320,7 @@ impl Chat {
             self.queue.hold();
             running.cancel.cancel();
         }
-        self.questions.withdraw_of_turn(None);
+        self.questions.withdraw_of_turn(&[]);
         self.show_state();
     }
 }

@@ -162,6 +162,24 @@ impl Checkpoints {
         }
     }
 
+    /// Gives the turns of agents what has changed until now, after the person saved a file.
+    pub fn divide_turns(&self) {
+        let workspaces: Vec<_> = lock(&self.workspaces).values().cloned().collect();
+        let busy = workspaces.iter().filter(|workspace| workspace.is_busy());
+        busy.for_each(|workspace| workspace.divide_turn());
+    }
+
+    /// Records what the turn of a chat's agent has changed until now, if one runs.
+    ///
+    /// # Errors
+    /// The changes cannot be written.
+    pub fn record_open(&self, chat: &str) -> io::Result<()> {
+        let workspaces: Vec<_> = lock(&self.workspaces).values().cloned().collect();
+        let mut busy = workspaces.iter().filter(|workspace| workspace.is_busy());
+        let append = |record: &Record| self.append(chat, record);
+        busy.try_for_each(|workspace| workspace.record_open(chat, append))
+    }
+
     /// Returns whether a command of a chat runs. Does not block.
     pub fn is_busy(&self) -> bool {
         let workspaces = lock(&self.workspaces);

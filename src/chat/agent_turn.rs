@@ -42,6 +42,9 @@ use co_llm::transcript::{Call, Cost, Decision, End, Item, Outcome, ShownPart, Us
 /// The time for an agent to end its turn after `<C-c>`. Then its processes are ended.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The least time between two records of what the turn changed, except for those that the person's commands need.
+const RECORD_PERIOD: Duration = Duration::from_millis(500);
+
 /// The most messages of one turn that co does not know and shows with their text.
 const MOST_ODD: usize = 20;
 
@@ -84,6 +87,8 @@ struct Progress {
     asker: Option<Arc<TurnAsker>>,
     /// The memory that the messages of earlier turns took.
     memory_before: u64,
+    /// The last time at which the changes of the turn were recorded.
+    recorded: Instant,
 }
 
 /// A call that has ended, or that is shown as one that goes on.
@@ -120,7 +125,7 @@ impl AgentTurn {
             has_past,
         } = self;
         let missing = context.unless_cancelled(context.first_checkpoint()).await;
-        let checkpoint = context.checkpoint(spec.name.clone(), Decision::Agent).await;
+        let checkpoint = context.turn_checkpoint(spec.name.clone()).await;
         let mut progress = Progress {
             turn: TurnParts {
                 context: Arc::clone(&context),
@@ -137,6 +142,7 @@ impl AgentTurn {
             odd: 0,
             asker: None,
             memory_before: 0,
+            recorded: Instant::now(),
         };
         let mut kept = None;
         let told = progress.tell_no_undo(missing.ok().flatten()).await;
@@ -155,9 +161,7 @@ impl AgentTurn {
         {
             process.last_words().await;
         }
-        if let Some(checkpoint) = checkpoint {
-            context.keep_changes(checkpoint).await;
-        }
+        context.keep_changes(checkpoint).await;
         let (end, process) = match (done, closed) {
             (Ok(end), Ok(())) => (end, kept),
             (Err(Halt::Cancelled), _) => (End::Cancelled, kept),
@@ -646,6 +650,11 @@ impl Progress {
             status,
             Some(ToolCallStatus::Completed | ToolCallStatus::Failed)
         );
+        // If the person saves a file next, these changes of it are known to be the agent's.
+        if is_over && self.recorded.elapsed() >= RECORD_PERIOD {
+            self.turn.context.record_turn().await;
+            self.recorded = Instant::now();
+        }
         while is_over && let Some(at) = self.asked.iter().position(|(it, _)| it.call == *call) {
             let (request, question) = self.asked.swap_remove(at);
             QuestionHost::withdraw(&self.turn.chat, question).await?;

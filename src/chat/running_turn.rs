@@ -295,8 +295,10 @@ impl Chat {
         });
         self.agent = ended.agent;
         self.permissions.learn(ended.failed_confined);
-        // The turn did not ask about a commit.
-        self.questions.withdraw_of_turn(self.commit.question());
+        // The turn did not ask about a commit, nor about the changes of an agent that the person takes back meanwhile.
+        let of_undo = self.undo.as_ref().and_then(|undo| undo.question());
+        self.questions
+            .withdraw_of_turn(&[self.commit.question(), of_undo]);
         self.answer_calls(&ended.unanswered).await;
         for event in retell::calls_after(self.recorder.items(), running.calls_shown, &self.tools) {
             self.show(event);
@@ -352,6 +354,9 @@ impl Chat {
         let usage = self.status.turn_usage;
         self.recorder.record(Item::End { reason: end, usage }).await;
         self.show(ChatEvent::TurnEnded { end, fault });
+        for text in std::mem::take(&mut self.undo_notes) {
+            self.tell_undone(text).await;
+        }
         self.set_state(ChatState::Idle, String::new());
         let data = serde_json::json!({ "chat": self.id, "reason": end });
         self.services.editor.fire("CoTurnDone", data);

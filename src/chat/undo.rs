@@ -49,6 +49,13 @@ pub(super) struct OpenUndo {
     command: &'static str,
 }
 
+impl OpenUndo {
+    /// Returns the id of its question, if it asks.
+    pub(super) fn question(&self) -> Option<u64> {
+        self.question
+    }
+}
+
 /// The task of an `/undo`, `/redo`, `/review` or review of `/changes`.
 struct UndoTask {
     services: Arc<Services>,
@@ -74,7 +81,7 @@ impl Chat {
     /// Carries out `/undo` or `/redo`. With `from`, takes back that turn and all later ones. With `then`, the chat goes back
     /// to the moment before that prompt afterwards.
     pub(super) fn undo(&mut self, by: By, from: Option<usize>, then: Option<RewindPoint>) {
-        if self.running.is_some() {
+        if !self.takes_undo() || then.is_some() && self.running.is_some() {
             return self.complain("a turn is running; <C-c> cancels it");
         }
         // A new task would drop the one that asks, unseen. The person may expect that /redo reverses it.
@@ -88,6 +95,22 @@ impl Chat {
         match self.undo_task(by, from, then) {
             Some(task) => drop(tokio::spawn(task.run())),
             None => self.say("this chat has changed no file"),
+        }
+    }
+
+    /// Returns whether changes can be reviewed and taken back now: no turn runs, or one of an agent, which acts by itself.
+    pub(super) fn takes_undo(&self) -> bool {
+        self.running.is_none() || self.model.agent().is_some()
+    }
+
+    /// Records a note about files that were taken back, and shows it.
+    pub(super) async fn tell_undone(&mut self, text: String) {
+        let note = Item::Note {
+            text: text.clone(),
+            once: false,
+        };
+        if self.recorder.record(note).await {
+            self.show(ChatEvent::ToldModel(text));
         }
     }
 
@@ -173,14 +196,11 @@ impl Chat {
                 }
             }
             Some(UndoEvent::Done(text)) => {
-                if let Some(text) = text {
-                    let note = Item::Note {
-                        text: text.clone(),
-                        once: false,
-                    };
-                    if self.recorder.record(note).await {
-                        self.show(ChatEvent::ToldModel(text));
-                    }
+                match text {
+                    // A note of the turn that runs would not go with the next prompt.
+                    Some(text) if self.running.is_some() => self.undo_notes.push(text),
+                    Some(text) => self.tell_undone(text).await,
+                    None => {}
                 }
                 if let Some(point) = self.undo.as_mut().and_then(|undo| undo.then.take()) {
                     self.rewind_chat(point).await;
@@ -219,6 +239,15 @@ impl UndoTask {
             }
             Err(why) => self.services.answer(NoticeLevel::Error, why),
         }
+    }
+
+    /// Records what the turn of the chat's agent has changed until now, if one runs.
+    async fn record_open(&self) -> Result<(), String> {
+        let (checkpoints, chat) = (
+            Arc::clone(&self.services.checkpoints),
+            self.transcript.clone(),
+        );
+        blocking(move || checkpoints.record_open(&chat)).await
     }
 
     async fn done(&self, text: Option<String>) {
@@ -274,6 +303,10 @@ impl UndoTask {
         let on_disk = move |checkpoints: &Checkpoints, undo: Undo, root: &Path| {
             checkpoints.make(undo, root, by)
         };
+        // What an agent changes until the files are changed is its own, and what it changes later.
+        if let Err(why) = self.record_open().await {
+            return self.services.answer(NoticeLevel::Error, why);
+        }
         let done = match apply(&self.services, &workspace, undo, on_disk).await {
             Ok(done) => done,
             Err(why) => return self.services.answer(NoticeLevel::Error, why),
@@ -290,6 +323,8 @@ impl UndoTask {
         let unkept = blocking(move || checkpoints.append(&chat, &record))
             .await
             .err();
+        // The end of the turn records what this could not.
+        let _later = self.record_open().await;
         let mut text = self.words(&done, has_changed, (left_alone, &reasons));
         if let Some(git) = git.filter(|_| has_changed) {
             text.push_str(&format!("; {git}"));

@@ -55,6 +55,14 @@ struct OpenWindow {
     id: u64,
     is_job: bool,
     found: CallChanges,
+    /// The changes may be recorded while it is open, because it is open for long.
+    open_record: Option<OpenRecord>,
+}
+
+/// The record of a window that is still open, without its changes.
+struct OpenRecord {
+    chat: String,
+    record: Record,
 }
 
 /// The time in which a command of a chat runs. Dropping it forgets the changes.
@@ -146,7 +154,15 @@ impl Workspace {
     /// # Errors
     /// There is no snapshot. The text says why.
     pub fn begin(self: &Arc<Self>) -> Result<Window, String> {
-        self.begin_window(false)
+        self.begin_window(false, None)
+    }
+
+    /// Takes a snapshot before the turn of an agent. [`Self::record_open`] records its changes while the turn runs.
+    ///
+    /// # Errors
+    /// There is no snapshot. The text says why.
+    pub fn begin_turn(self: &Arc<Self>, chat: String, record: Record) -> Result<Window, String> {
+        self.begin_window(false, Some(OpenRecord { chat, record }))
     }
 
     /// Takes a snapshot when a job starts. What changes while a command runs too is not the job's.
@@ -154,10 +170,14 @@ impl Workspace {
     /// # Errors
     /// There is no snapshot. The text says why.
     pub fn begin_job(self: &Arc<Self>) -> Result<Window, String> {
-        self.begin_window(true)
+        self.begin_window(true, None)
     }
 
-    fn begin_window(self: &Arc<Self>, is_job: bool) -> Result<Window, String> {
+    fn begin_window(
+        self: &Arc<Self>,
+        is_job: bool,
+        open_record: Option<OpenRecord>,
+    ) -> Result<Window, String> {
         if let Some(why) = self.missing() {
             return Err(why);
         }
@@ -174,6 +194,7 @@ impl Workspace {
             id,
             is_job,
             found: CallChanges::default(),
+            open_record,
         });
         Ok(window)
     }
@@ -199,6 +220,43 @@ impl Workspace {
     pub(super) fn divide(&self) {
         let mut moment = lock(&self.moment);
         if !moment.open.is_empty() {
+            // The windows have the reason.
+            let _unknown = self.step(&mut moment);
+        }
+    }
+
+    /// Records what has changed until now in the open turns of a chat's agent, by calling `append`.
+    ///
+    /// # Errors
+    /// A record cannot be written. Its changes stay, for the next one.
+    pub(super) fn record_open(
+        &self,
+        chat: &str,
+        append: impl Fn(&Record) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut moment = lock(&self.moment);
+        let is_of_chat =
+            |it: &OpenWindow| (it.open_record.as_ref()).is_some_and(|it| it.chat == chat);
+        if !moment.open.iter().any(is_of_chat) {
+            return Ok(());
+        }
+        // The windows have the reason.
+        let _unknown = self.step(&mut moment);
+        for window in moment.open.iter_mut().filter(|it| is_of_chat(it)) {
+            if let Some(open) = &window.open_record
+                && window.found != CallChanges::default()
+            {
+                append(&window.found.clone().in_record(open.record.clone()))?;
+                window.found = CallChanges::default();
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the turn of an agent what has changed until now, after the person saved a file.
+    pub(super) fn divide_turn(&self) {
+        let mut moment = lock(&self.moment);
+        if moment.open.iter().any(|it| it.open_record.is_some()) {
             // The windows have the reason.
             let _unknown = self.step(&mut moment);
         }
@@ -381,8 +439,9 @@ impl Workspace {
         let (own, others): (Vec<_>, Vec<_>) = changes
             .into_iter()
             .partition(|it| alone && !touched.contains(&it.path));
-        // A job may take hours: not each file that is saved meanwhile is named.
-        let is_named = |path: &PathBuf| !only_jobs || !touched.contains(path);
+        // A job and the turn of an agent may take hours: not each file that is saved meanwhile is named.
+        let are_long = open.iter().all(|it| it.is_job || it.open_record.is_some());
+        let is_named = |path: &PathBuf| !are_long || !touched.contains(path);
         let others = others.into_iter().map(|it| it.path).filter(is_named);
         let unclear: Vec<_> = others.chain(not_created).collect();
         for window in &mut open {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::context::CallContext;
 use super::job_list::checkpoint::{JobCheckpoint, append_record, try_append};
+use crate::blocking::blocking;
 use crate::checkpoint::{By, CallChanges, EditedFiles, Head, HeadMove, Record, Window, Workspace};
 use crate::workspace::edits::{AppliedChange, Proposal};
 use co_llm::transcript::Decision;
@@ -43,6 +44,32 @@ impl CallContext {
         let (window, head) = tokio::join!(window, head);
         let by = By::command(what, decision);
         (window.is_ok() || !is_read).then_some(CallCheckpoint { by, window, head })
+    }
+
+    /// Takes a checkpoint before a turn of an agent. What the turn changes can be recorded while it runs.
+    pub async fn turn_checkpoint(&self, agent: String) -> CallCheckpoint {
+        let by = By::command(agent, Decision::Agent);
+        let (chat, record) = (
+            self.transcript_id.clone(),
+            self.record_of(by.clone(), CallChanges::default(), false),
+        );
+        let begin = move |workspace: &Arc<Workspace>| workspace.begin_turn(chat, record);
+        let (window, head) = tokio::join!(self.begin_window(begin), self.head());
+        CallCheckpoint { by, window, head }
+    }
+
+    /// Records what the turn of the agent has changed until now.
+    pub async fn record_turn(&self) {
+        let (checkpoints, chat) = (
+            Arc::clone(&self.services.checkpoints),
+            self.transcript_id.clone(),
+        );
+        let recorded = blocking(move || checkpoints.record_open(&chat)).await;
+        if let Err(error) = recorded {
+            // They are recorded at the end of the turn, which says so if that fails too.
+            tracing::warn!(%error, "the changes of an agent are not recorded yet");
+        }
+        self.services.checkpoints.tell_changed();
     }
 
     /// Waits for the first checkpoint of the workspace, and returns the reason if there is none. A turn of an agent is one checkpoint,
@@ -93,7 +120,7 @@ impl CallContext {
 
     async fn begin_window(
         &self,
-        begin: fn(&Arc<Workspace>) -> Result<Window, String>,
+        begin: impl FnOnce(&Arc<Workspace>) -> Result<Window, String> + Send + 'static,
     ) -> Result<Window, String> {
         let (checkpoints, judge) = (Arc::clone(&self.services.checkpoints), self.judge.clone());
         let begun = tokio::task::spawn_blocking(move || {

@@ -137,9 +137,9 @@ impl OpenQuestions {
         }
     }
 
-    /// Withdraws every question that ends with its turn, except the one with the id `kept`.
-    pub fn withdraw_of_turn(&mut self, kept: Option<u64>) {
-        self.withdraw_unless(|open| open.outlives_turn || Some(open.id) == kept);
+    /// Withdraws every question that ends with its turn, except those with the ids `kept`.
+    pub fn withdraw_of_turn(&mut self, kept: &[Option<u64>]) {
+        self.withdraw_unless(|open| open.outlives_turn || kept.contains(&Some(open.id)));
     }
 
     /// Withdraws all questions.

@@ -43,13 +43,14 @@ struct ReviewedFiles {
 }
 
 impl Chat {
-    /// Fills the quickfix list with the files that the chat changed. If no turn runs, opens the review of them too.
+    /// Fills the quickfix list with the files that the chat changed. If no turn runs, or one of an agent, opens the review of them too.
     pub(in crate::chat) async fn changes(&mut self) {
         let (Some(chat), services) = (self.recorder.id(), Arc::clone(&self.services)) else {
             return self.say("this chat has changed no file");
         };
         let found = blocking(move || {
             let checkpoints = &services.checkpoints;
+            checkpoints.record_open(&chat)?;
             let store = checkpoints.store()?;
             let done = checkpoints.history(&chat).done;
             let records = checkpoints.records(&chat).into_iter();
@@ -67,7 +68,7 @@ impl Chat {
                     entries,
                     update: false,
                 });
-                if self.running.is_none()
+                if self.takes_undo()
                     && let Some(task) = self.undo_task(By::TakenBack, None, None)
                 {
                     tokio::spawn(task.review());

@@ -36,6 +36,7 @@ pub(super) struct Plan {
 impl UndoTask {
     /// Returns the plan, and its changes for the question if co must ask.
     pub(super) async fn plan(&self) -> Result<Planned, String> {
+        self.record_open().await?;
         let (services, chat, redo) = (
             Arc::clone(&self.services),
             self.transcript.clone(),

@@ -82,7 +82,7 @@ struct Found {
 impl Chat {
     /// Opens the review of the open changes, or with `base NAME`, of those since a branch.
     pub(in crate::chat) async fn review(&mut self, args: &str) {
-        if self.running.is_some() {
+        if !self.takes_undo() {
             return self.complain("a turn is running; <C-c> cancels it");
         }
         let base = match args.split_once(' ').unwrap_or((args, "")) {
@@ -376,6 +376,7 @@ impl UndoTask {
 
     /// Returns the open changes, or those since a branch.
     async fn find(&self, base: Option<(PathBuf, String)>) -> Result<Found, String> {
+        self.record_open().await?;
         match base {
             None => Ok(Found {
                 works: find_open(&self.services, &self.transcript).await?,

@@ -39,6 +39,8 @@ pub(super) fn turns(items: &[Item]) -> Vec<TurnSummary> {
             _ => {}
         }
     }
+    // The one that runs.
+    turns.extend(prompted.then_some(turn));
     turns
 }
 

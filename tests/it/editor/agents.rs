@@ -447,3 +447,93 @@ fn a_chat_has_an_agent_from_its_start_or_none() {
     scene.co("/agent nobody");
     scene.wait_notice("there is no agent nobody; the agents are: claude, codex, gemini, scripted");
 }
+
+#[test]
+fn what_it_changed_is_reviewed_and_taken_back_while_it_runs() {
+    let lines = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+    let script = json!({
+        "go": [
+            { "sh": "sed -i 's/^2$/two/; s/^8$/eight/' big.txt; echo new > new.txt" },
+            message("Half done."),
+            { "until": "on" },
+            { "sh": "sed -i 's/^5$/five/' big.txt; echo more >> new.txt; echo last > last.txt" },
+            message("All through."),
+        ],
+        "next": [message("Went on.")],
+    });
+    let scene = scene(&script);
+    scene.workspace.write("big.txt", lines);
+    scene.co("go");
+    scene.wait_chat("Half done.");
+    // One of its changes is taken back and one accepted, while it runs.
+    scene.command("Co /review");
+    scene.answers(&[
+        ("big", "1 of 2", "n"),
+        ("big", "2 of 2", "y"),
+        ("new", "1 of 1", "q"),
+    ]);
+    scene.wait_text("1 change accepted");
+    let read = |name| scene.workspace.read(name);
+    assert_eq!(read("big.txt").unwrap(), "1\n2\n3\n4\n5\n6\n7\neight\n9\n");
+    // All of the turn so far is taken back, also what was accepted.
+    scene.co("/undo");
+    scene.approve();
+    scene.wait_notice("2 files taken back");
+    assert_eq!(read("big.txt").unwrap(), lines);
+    assert!(read("new.txt").is_none());
+    // The person's own file is not taken for the agent's.
+    scene.command("tabnew on | write");
+    scene.wait_chat("All through.");
+    scene.wait_turns(1);
+    // What it did later is its own change, and nothing else is.
+    let after = "1\n2\n3\n4\nfive\n6\n7\n8\n9\n";
+    assert_eq!(read("big.txt").unwrap(), after);
+    scene.co("next");
+    scene.wait_chat("Went on.");
+    scene.wait_turns(2);
+    scene.co("/undo");
+    scene.approve();
+    scene.wait_notice("3 files taken back");
+    assert_eq!(read("big.txt").unwrap(), lines);
+    assert!(read("new.txt").is_none() && read("last.txt").is_none());
+    // The next prompt told the agent.
+    let items = scene.items();
+    let is_note =
+        |it: &Value| it["item"] == "note" && it["text"].as_str().unwrap().contains("big.txt");
+    let (note, end) = (
+        items.iter().position(is_note).unwrap(),
+        items.iter().position(|it| it["item"] == "end").unwrap(),
+    );
+    assert!(note > end, "{items:#?}");
+}
+
+#[test]
+fn what_changes_between_two_turns_counts_as_the_persons() {
+    let script = json!({
+        "go": [
+            { "sh": "echo two > a.txt; (until test -e on; do sleep 0.05; done; echo later > b.txt; mv on off) >/dev/null 2>&1 </dev/null &" },
+            message("Left something running."),
+        ],
+        "next": [{ "sh": "echo three >> a.txt" }, message("Went on.")],
+    });
+    let scene = scene(&script);
+    scene.co("go");
+    scene.wait_chat("Left something running.");
+    scene.wait_turns(1);
+    scene.workspace.write("on", "");
+    scene.wait_for(
+        "vim.uv.fs_stat('off') ~= nil",
+        "the process in the background",
+    );
+    scene.co("next");
+    scene.wait_chat("Went on.");
+    scene.wait_turns(2);
+    for text in ["two\\n", "one\\ntwo\\n"] {
+        scene.co("/undo");
+        scene.approve();
+        let is_back = format!("table.concat(vim.fn.readfile('a.txt', 'b'), '\\n') == \"{text}\"");
+        scene.wait_for(&is_back, "the text before the turn");
+    }
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\ntwo\n");
+    assert_eq!(scene.workspace.read("b.txt").unwrap(), "later\n");
+}

@@ -88,7 +88,7 @@ impl Scene {
 
     /// Answers the changes of a review, which come in this order: the name of the file, the number of the change and the keys.
     #[track_caller]
-    fn answers(&self, answers: &[(&str, &str, &str)]) {
+    pub(super) fn answers(&self, answers: &[(&str, &str, &str)]) {
         for (file, change, keys) in answers {
             let here = format!(
                 "vim.api.nvim_buf_get_name(0):match('review: (%w+)') == '{file}' \
