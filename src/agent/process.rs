@@ -1,5 +1,6 @@
 //! The process of an agent: its start in its confinement, the handshake, and its end.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -105,6 +106,8 @@ pub struct AgentProcess {
     workspace: PathBuf,
     cwd: PathBuf,
     spec: AgentSpec,
+    /// The secret files that were closed to it at its start.
+    closed: HashSet<PathBuf>,
     command: RunningCommand,
     _access: Option<OpenAccess>,
 }
@@ -113,6 +116,16 @@ impl AgentProcess {
     /// Returns whether the process can serve a turn: it is this agent, in these directories.
     pub fn serves(&self, start: &AgentStart) -> bool {
         self.spec == start.spec && self.workspace == start.workspace && self.cwd == start.cwd
+    }
+
+    /// Returns the secret files of the workspace that are not closed to the agent, because they appeared after its start.
+    pub async fn open_secrets(&self, services: &Arc<Services>) -> Vec<PathBuf> {
+        if self.spec.confinement == AgentConfinement::None {
+            return Vec::new();
+        }
+        let mut found = secrets(services, &self.workspace).await;
+        found.retain(|it| !self.closed.contains(it));
+        found
     }
 
     /// Ends the process, and returns the last that it said on its standard error.
@@ -136,6 +149,8 @@ impl AgentStart {
     /// # Errors
     /// It did not start, or it ended, or it refused, or the start was cancelled. No process is left.
     pub async fn start(self, cancel: &CancellationToken) -> Result<AgentProcess, StartFault> {
+        // Before the start: one that appears meanwhile counts as open.
+        let closed = secrets(&self.services, &self.workspace).await;
         let (mut command, access) = self.spawn().await?;
         let Some(pipes) = command.take_pipes() else {
             return Err(StartFault::Ended(words(command).await));
@@ -176,6 +191,7 @@ impl AgentStart {
                 workspace: self.workspace,
                 cwd: self.cwd,
                 spec: self.spec,
+                closed: closed.into_iter().collect(),
                 command,
                 _access: access,
             }),
@@ -264,6 +280,20 @@ impl AgentStart {
             None => format!("{why}; it offers: {}", offered.join(", ")),
         }
     }
+}
+
+/// Returns the secret files and directories of a workspace, in their order.
+async fn secrets(services: &Arc<Services>, workspace: &Path) -> Vec<PathBuf> {
+    let judge = services.judge(workspace);
+    let read = move || {
+        let survey = judge.survey();
+        let mut names: Vec<_> = survey.closed_names().map(Path::to_owned).collect();
+        names.sort();
+        names.dedup();
+        Ok::<_, String>(names)
+    };
+    // It fails only if the survey panicked, which is logged.
+    blocking(read).await.unwrap_or_default()
 }
 
 /// The command line of an agent with the path of its program, and what its process gets.

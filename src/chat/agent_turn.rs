@@ -7,6 +7,7 @@ mod calls;
 mod live;
 mod permission;
 
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,6 +23,7 @@ use self::permission::{AskedCall, PermissionAnswer, PermissionRequest, ShownCall
 use super::turn::{Halt, LiveThought, ToChat, TurnEnd, TurnEvent};
 use crate::agent::{AgentProcess, AgentSpec, AgentStart, MOST_MEMORY, StartFault, TurnAsker};
 use crate::audit::Record;
+use crate::checkpoint::named;
 use crate::config::AgentConfinement;
 use crate::protocol::{Asker, ChatState, Question};
 use crate::services::audit_task;
@@ -89,6 +91,8 @@ struct Progress {
     memory_before: u64,
     /// The last time at which the changes of the turn were recorded.
     recorded: Instant,
+    /// The secret files of which the person was told that the agent can read them.
+    open_secrets: Vec<PathBuf>,
 }
 
 /// A call that has ended, or that is shown as one that goes on.
@@ -143,6 +147,7 @@ impl AgentTurn {
             asker: None,
             memory_before: 0,
             recorded: Instant::now(),
+            open_secrets: Vec::new(),
         };
         let mut kept = None;
         let told = progress.tell_no_undo(missing.ok().flatten()).await;
@@ -195,6 +200,7 @@ impl Progress {
         }
         let done = self.prompt(&mut process, prompt).await;
         if let Ok(Some(end)) = done {
+            self.tell_secrets(&process).await?;
             *kept = Some(process);
             return Ok(end);
         }
@@ -231,7 +237,7 @@ impl Progress {
         has_past: bool,
     ) -> Result<Option<AgentProcess>, Halt> {
         let context = Arc::clone(&self.turn.context);
-        let mut start = AgentStart {
+        let start = AgentStart {
             spec: self.turn.spec.clone(),
             services: Arc::clone(&context.services),
             workspace: context.workspace.clone(),
@@ -248,14 +254,37 @@ impl Progress {
             self.asker = Some(Arc::clone(&process.asker));
             self.memory_before = process.connection.memory_taken();
             let heard = self.hear_late(&mut process).await;
-            if let Ok(true) = heard {
+            let open = process.open_secrets(&context.services).await;
+            if let Ok(true) = heard
+                && open.is_empty()
+            {
                 return Ok(Some(process));
             }
             process.asker.end();
+            if let Ok(true) = heard {
+                process.last_words().await;
+                let text = format!(
+                    "{} is started anew, because it could read what is secret now: {}",
+                    self.turn.spec.name,
+                    self.names(&open)
+                );
+                self.turn.chat.note(&text).await?;
+                return self.begin(start, has_past).await;
+            }
             let words = process.last_words().await;
             heard?;
             self.tell_death(&words, "it starts anew").await?;
         }
+        self.begin(start, has_past).await
+    }
+
+    /// Starts the agent. Returns none if that fails, which the person is told.
+    async fn begin(
+        &mut self,
+        mut start: AgentStart,
+        has_past: bool,
+    ) -> Result<Option<AgentProcess>, Halt> {
+        let context = Arc::clone(&self.turn.context);
         self.memory_before = 0;
         let name = self.turn.spec.name.clone();
         self.state(ChatState::Thinking, format!("starts {name}"))
@@ -653,6 +682,7 @@ impl Progress {
         // If the person saves a file next, these changes of it are known to be the agent's.
         if is_over && self.recorded.elapsed() >= RECORD_PERIOD {
             self.turn.context.record_turn().await;
+            self.tell_secrets(process).await?;
             self.recorded = Instant::now();
         }
         while is_over && let Some(at) = self.asked.iter().position(|(it, _)| it.call == *call) {
@@ -661,6 +691,29 @@ impl Progress {
             let _stuck = process.connection.answer_permission(&request.id, None);
         }
         Ok(())
+    }
+
+    /// Tells the person about secret files that appeared since the agent started.
+    async fn tell_secrets(&mut self, process: &AgentProcess) -> Result<(), Halt> {
+        let mut new = process.open_secrets(&self.turn.context.services).await;
+        new.retain(|it| !self.open_secrets.contains(it));
+        if new.is_empty() {
+            return Ok(());
+        }
+        let text = format!(
+            "{} can read what is secret since it started: {}; the next prompt starts it anew, without that",
+            self.turn.spec.name,
+            self.names(&new)
+        );
+        self.open_secrets.extend(new);
+        self.show(AgentPiece::Note(text)).await
+    }
+
+    /// Returns the names of some files of the workspace.
+    fn names(&self, files: &[PathBuf]) -> String {
+        let root = self.turn.context.judge.root();
+        let name = |it: &PathBuf| it.strip_prefix(root).unwrap_or(it).display().to_string();
+        one_line(&named(files.iter().map(name).collect()))
     }
 
     async fn used(&mut self, process: &mut AgentProcess, usage: &UsageUpdate) -> Result<(), Halt> {

@@ -537,3 +537,26 @@ fn what_changes_between_two_turns_counts_as_the_persons() {
     assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\ntwo\n");
     assert_eq!(scene.workspace.read("b.txt").unwrap(), "later\n");
 }
+
+#[test]
+fn a_secret_that_appears_is_told_and_closed_from_the_next_turn_on() {
+    let look = json!({ "sh": "cat .env 2>&1" });
+    let script = json!({
+        "go": [message("Going.\n"), { "until": ".env" }, look, message("Looked.")],
+        "again": [look, message("Looked again.")],
+    });
+    let scene = scene(&script);
+    scene.co("go");
+    scene.wait_chat("Going.");
+    scene.workspace.write(".env", "TOKEN=hunter2-token\n");
+    scene.wait_turns(1);
+    scene.wait_chat("scripted can read what is secret since it started: .env");
+    scene.co("again");
+    scene.wait_chat("scripted is started anew, because it could read what is secret now: .env");
+    scene.wait_chat("Looked again.");
+    scene.wait_turns(2);
+    let chat = scene.chat();
+    let later = chat.split("started anew").last().unwrap();
+    assert!(!later.contains("hunter2"), "{chat}");
+    assert!(later.contains("status 1"), "{chat}");
+}
