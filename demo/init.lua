@@ -10,6 +10,7 @@ vim.g.co = {
   provider = 'openai',
   base_url = vim.env.CO_DEMO_MODEL .. '/v1',
   model = 'smollm2',
+  agents = vim.env.CO_DEMO_AGENTS and vim.json.decode(vim.env.CO_DEMO_AGENTS) or nil,
 }
 
 vim.api.nvim_create_autocmd('VimEnter', {

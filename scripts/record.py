@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import pathlib
 import re
 import shutil
@@ -28,6 +29,7 @@ import demo
 from rich.console import CONSOLE_SVG_FORMAT, Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
+from tools import Tools
 
 COLUMNS, ROWS = 110, 28
 PATIENCE_S = 120
@@ -42,6 +44,7 @@ COLOURS = [
 THEME = TerminalTheme(COLOURS[0], COLOURS[1], COLOURS[2:10], COLOURS[10:])
 # Without fonts from elsewhere.
 FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+RUNS = re.compile("[\u2800-\u28ff]")
 VIEW_BOX = re.compile(r'viewBox="([^"]+)"')
 
 
@@ -92,10 +95,10 @@ class Terminal:
         print(f"record: {what}", file=sys.stderr)
 
     def still(self) -> str:
-        """Return the screen with its colours, once it has stopped changing."""
+        """Return the screen with its colours, once nothing but the sign of a running call changes."""
         deadline = time.monotonic() + PATIENCE_S
         before = ""
-        while (now := self.run("capture-pane", "-p", "-e")) != before:
+        while RUNS.sub("", now := self.run("capture-pane", "-p", "-e")) != RUNS.sub("", before):
             if time.monotonic() > deadline:
                 raise demo.DemoError(f"the screen still changes after {PATIENCE_S} s\n{self.text()}")
             before = now
@@ -312,6 +315,56 @@ def flood(terminal: Terminal, project: pathlib.Path, recording: Recording) -> No
     recording.keep(terminal, "The buffer keeps the last 10,000 lines. gf on the count opens the whole output.", 5)
 
 
+def agent(terminal: Terminal, project: pathlib.Path, recording: Recording) -> None:
+    """Let Claude Code work, and review what it changed."""
+
+    def mended() -> bool:
+        return "while cents" in (project / "change.py").read_text(encoding="utf-8")
+
+    command(terminal, ":Co /agent claude")
+    terminal.press("Enter")
+    terminal.until("the agent", lambda: terminal.shows(r"claude works in this chat"))
+    command(terminal, ":Co fix the failing test")
+    terminal.press("Enter")
+    hosts = r"wants to reach"
+    terminal.until("the question about the hosts", lambda: terminal.shows(hosts))
+    recording.keep(terminal, "Claude Code in a chat. co asks about the hosts of its vendor; it reaches no others.", 5)
+    first, second = r"run this command: sed -i", r"run this command: cat ~"
+    answer(terminal, "y", hosts, "the hosts", lambda: terminal.shows(first))
+    recording.keep(terminal, "Claude Code asks for permission: the question has its own options.", 5)
+    answer(terminal, "1", first, "the command", lambda: terminal.shows(second))
+    answer(terminal, "1", second, "the key", lambda: terminal.shows(r"All through\."))
+    terminal.until("the end of the turn", lambda: mended() and terminal.shows(r"1 change in 1 file"))
+    recording.keep(terminal, "The kernel keeps it from the key, whatever was allowed. The winbar counts its changes.", 6)
+    terminal.type(":Co /review")
+    terminal.press("Enter")
+    terminal.until("the review", lambda: terminal.shows(r"change 1 of 1"))
+    recording.keep(terminal, "/review has what its command changed, part by part. /undo takes all of it back.", 6)
+
+
+def claude(home: pathlib.Path, run: Callable[[dict[str, str]], None]) -> None:
+    """Run with the settings of Claude Code and a scripted model for it."""
+    sys.path.append(str(demo.SCRIPTS / "agents"))
+    import models
+
+    person = home / "home"
+    for file, text in ((".ssh/id_ed25519", "a private key\n"), (".claude/settings.json", '{"permissions":{"defaultMode":"default"}}')):
+        (person / file).parent.mkdir(parents=True, exist_ok=True)
+        (person / file).write_text(text, encoding="utf-8")
+    shell = [
+        ("sed -i 's/if cents >= coin/while cents >= coin/' change.py", "Mend the loop"),
+        ("cat ~/.ssh/id_ed25519", "Read a key"),
+    ]
+    model = models.Messages([("Bash", {"command": line, "description": what}) for line, what in shell])
+    program = Tools(demo.ROOT / ".tools").agent("@agentclientprotocol/claude-agent-acp/dist/index.js")
+    variables = {"ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": f"http://{model.address}"}
+    settings = {"claude": {"cmd": [str(program)], "env": variables, "hosts": [model.address]}}
+    try:
+        run({"HOME": str(person), "CO_DEMO_AGENTS": json.dumps(settings)})
+    finally:
+        model.shutdown()
+
+
 SCENES = [
     Scene("mend", "co: a model runs the tests, changes a file after a yes, and runs the tests again", mend),
     Scene("rounds", "co: a review of what a model changed, with a comment that becomes the next prompt", rounds),
@@ -322,6 +375,7 @@ SCENES = [
             "def headers():\n    return {'X-Api-Key': os.environ['API_KEY']}\n"
         ),
     }),
+    Scene("agent", "co: Claude Code works in a chat, confined, and its changes are reviewed", agent),
     Scene("flood", "co: five million lines of a command, and typing meanwhile", flood),
 ]
 
@@ -339,12 +393,20 @@ def record(scene: Scene, binary: pathlib.Path) -> Recording:
         # A scene without a script asks no model.
         with ScriptedModel(script) if script.exists() else contextlib.nullcontext("http://127.0.0.1:9") as address:
             env = demo.environment(home, address, binary.resolve()) | {"CO_CLI_MODEL": "scripted"}
-            terminal = Terminal([nvim, "-u", str(demo.ROOT / "demo" / "init.lua"), "change.py"], project, env)
-            try:
-                terminal.until("the file", lambda: terminal.shows("change.py .*All"))
-                scene.play(terminal, project, recording)
-            finally:
-                terminal.close()
+
+            def play(more: dict[str, str]) -> None:
+                command = [nvim, "-u", str(demo.ROOT / "demo" / "init.lua"), "change.py"]
+                terminal = Terminal(command, project, env | more)
+                try:
+                    terminal.until("the file", lambda: terminal.shows("change.py .*All"))
+                    scene.play(terminal, project, recording)
+                finally:
+                    terminal.close()
+
+            if scene.name == "agent":
+                claude(home, play)
+            else:
+                play({})
     return recording
 
 

@@ -35,6 +35,7 @@ class RecordingTest(unittest.TestCase):
             "mend": ("fix the failing test", "co 1/1", "while cents", "Ran 3 tests", "/undo"),
             "rounds": ("3 changes in 2 files", "is taken back when the review ends", "print euros, not cents", "receipt.py:1"),
             "search": ("grep -rn", ".env: Permission denied", "looks like a secret", "you: no"),
+            "agent": ("api.anthropic.com", "claude asks to run this command", "Permission denied", "change 1 of 1"),
             "flood": ("seq -f", "line 5000000", "exit 0", "earlier lines", "typed while"),
         }
         directory = ROOT / "docs" / "recordings"
