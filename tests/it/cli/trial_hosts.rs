@@ -310,6 +310,17 @@ fn go_fetches_from_an_allowed_host_only() {
 }
 
 #[test]
+fn what_maven_fetches_goes_to_a_layer_over_its_own_directory() {
+    let scene = Scene::new("echo 1 > a; mkdir -p \"$HOME/.m2/repository\"");
+    let write = "mkdir ~/.m2/repository/own && echo jar > ~/.m2/repository/own/p.jar && echo 2 > a";
+    let kept = scene.keep(write);
+    assert!(kept.status.success(), "{kept:?}");
+    scene.bash("test -z \"$(ls \"$HOME/.m2/repository\")\"");
+    let later = scene.exec(&["--drop", "cat ~/.m2/repository/own/p.jar"]);
+    assert_eq!(text(&later.stdout), "jar\n", "{later:?}");
+}
+
+#[test]
 fn a_host_is_named_with_its_bytes_in_json() {
     let (scene, server) = (Scene::new("echo 1 > a"), FileServer::start());
     server.add("/f", "fetched\n");

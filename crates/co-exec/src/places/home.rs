@@ -202,9 +202,9 @@ const CONDA: &str = "bin compiler_compat conda-meta condabin envs etc include li
 pub(crate) struct Downloads {
     /// The directory of it in the caches of trials.
     pub(crate) name: &'static str,
-    /// The home of the toolchain, below the home directory, and the variable that names another one.
+    /// The home of the toolchain, below the home directory, and the variable that names another one, if there is one.
     pub(crate) home: &'static str,
-    pub(crate) variable: &'static str,
+    pub(crate) variable: Option<&'static str>,
     /// The place below the home of the toolchain.
     pub(crate) below: &'static str,
 }
@@ -212,7 +212,7 @@ pub(crate) struct Downloads {
 const fn downloads(
     name: &'static str,
     home: &'static str,
-    variable: &'static str,
+    variable: Option<&'static str>,
     below: &'static str,
 ) -> Downloads {
     Downloads {
@@ -224,10 +224,11 @@ const fn downloads(
 }
 
 /// The places in which a trial may fetch packages, over a layer. No variable moves them without the configuration beside them.
-pub(crate) const DOWNLOADS: [Downloads; 3] = [
-    downloads("cargo-registry", ".cargo", "CARGO_HOME", "registry"),
-    downloads("cargo-git", ".cargo", "CARGO_HOME", "git"),
-    downloads("go", "go", "GOPATH", "pkg"),
+pub(crate) const DOWNLOADS: [Downloads; 4] = [
+    downloads("cargo-registry", ".cargo", Some("CARGO_HOME"), "registry"),
+    downloads("cargo-git", ".cargo", Some("CARGO_HOME"), "git"),
+    downloads("go", "go", Some("GOPATH"), "pkg"),
+    downloads("maven", ".m2", None, "repository"),
 ];
 
 /// The default of `read_roots`: places where toolchains keep the sources of dependencies.

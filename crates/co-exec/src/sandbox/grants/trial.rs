@@ -113,7 +113,10 @@ pub(super) fn add(
 /// Returns the real paths of the places in which toolchains keep packages, with the names of these places. The command can read each.
 fn downloads(kept: &WorkspacePaths) -> impl Iterator<Item = (PathBuf, &'static str)> {
     home::DOWNLOADS.iter().filter_map(|it| {
-        let named = kept.named.iter().find(|(name, _)| *name == it.variable);
+        let named = kept
+            .named
+            .iter()
+            .find(|(name, _)| Some(*name) == it.variable);
         let above = named.map_or_else(|| kept.home.join(it.home), |(_, path)| path.clone());
         let place = above.join(it.below).canonicalize().ok()?;
         let mut reads = kept.reads.iter().map(|Grant(_, path)| &path.0);
