@@ -6,7 +6,6 @@ mod home;
 mod hosts;
 mod preset;
 mod process;
-mod program;
 
 pub use hosts::TurnAsker;
 pub use preset::{AgentSpec, PRESETS, names};

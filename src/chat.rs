@@ -20,6 +20,7 @@ mod retell;
 mod rewind;
 mod running_turn;
 mod scout;
+mod servers;
 mod skills;
 mod status;
 mod turn;
@@ -52,6 +53,7 @@ use crate::protocol::{LineRange, NoticeLevel};
 use crate::services::Services;
 use crate::tool::ToolSet;
 use crate::tool::permissions::Permissions;
+use crate::tool::server::ChatServers;
 use crate::workspace::edits::SeenTexts;
 use co_llm::transcript::{Context, Item};
 
@@ -83,6 +85,7 @@ struct Chat {
     agent: Option<Box<AgentProcess>>,
     permissions: Permissions,
     tools: ToolSet,
+    servers: ChatServers,
     /// The lines that the last prompt asked to change.
     range: Option<LineRange>,
     /// The texts of files that the model has read.
@@ -138,6 +141,7 @@ impl Chat {
             agent: None,
             permissions: Permissions::default(),
             tools: ToolSet::built_in(services.config.max_scouts > 0),
+            servers: ChatServers::default(),
             range: None,
             seen_texts: SeenTexts::default(),
             instructions: Instructions::default(),

@@ -10,6 +10,7 @@ mod help;
 mod layers;
 mod model_choice;
 mod names;
+mod servers;
 mod setting;
 mod table;
 mod units;
@@ -25,6 +26,7 @@ pub use help::{
 };
 pub use layers::{Env, Layers, LoadedSettings, load};
 pub use model_choice::ModelChoice;
+pub use servers::McpServerSettings;
 pub use setting::Applies;
 
 /// The time-out of a command of the model that asks for none. It is part of the tool's description, so it is no setting; the setting
@@ -45,6 +47,12 @@ pub struct Config {
     pub agent_memory: Option<u64>,
     /// The most processes and threads of an agent.
     pub agent_processes: Option<u64>,
+    /// The tool servers that the person set.
+    pub mcp_servers: Vec<McpServerSettings>,
+    /// The longest time that a prompt waits for them.
+    pub mcp_wait: Duration,
+    /// The longest time of one of their calls.
+    pub mcp_timeout: Duration,
     /// The prices of models that the person gave.
     pub prices: co_llm::Prices,
     pub policy: co_policy::PolicySettings,
@@ -152,6 +160,9 @@ impl Default for Config {
             agents: Vec::new(),
             agent_memory: Some(16 << 30),
             agent_processes: Some(4096),
+            mcp_servers: Vec::new(),
+            mcp_wait: Duration::from_secs(10),
+            mcp_timeout: Duration::from_secs(120),
             prices: co_llm::Prices::default(),
             policy: co_policy::PolicySettings::default(),
             exec: co_exec::ExecSettings::new(PathBuf::new()),

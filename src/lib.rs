@@ -1,6 +1,6 @@
 //! The backend of co, an agent and a shell for Neovim.
 //!
-//! A module may use those that stand below it in this list, and the crates `co_acp`, `co_llm`, `co_exec`, `co_proxy`, `co_policy` and `co_edit`:
+//! A module may use those that stand below it in this list, and the crates `co_acp`, `co_mcp`, `co_llm`, `co_exec`, `co_proxy`, `co_policy` and `co_edit`:
 //!
 //! | module | content |
 //! |---|---|
@@ -14,6 +14,7 @@
 //! | [`services`] | what all chats and runs share: the executor, the settings, the store, the judges |
 //! | [`trial`] | commands that run over a layer above the workspace, and their changes |
 //! | [`checkpoint`] | the files before and after each call, to take changes back |
+//! | [`mcp`] | tool servers: their processes and connections, which chats share |
 //! | [`network`] | the hosts that a command reaches, by rule or by question |
 //! | [`workspace`] | one workspace: facts and verdicts of the policy, and how its files are read and changed |
 //! | [`nvim`] | the connection to Neovim |
@@ -30,6 +31,7 @@
 //!
 //! The private modules `shared_file` and `rotation` hold what several of these share for their files, and `blocking` runs work that
 //! waits for files. `text` makes short, printable forms of texts, and `cancellable` waits for a command that can be cancelled.
+//! `program_places` finds the directories that a program needs.
 
 pub mod agent;
 pub mod app;
@@ -45,9 +47,11 @@ pub mod editor;
 pub mod error;
 pub mod front_end;
 pub mod logging;
+pub mod mcp;
 pub mod network;
 pub mod nvim;
 pub mod paths;
+mod program_places;
 pub mod protocol;
 mod rotation;
 pub mod run;

@@ -109,10 +109,13 @@ fn is_known(part: &str) -> bool {
     level || part.contains(['=', '[']) || CRATES.contains(&name)
 }
 
-/// Returns whether a record may be logged at all: nvim-rs logs whole messages, with all they hold.
+/// Returns whether a record may be logged at all: nvim-rs and rmcp log whole messages, with all they hold, rmcp also in its warnings.
 fn wanted(target: &str, level: Level) -> bool {
-    let noisy = target == "nvim_rs" || target.starts_with("nvim_rs::");
-    !noisy || level <= Level::WARN
+    let is_of = |name: &str| {
+        let rest = target.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    };
+    !is_of("rmcp") && (!is_of("nvim_rs") || level <= Level::WARN)
 }
 
 #[cfg(test)]

@@ -144,6 +144,11 @@ impl Paths {
         self.data.join("agents")
     }
 
+    /// Returns the parent of the homes of all tool servers, each of which is made by the first start of its server.
+    pub fn servers(&self) -> PathBuf {
+        self.state.join("servers")
+    }
+
     /// Returns the directory of the sockets of editors, which the first one makes.
     pub fn editors(&self) -> PathBuf {
         self.state.join("editors")

@@ -25,6 +25,7 @@ use crate::buffers::Buffers;
 use crate::checkpoint::{Checkpoints, PersonRun};
 use crate::config::{Applies, Config, ConfinementSetting, GivenSettings, ModelChoice};
 use crate::editor::Editor;
+use crate::mcp::ToolServers;
 use crate::protocol::{NoticeLevel, ToEditor};
 use crate::store::Store;
 use crate::workspace::judge::{Judge, JudgeConfig};
@@ -64,6 +65,8 @@ pub struct Services {
     pub checkpoints: Arc<Checkpoints>,
     /// The running jobs of all chats.
     pub jobs: Arc<RunningJobs>,
+    /// The tool servers of all chats.
+    pub tool_servers: Arc<ToolServers>,
     /// The files of instructions, and the questions about them.
     pub(crate) instructions: Arc<InstructionAnswers>,
     pub(crate) foreground: Foreground,
@@ -107,6 +110,8 @@ pub struct ServicePaths {
     pub trials: PathBuf,
     /// The parent of the directories of all agents, each of which is made by the first start of its agent.
     pub agents: PathBuf,
+    /// The parent of the homes of all tool servers, each of which is made by the first start of its server.
+    pub servers: PathBuf,
     /// The directory of the sockets by which commands of the person open files in Neovim, which is made by the first command.
     pub editors: PathBuf,
     /// The program of this process.
@@ -145,6 +150,7 @@ impl Services {
             checkpoints: Arc::new(Checkpoints::new(parts.places.checkpoints.clone())),
             places: Arc::new(parts.places),
             jobs: Arc::default(),
+            tool_servers: Arc::default(),
             foreground: Foreground::default(),
             make_provider: parts.make_provider,
             values: Arc::default(),

@@ -22,6 +22,7 @@ pub mod query;
 pub mod rename;
 pub mod schema;
 pub mod scout;
+pub mod server;
 pub mod skill;
 pub mod tried;
 
@@ -79,16 +80,23 @@ impl ToolSet {
 
     /// Adds a tool at the end, in place of the one with its name.
     pub fn add(&self, tool: Arc<dyn Tool>) {
-        self.remove(&tool.spec().name);
-        let mut list = self.list();
-        list.tools.push(tool);
-        *list = ToolList::new(std::mem::take(&mut list.tools));
+        let name = tool.spec().name.clone();
+        self.replace(&[name], vec![tool]);
     }
 
     /// Removes a tool.
     pub fn remove(&self, name: &str) {
+        self.replace(&[name.to_owned()], Vec::new());
+    }
+
+    /// Removes the tools of some names, and adds others at the end.
+    pub fn replace(&self, names: &[String], new: Vec<Arc<dyn Tool>>) {
+        if names.is_empty() && new.is_empty() {
+            return;
+        }
         let mut list = self.list();
-        list.tools.retain(|tool| tool.spec().name != name);
+        list.tools.retain(|tool| !names.contains(&tool.spec().name));
+        list.tools.extend(new);
         *list = ToolList::new(std::mem::take(&mut list.tools));
     }
 

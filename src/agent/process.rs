@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 use super::home;
 use super::hosts::TurnAsker;
 use super::preset::AgentSpec;
-use super::program;
 use crate::blocking::blocking;
 use crate::config::AgentConfinement;
 use crate::network::{self, HostAccess, HostAsker, OpenAccess, OpenCommand, StartError};
+use crate::program_places;
 use crate::services::Services;
 use crate::text::start_of;
 use co_acp::schema::{AuthMethod, ErrorCode, SessionId};
@@ -329,7 +329,7 @@ fn prepare(
     });
     let mut env: Vec<_> = keys.chain(spec.env.iter().cloned()).collect();
     let mut places = GrantedPlaces {
-        read: program::places(&program, &argv[1..], &services.places.home, &path),
+        read: program_places::of(&program, &argv[1..], &services.places.home, &path),
         write: Vec::new(),
     };
     let is_confined = spec.confinement == AgentConfinement::Workspace;

@@ -136,6 +136,7 @@ fn services(
             checkpoints: paths.checkpoints(),
             trials: paths.layers(),
             agents: paths.agents(),
+            servers: paths.servers(),
             editors: paths.editors(),
             program: std::env::current_exe().unwrap_or_default(),
         },

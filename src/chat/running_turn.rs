@@ -118,6 +118,7 @@ impl Chat {
             context: Arc::new(context),
             chat,
             tools: self.tools.clone(),
+            servers: Some(self.servers.clone()),
             memory: TurnMemory {
                 permissions: self.permissions.clone(),
                 ..TurnMemory::default()

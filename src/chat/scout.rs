@@ -116,6 +116,7 @@ async fn run(
         context: Arc::new(own),
         chat,
         tools: ToolSet::of_scouts(isolation.confines()),
+        servers: None,
         memory: TurnMemory::default(),
         history: Arc::default(),
         instructions,

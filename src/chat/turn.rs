@@ -32,6 +32,7 @@ use crate::tool::event::CallEvent;
 use crate::tool::explore;
 use crate::tool::permissions::TurnMemory;
 use crate::tool::scout::ScoutTask;
+use crate::tool::server::ChatServers;
 use crate::workspace::confinement::Isolation;
 use co_llm::transcript::{self, Context, End, InstructionFile, Item, Surroundings, Usage};
 use co_llm::{Fault, Stop};
@@ -42,6 +43,8 @@ pub(super) struct Turn {
     pub context: Arc<CallContext>,
     pub chat: ToChat,
     pub tools: ToolSet,
+    /// The servers whose tools are in `tools`; none for a scout.
+    pub servers: Option<ChatServers>,
     pub memory: TurnMemory,
     pub history: Arc<RequestHistory>,
     pub instructions: Vec<InstructionFile>,
@@ -119,12 +122,18 @@ impl Turn {
         self.read_range().await;
         self.orient().await?;
         self.name_left_out_images().await?;
+        self.begin_servers().await?;
         let mut told = self.context.services.probe.name();
         loop {
             self.renew();
             if told != self.context.services.probe.name() {
                 self.orient().await?;
                 told = self.context.services.probe.name();
+            }
+            if let Some(servers) = &self.servers {
+                for notice in servers.catch_up(&self.tools) {
+                    self.chat.note(&notice).await?;
+                }
             }
             let may_call = match self.limits.step() {
                 NextStep::Go => true,
@@ -231,6 +240,21 @@ impl Turn {
             context.judge = services.judge(&context.workspace);
             context.services = services;
         }
+    }
+
+    /// Waits for the tool servers, and puts their tools into those of the turn.
+    async fn begin_servers(&mut self) -> Result<(), Halt> {
+        let Some(servers) = &self.servers else {
+            return Ok(());
+        };
+        if !self.context.services.config.mcp_servers.is_empty() {
+            let what = "waits for tool servers";
+            self.chat.state(ChatState::Thinking, what).await?;
+        }
+        for notice in servers.begin(&self.context, &self.tools).await? {
+            self.chat.note(&notice).await?;
+        }
+        Ok(())
     }
 
     /// Reads the text of the lines that the person asked to change, so that they are found again after other lines move.

@@ -6,6 +6,7 @@ mod exec;
 mod model;
 mod policy;
 mod sandbox;
+mod servers;
 
 use super::setting::Setting;
 
@@ -14,6 +15,7 @@ pub(super) fn settings() -> impl Iterator<Item = &'static Setting> {
     let topics = [
         model::SETTINGS,
         agents::SETTINGS,
+        servers::SETTINGS,
         chat::SETTINGS,
         policy::SETTINGS,
         exec::SETTINGS,

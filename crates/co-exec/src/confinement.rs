@@ -7,6 +7,7 @@ mod agent;
 mod container;
 pub(crate) mod level;
 mod read_only;
+mod server;
 mod trial;
 mod workspace;
 
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 pub use agent::{NAME as AGENT, WORDS as AGENT_WORDS};
 pub use container::WORDS as CONTAINER_WORDS;
 pub use read_only::NAME as READ_ONLY;
+pub use server::{NAME as SERVER, WORDS as SERVER_WORDS};
 pub use trial::WORDS as TRIAL_WORDS;
 pub use workspace::WORDS as WORKSPACE_WORDS;
 
@@ -59,6 +61,11 @@ pub enum Confinement {
         places: GrantedPlaces,
         /// True if it has the network of the machine. Otherwise it has a network of its own, in which there is nothing but itself.
         whole_network: bool,
+    },
+    /// It is a tool server. It reads the workspace, and changes a private temporary directory and places of its own.
+    Server {
+        workspace: PathBuf,
+        places: GrantedPlaces,
     },
     /// It runs in a container that has the workspace.
     Container {
@@ -109,6 +116,7 @@ impl Confinement {
                 places,
                 whole_network,
             } => Holder::Kernel(agent::level(workspace, places, *whole_network)),
+            Self::Server { workspace, places } => Holder::Kernel(server::level(workspace, places)),
             Self::Container {
                 workspace,
                 shown,
@@ -139,7 +147,7 @@ impl Confinement {
         self.parts().map(|(_, _, secrets)| secrets)
     }
 
-    /// Returns the name of the level: `none`, `read-only`, `workspace`, `trial`, `agent`, `container`.
+    /// Returns the name of the level: `none`, `read-only`, `workspace`, `trial`, `agent`, `server`, `container`.
     pub fn name(&self) -> &'static str {
         self.parts().map_or(NO_LEVEL, |(name, _, _)| name)
     }

@@ -118,6 +118,7 @@ impl Chat {
                 checkpoints: real.join("state/checkpoints"),
                 trials: real.join("state/trials"),
                 agents: real.join("data/agents"),
+                servers: real.join("state/servers"),
                 editors: real.join("state/editors"),
                 program: PathBuf::new(),
             },

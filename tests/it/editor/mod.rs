@@ -37,6 +37,7 @@ mod sandbox;
 mod scouts;
 mod screens;
 mod secrets;
+mod servers;
 mod settings;
 mod shell;
 mod slash;

@@ -332,7 +332,7 @@ async fn an_agent_is_refused_where_secrets_cannot_be_hidden() {
         let started = bench.executor.start_on(spec, Streams::Pipes).await;
         let refusal = started.err().unwrap().to_string();
         assert!(
-            refusal.contains("secrets in the workspace cannot be hidden from an agent here: sandbox_namespaces is off")
+            refusal.contains("secrets in the workspace cannot be hidden from an agent or a tool server here: sandbox_namespaces is off")
                 && refusal.contains("confinement = 'none'"),
             "{refusal}"
         );

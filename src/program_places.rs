@@ -1,4 +1,4 @@
-//! The directories of an agent's program, which it reads.
+//! The directories that a long-lived program reads, such as that of an agent: where it is installed.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -15,7 +15,7 @@ const LONGEST_FIRST_LINE: u64 = 256;
 
 /// Returns the places that a command line needs: the directories of its program, of the interpreter of a script, and of every file
 /// that a word names. The home directory, what contains it, and the root are never among them.
-pub(super) fn places(program: &Path, words: &[String], home: &Path, path: &OsStr) -> Vec<PathBuf> {
+pub(crate) fn of(program: &Path, words: &[String], home: &Path, path: &OsStr) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let files = words.iter().map(Path::new);
     let files = files.filter(|it| it.is_absolute() && it.is_file());
@@ -95,7 +95,7 @@ mod tests {
         let path = std::env::join_paths([&real.join("home/ann/.node/bin")]).unwrap();
         let found = |file: &Path, words: &[&str]| {
             let words: Vec<_> = words.iter().map(|it| (*it).to_owned()).collect();
-            let places = places(file, &words, &home, &path);
+            let places = of(file, &words, &home, &path);
             let below = places.iter().map(|it| it.strip_prefix(&real).unwrap_or(it));
             let below: Vec<_> = below.map(|it| it.display().to_string()).collect();
             below.join(" ")

@@ -1,0 +1,239 @@
+//! The connection to one server: the handshake, the list of tools, the calls.
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ClientCapabilities, Implementation,
+    InitializeRequestParams, PaginatedRequestParams, ProtocolVersion, SubscriptionFilter,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, NotificationContext, Peer, RunningService,
+    ServiceError, serve_client_with_lifecycle,
+};
+use rmcp::{ClientHandler, RoleClient};
+use serde_json::{Map, Value};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::answer::ToolAnswer;
+use crate::transport::{BoundedTransport, LONGEST_MESSAGE};
+
+/// The most tools that are read of one list.
+pub const MOST_TOOLS: usize = 1_000;
+
+/// The most pages that are read of one list.
+const MOST_PAGES: usize = 100;
+
+/// The name and the version that the client gives itself.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientName {
+    pub name: &'static str,
+    pub version: &'static str,
+}
+
+/// The handshake failed.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It closed its output, or sent a line that is too long.
+    #[error("it ended, or wrote something else than messages")]
+    Ended,
+    #[error("it speaks another version of the protocol")]
+    Version,
+    #[error("it refused the connection: {0}")]
+    Refused(String),
+}
+
+/// A request failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// The server ended, or sent a message that is too long.
+    #[error("the server ended, or sent a message of more than {} MiB", LONGEST_MESSAGE >> 20)]
+    Ended,
+    #[error("the server does not read what it is sent")]
+    Stuck,
+    /// The server's own words.
+    #[error("{0}")]
+    Refused(String),
+    #[error("the server asks the person for something, which co does not pass on")]
+    AsksBack,
+    #[error("the answer of the server is of another kind")]
+    Unreadable,
+}
+
+/// A tool, as its server describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerTool {
+    pub name: String,
+    pub description: String,
+    /// The JSON schema of its arguments.
+    pub schema: Map<String, Value>,
+}
+
+/// The connection to one server. Dropping it closes the server's standard input.
+pub struct ServerConnection {
+    service: RunningService<RoleClient, Listener>,
+    changes: watch::Receiver<u64>,
+    ended: CancellationToken,
+    _subscription: Option<AbortOnDropHandle<()>>,
+}
+
+/// Counts the changes of the list of tools.
+struct Listener {
+    client: ClientName,
+    changes: watch::Sender<u64>,
+}
+
+impl ClientHandler for Listener {
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    fn get_info(&self) -> InitializeRequestParams {
+        let client = Implementation::new(self.client.name, self.client.version);
+        InitializeRequestParams::new(ClientCapabilities::default(), client)
+    }
+}
+
+impl ServerConnection {
+    /// Opens the connection over the server's standard output and input. It has no time-out. Call it within a tokio runtime.
+    ///
+    /// # Errors
+    /// The server ended or refused.
+    pub async fn open(
+        output: impl AsyncRead + Send + 'static,
+        input: impl AsyncWrite + Send + Unpin + 'static,
+        client: ClientName,
+    ) -> Result<Self, OpenError> {
+        let (sender, changes) = watch::channel(0);
+        let listener = Listener {
+            client,
+            changes: sender.clone(),
+        };
+        let ended = CancellationToken::new();
+        let transport = BoundedTransport::new(output, input, ended.clone());
+        let lifecycle = ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            legacy_version: Some(ProtocolVersion::V_2025_11_25),
+        };
+        let service = serve_client_with_lifecycle(listener, transport, lifecycle).await?;
+        let subscription = subscribe(service.peer().clone(), sender);
+        Ok(Self {
+            service,
+            changes,
+            ended,
+            _subscription: subscription,
+        })
+    }
+
+    /// Returns the name and the version that the server gives itself.
+    pub fn server(&self) -> Option<(String, String)> {
+        let info = self.service.peer_info()?;
+        let server = info.server_info.as_ref()?;
+        Some((server.name.clone(), server.version.clone()))
+    }
+
+    /// Returns the version of the protocol that both speak.
+    pub fn protocol(&self) -> String {
+        let info = self.service.peer_info();
+        info.map_or_else(String::new, |it| it.protocol_version.to_string())
+    }
+
+    /// Returns the number of times that the list of tools has changed so far.
+    pub fn changes(&self) -> u64 {
+        *self.changes.borrow()
+    }
+
+    /// Returns the first [`MOST_TOOLS`] tools of the server, and whether there are more.
+    ///
+    /// # Errors
+    /// The server ended or refused.
+    pub async fn tools(&self) -> Result<(Vec<ServerTool>, bool), CallError> {
+        let has_tools = self.service.peer_info();
+        if has_tools.is_some_and(|it| it.capabilities.tools.is_none()) {
+            return Ok((Vec::new(), false));
+        }
+        let (mut tools, mut cursor) = (Vec::new(), None);
+        for _ in 0..MOST_PAGES {
+            let asked = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = self.service.list_tools(Some(asked)).await;
+            let page = page.map_err(CallError::from)?;
+            tools.extend(page.tools.into_iter().map(|tool| ServerTool {
+                name: tool.name.into_owned(),
+                description: tool.description.unwrap_or_default().into_owned(),
+                schema: (*tool.input_schema).clone(),
+            }));
+            if tools.len() > MOST_TOOLS {
+                tools.truncate(MOST_TOOLS);
+                return Ok((tools, true));
+            }
+            match page.next_cursor {
+                Some(next) => cursor = Some(next),
+                None => return Ok((tools, false)),
+            }
+        }
+        Ok((tools, true))
+    }
+
+    /// Calls a tool. It has no time-out. If the future is dropped, the server is told that the call is cancelled.
+    ///
+    /// # Errors
+    /// The server ended, or refused the request. A tool that failed is no error.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<ToolAnswer, CallError> {
+        let asked = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        match self.service.call_tool_once(asked).await? {
+            CallToolResponse::Complete(result) => Ok(ToolAnswer::new(result)),
+            CallToolResponse::InputRequired(_) => Err(CallError::AsksBack),
+            _ => Err(CallError::Unreadable),
+        }
+    }
+
+    /// Returns when the server has closed its output, or sent a message that is too long.
+    pub async fn ended(&self) {
+        self.ended.cancelled().await;
+    }
+}
+
+/// Follows the changes of the list of tools, if the server speaks the form of the protocol in which a client asks for them.
+fn subscribe(peer: Peer<RoleClient>, changes: watch::Sender<u64>) -> Option<AbortOnDropHandle<()>> {
+    let info = peer.peer_info()?;
+    let changing = info.capabilities.tools.as_ref()?.list_changed?;
+    if !changing || info.protocol_version.has_initialize() {
+        return None;
+    }
+    let follow = async move {
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        let Ok(mut subscription) = peer.listen(filter).await else {
+            return;
+        };
+        while let Ok(Some(_)) = subscription.next().await {
+            changes.send_modify(|count| *count += 1);
+        }
+    };
+    Some(AbortOnDropHandle::new(tokio::spawn(follow)))
+}
+
+impl From<ClientInitializeError> for OpenError {
+    fn from(error: ClientInitializeError) -> Self {
+        match error {
+            ClientInitializeError::JsonRpcError(error) => Self::Refused(error.message.into_owned()),
+            ClientInitializeError::LegacyFallbackFailed { fallback, .. } => (*fallback).into(),
+            ClientInitializeError::NoCompatibleProtocolVersion { .. } => Self::Version,
+            _ => Self::Ended,
+        }
+    }
+}
+
+impl From<ServiceError> for CallError {
+    fn from(error: ServiceError) -> Self {
+        match error {
+            ServiceError::McpError(error) => Self::Refused(error.message.into_owned()),
+            ServiceError::TransportSend(_) => Self::Stuck,
+            ServiceError::UnexpectedResponse => Self::Unreadable,
+            _ => Self::Ended,
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The client's side of the Model Context Protocol (MCP) over any pair of pipes.
+//!
+//! A [`ServerConnection`] is the connection to one tool server. The crate `rmcp` speaks the protocol in both of its forms; the
+//! crate here keeps what a server sends within bounds, and turns it into plain texts and values.
+//!
+//! - `connection`: the handshake, the list of tools, the calls.
+//! - `transport`: the lines of both directions, and the answers to what a server asks.
+//! - `answer`: the result of a call as texts.
+//!
+//! The crate knows no chat, no process and no confinement, and believes nothing that a server says about itself.
+
+mod answer;
+mod connection;
+#[cfg(test)]
+mod tests;
+mod transport;
+
+pub use answer::{AnswerPart, ToolAnswer};
+pub use connection::{CallError, ClientName, MOST_TOOLS, OpenError, ServerConnection, ServerTool};

@@ -1,0 +1,351 @@
+//! The connection to servers that are scripted here, message by message.
+
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream};
+use tokio::sync::mpsc;
+
+use super::*;
+
+const CLIENT: ClientName = ClientName {
+    name: "test",
+    version: "1",
+};
+
+/// The server's side of a connection.
+struct Server {
+    input: BufReader<DuplexStream>,
+    output: DuplexStream,
+}
+
+impl Server {
+    /// Returns the next message of the client.
+    async fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.input.read_line(&mut line).await.unwrap();
+        serde_json::from_str(&line).unwrap_or(Value::Null)
+    }
+
+    async fn write(&mut self, text: &str) {
+        self.output.write_all(text.as_bytes()).await.unwrap();
+    }
+
+    async fn send(&mut self, message: &Value) {
+        let mut message = message.clone();
+        message["jsonrpc"] = json!("2.0");
+        self.write(&format!("{message}\n")).await;
+    }
+
+    async fn answer(&mut self, request: &Value, result: Value) {
+        self.send(&json!({ "id": request["id"], "result": result }))
+            .await;
+    }
+
+    /// Does the handshake of the old form of the protocol.
+    async fn begin(&mut self) {
+        let probe = self.next().await;
+        assert_eq!(probe["method"], "server/discover");
+        let unknown = json!({ "code": -32601, "message": "Method not found" });
+        self.send(&json!({ "id": probe["id"], "error": unknown }))
+            .await;
+        self.initialize().await;
+    }
+
+    async fn initialize(&mut self) {
+        let asked = self.next().await;
+        assert_eq!(asked["params"]["protocolVersion"], "2025-11-25");
+        assert_eq!(asked["params"]["capabilities"], json!({}));
+        let result = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": { "tools": { "listChanged": true } },
+            "serverInfo": { "name": "scripted", "version": "3" },
+        });
+        self.answer(&asked, result).await;
+        assert_eq!(self.next().await["method"], "notifications/initialized");
+    }
+}
+
+/// Returns the streams of a client, and the server at their other ends.
+fn pipes() -> (DuplexStream, DuplexStream, Server) {
+    let (output, of_server) = tokio::io::duplex(1 << 16);
+    let (input, to_server) = tokio::io::duplex(1 << 16);
+    let server = Server {
+        input: BufReader::new(to_server),
+        output: of_server,
+    };
+    (output, input, server)
+}
+
+/// Returns an open connection, and its server.
+async fn connect() -> (ServerConnection, Server) {
+    let (output, input, mut server) = pipes();
+    let open = ServerConnection::open(output, input, CLIENT);
+    let (connection, ()) = tokio::join!(open, server.begin());
+    (connection.unwrap(), server)
+}
+
+fn text(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+fn answered(text: &str) -> ToolAnswer {
+    ToolAnswer {
+        parts: vec![AnswerPart::Text(text.to_owned())],
+        is_error: false,
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_the_old_form_is_spoken_to_in_it() {
+    let (connection, mut server) = connect().await;
+    assert_eq!(connection.protocol(), "2025-11-25");
+    assert_eq!(
+        connection.server(),
+        Some(("scripted".to_owned(), "3".to_owned()))
+    );
+    let serve = async {
+        let asked = server.next().await;
+        assert_eq!(asked["method"], "tools/list");
+        let tool = json!({ "name": "add", "description": "Adds.", "inputSchema": { "type": "object", "b": 1, "a": 2 } });
+        let page = json!({ "tools": [tool], "nextCursor": "2" });
+        server.answer(&asked, page).await;
+        let asked = server.next().await;
+        assert_eq!(asked["params"]["cursor"], "2");
+        let tool = json!({ "name": "bare", "inputSchema": {} });
+        server.answer(&asked, json!({ "tools": [tool] })).await;
+        let asked = server.next().await;
+        assert_eq!(asked["params"]["arguments"], json!({ "a": 1 }));
+        server.answer(&asked, text("2")).await;
+    };
+    let ask = async {
+        let (tools, more) = connection.tools().await.unwrap();
+        assert!(!more);
+        assert_eq!(
+            (tools[0].name.as_str(), tools[0].description.as_str()),
+            ("add", "Adds.")
+        );
+        assert_eq!(
+            tools[0].schema.keys().collect::<Vec<_>>(),
+            ["type", "b", "a"]
+        );
+        assert_eq!(tools[1].name, "bare");
+        let arguments = Map::from_iter([("a".to_owned(), json!(1))]);
+        let answer = connection.call("add", arguments).await;
+        assert_eq!(answer, Ok(answered("2")));
+    };
+    tokio::join!(serve, ask);
+}
+
+#[tokio::test]
+async fn a_server_of_the_new_form_needs_no_handshake() {
+    let (output, input, mut server) = pipes();
+    let serve = async {
+        let probe = server.next().await;
+        assert_eq!(probe["method"], "server/discover");
+        let result = json!({
+            "resultType": "complete",
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": { "tools": {} },
+            "ttlMs": 0,
+            "cacheScope": "private",
+        });
+        server.answer(&probe, result).await;
+    };
+    let open = ServerConnection::open(output, input, CLIENT);
+    let (connection, ()) = tokio::join!(open, serve);
+    assert_eq!(connection.unwrap().protocol(), "2026-07-28");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_answer_to_the_probe_does_no_harm() {
+    let (output, input, mut server) = pipes();
+    let serve = async {
+        let probe = server.next().await;
+        // The client gives the probe up, and sends the other handshake.
+        let mut line = String::new();
+        server.input.read_line(&mut line).await.unwrap();
+        let asked: Value = serde_json::from_str(&line).unwrap();
+        let unknown = json!({ "code": -32601, "message": "Method not found" });
+        server
+            .send(&json!({ "id": probe["id"], "error": unknown }))
+            .await;
+        let result = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": { "name": "s", "version": "1" } });
+        server.answer(&asked, result).await;
+        server.next().await;
+    };
+    let open = ServerConnection::open(output, input, CLIENT);
+    let (connection, ()) = tokio::join!(open, serve);
+    assert_eq!(connection.unwrap().protocol(), "2025-11-25");
+}
+
+#[tokio::test]
+async fn answers_to_nothing_and_second_answers_are_dropped() {
+    let (connection, mut server) = connect().await;
+    let serve = async {
+        for expected in ["one", "two"] {
+            let asked = server.next().await;
+            server.write("Listening on stdio\n").await;
+            server.write(&format!("{}\n", "[".repeat(10_000))).await;
+            server
+                .send(&json!({ "id": 999, "result": text("wrong") }))
+                .await;
+            server.send(&json!({ "method": "notifications/message", "params": { "level": "info", "data": "x" } })).await;
+            // A number as a text is still that number.
+            let id = json!(asked["id"].to_string());
+            server
+                .send(&json!({ "id": id, "result": text(expected) }))
+                .await;
+            server
+                .send(&json!({ "id": asked["id"], "result": text("again") }))
+                .await;
+        }
+    };
+    let ask = async {
+        for expected in ["one", "two"] {
+            let answer = connection.call("x", Map::new()).await;
+            assert_eq!(answer, Ok(answered(expected)));
+        }
+    };
+    tokio::join!(serve, ask);
+}
+
+#[tokio::test]
+async fn a_server_gets_answers_to_pings_alone() {
+    let (connection, mut server) = connect().await;
+    server.send(&json!({ "id": "p", "method": "ping" })).await;
+    assert_eq!(
+        server.next().await,
+        json!({ "jsonrpc": "2.0", "id": "p", "result": {} })
+    );
+    for method in [
+        "elicitation/create",
+        "sampling/createMessage",
+        "roots/list",
+        "odd",
+    ] {
+        let params = json!({ "message": "Password?", "requestedSchema": { "type": "object", "properties": {} }, "messages": [], "maxTokens": 1 });
+        server
+            .send(&json!({ "id": 1, "method": method, "params": params }))
+            .await;
+        assert_eq!(server.next().await["error"]["code"], -32601, "{method}");
+    }
+    drop(connection);
+}
+
+#[tokio::test]
+async fn a_storm_of_requests_from_a_server_that_reads_nothing_ends_in_an_answer() {
+    let (connection, mut server) = connect().await;
+    let serve = async {
+        let asked = server.next().await;
+        for at in 0..20_000 {
+            server.send(&json!({ "id": at, "method": "ping" })).await;
+        }
+        server.answer(&asked, text("done")).await;
+    };
+    let (answer, ()) = tokio::join!(connection.call("x", Map::new()), serve);
+    assert_eq!(answer, Ok(answered("done")));
+    let refused = connection.call("x", Map::new()).await;
+    assert_eq!(refused, Err(CallError::Stuck));
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_long_ends_the_connection() {
+    let (connection, mut server) = connect().await;
+    let serve = async {
+        server.next().await;
+        let piece = "x".repeat(1 << 16);
+        // The client closes the pipe.
+        while server.output.write_all(piece.as_bytes()).await.is_ok() {}
+    };
+    let (answer, ()) = tokio::join!(connection.call("x", Map::new()), serve);
+    assert_eq!(answer, Err(CallError::Ended));
+    connection.ended().await;
+}
+
+#[tokio::test]
+async fn a_dropped_call_is_cancelled() {
+    let (connection, mut server) = connect().await;
+    let asked = tokio::select! {
+        _ = connection.call("x", Map::new()) => panic!("nobody answers"),
+        asked = server.next() => asked,
+    };
+    let cancelled = server.next().await;
+    assert_eq!(cancelled["method"], "notifications/cancelled");
+    assert_eq!(cancelled["params"]["requestId"], asked["id"]);
+    // Its answer comes too late for the next call.
+    let serve = async {
+        let next = server.next().await;
+        server.answer(&asked, text("late")).await;
+        server.answer(&next, text("in time")).await;
+    };
+    let (answer, ()) = tokio::join!(connection.call("y", Map::new()), serve);
+    assert_eq!(answer, Ok(answered("in time")));
+}
+
+#[tokio::test]
+async fn lists_without_end_are_cut() {
+    let (connection, mut server) = connect().await;
+    let (done, mut is_done) = mpsc::channel::<()>(1);
+    let serve = async {
+        loop {
+            let asked = tokio::select! {
+                asked = server.next() => asked,
+                _ = is_done.recv() => return,
+            };
+            let page =
+                json!({ "tools": [{ "name": "t", "inputSchema": {} }], "nextCursor": "more" });
+            server.answer(&asked, page).await;
+        }
+    };
+    let ask = async {
+        let (tools, more) = connection.tools().await.unwrap();
+        assert!(more && tools.len() <= MOST_TOOLS, "{}", tools.len());
+        drop(done);
+    };
+    tokio::join!(serve, ask);
+}
+
+#[tokio::test]
+async fn a_changed_list_is_counted() {
+    let (connection, mut server) = connect().await;
+    assert_eq!(connection.changes(), 0);
+    server
+        .send(&json!({ "method": "notifications/tools/list_changed" }))
+        .await;
+    while connection.changes() == 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_or_ends_says_so() {
+    let (output, input, mut server) = pipes();
+    let serve = async {
+        for _ in 0..2 {
+            let asked = server.next().await;
+            let error = json!({ "code": -32000, "message": "no key" });
+            server
+                .send(&json!({ "id": asked["id"], "error": error }))
+                .await;
+        }
+    };
+    let (refused, ()) = tokio::join!(ServerConnection::open(output, input, CLIENT), serve);
+    assert!(matches!(refused, Err(OpenError::Refused(why)) if why == "no key"));
+    let (output, input, server) = pipes();
+    drop(server);
+    let ended = ServerConnection::open(output, input, CLIENT).await;
+    assert!(matches!(ended, Err(OpenError::Ended)));
+    let (connection, mut server) = connect().await;
+    let serve = async {
+        server.next().await;
+        let mut rest = Vec::new();
+        drop(server.output);
+        server.input.read_to_end(&mut rest).await.unwrap();
+    };
+    let ask = async {
+        let answer = connection.call("x", Map::new()).await;
+        assert_eq!(answer, Err(CallError::Ended));
+        connection.ended().await;
+        drop(connection);
+    };
+    tokio::join!(serve, ask);
+}

@@ -1,0 +1,193 @@
+//! The lines of both directions, within bounds.
+//!
+//! What no part of the client waits for stops here: the protocol's crate would start a task for each message of the server.
+
+use std::io;
+use std::pin::Pin;
+
+use futures::StreamExt;
+use rmcp::RoleClient;
+use rmcp::model::{
+    ClientNotification, ClientRequest, ClientResult, ErrorCode, ErrorData, JsonRpcMessage,
+    RequestId, ServerNotification, ServerRequest,
+};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio_util::codec::{FramedRead, LinesCodec};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::AbortOnDropHandle;
+
+/// The most bytes of a message of the server.
+pub(crate) const LONGEST_MESSAGE: usize = 8 << 20;
+
+/// The most messages that wait for a server. A client has few requests open, so more only wait if the server reads nothing.
+const QUEUE: usize = 64;
+
+/// The messages to and from one server.
+pub(crate) struct BoundedTransport {
+    lines: FramedRead<Pin<Box<dyn AsyncRead + Send>>, LinesCodec>,
+    /// Dropping it closes the standard input of the server.
+    queue: Option<mpsc::Sender<String>>,
+    _writer: AbortOnDropHandle<()>,
+    /// The requests of the client that have no answer.
+    open: Vec<RequestId>,
+    /// Cancels the token that tells of the end.
+    _end: DropGuard,
+}
+
+impl BoundedTransport {
+    /// Makes a transport of the server's standard output and input. `ended` is cancelled when the connection has ended. Call it within
+    /// a tokio runtime.
+    pub(crate) fn new(
+        output: impl AsyncRead + Send + 'static,
+        input: impl AsyncWrite + Send + Unpin + 'static,
+        ended: CancellationToken,
+    ) -> Self {
+        let (queue, waiting) = mpsc::channel(QUEUE);
+        let codec = LinesCodec::new_with_max_length(LONGEST_MESSAGE);
+        Self {
+            lines: FramedRead::new(Box::pin(output), codec),
+            queue: Some(queue),
+            _writer: AbortOnDropHandle::new(tokio::spawn(write(input, waiting))),
+            open: Vec::new(),
+            _end: ended.drop_guard(),
+        }
+    }
+
+    /// Queues a message.
+    fn put(&self, message: &TxJsonRpcMessage<RoleClient>) -> io::Result<()> {
+        let line = serde_json::to_string(message)?;
+        let queue = self.queue.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        queue.try_send(line).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => io::Error::other(format!(
+                "the server does not read: {QUEUE} messages wait for it"
+            )),
+            mpsc::error::TrySendError::Closed(_) => io::ErrorKind::BrokenPipe.into(),
+        })
+    }
+
+    /// Remembers a request that waits for its answer from now on, and forgets one that is cancelled.
+    fn follow(&mut self, message: &TxJsonRpcMessage<RoleClient>) {
+        match message {
+            JsonRpcMessage::Request(request) => {
+                // The handshake is a probe and, if that fails or takes too long, another one. A late answer to the first is dropped.
+                if matches!(request.request, ClientRequest::InitializeRequest(_)) {
+                    self.open.clear();
+                }
+                self.open.push(request.id.clone());
+            }
+            JsonRpcMessage::Notification(sent) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &sent.notification {
+                    let id = cancelled.params.request_id.as_ref();
+                    self.open.retain(|it| Some(it) != id);
+                }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+        }
+    }
+
+    /// Returns a message if the client waits for it. A request of the server is answered here.
+    fn wanted(
+        &mut self,
+        message: RxJsonRpcMessage<RoleClient>,
+    ) -> Option<RxJsonRpcMessage<RoleClient>> {
+        let answered = match &message {
+            JsonRpcMessage::Request(request) => {
+                let id = request.id.clone();
+                let answer = match request.request {
+                    ServerRequest::PingRequest(_) => {
+                        JsonRpcMessage::response(ClientResult::empty(()), id)
+                    }
+                    _ => JsonRpcMessage::error(unknown_method(), Some(id)),
+                };
+                // If the server reads no more, it does not wait for the answer either.
+                let _unread = self.put(&answer);
+                return None;
+            }
+            JsonRpcMessage::Notification(notification) => {
+                return is_wanted(&notification.notification).then_some(message);
+            }
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+        };
+        // An error without an id answers the only request there is.
+        let at = match answered {
+            // A server may write the number as a text.
+            Some(id) => {
+                let id = id.to_string();
+                self.open.iter().position(|it| it.to_string() == id)?
+            }
+            None if self.open.len() == 1 => 0,
+            None => return None,
+        };
+        let id = self.open.swap_remove(at);
+        Some(match message {
+            JsonRpcMessage::Response(it) => JsonRpcMessage::response(it.result, id),
+            JsonRpcMessage::Error(it) => JsonRpcMessage::error(it.error, Some(id)),
+            other => other,
+        })
+    }
+}
+
+fn unknown_method() -> ErrorData {
+    ErrorData::new(
+        ErrorCode::METHOD_NOT_FOUND,
+        "the client offers no requests",
+        None,
+    )
+}
+
+fn is_wanted(notification: &ServerNotification) -> bool {
+    matches!(
+        notification,
+        ServerNotification::ToolListChangedNotification(_)
+            | ServerNotification::SubscriptionsAcknowledgedNotification(_)
+    )
+}
+
+impl Transport<RoleClient> for BoundedTransport {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.follow(&message);
+        std::future::ready(self.put(&message))
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        loop {
+            // A line that is too long or no text ends the connection: what follows it may be the rest of it.
+            let line = self.lines.next().await?.ok()?;
+            // Programs print other lines too, such as a greeting.
+            let Ok(message) = serde_json::from_str(&line) else {
+                continue;
+            };
+            if let Some(message) = self.wanted(message) {
+                return Some(message);
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.queue = None;
+        Ok(())
+    }
+}
+
+/// Writes lines until the server reads no more.
+async fn write(mut stream: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<String>) {
+    while let Some(mut line) = lines.recv().await {
+        line.push('\n');
+        let written = async {
+            stream.write_all(line.as_bytes()).await?;
+            stream.flush().await
+        };
+        if written.await.is_err() {
+            return;
+        }
+    }
+}

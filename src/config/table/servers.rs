@@ -1,0 +1,43 @@
+//! Settings of tool servers.
+
+use std::time::Duration;
+
+use crate::config::servers::set_servers;
+use crate::config::setting::{Applies, Setting, setting};
+use crate::config::value::Kind;
+
+/// The settings, in the order of the help.
+pub(super) static SETTINGS: &[Setting] = &[
+    setting(
+        "mcp_servers",
+        "{}",
+        Kind::Tables {
+            accepts: "a table from names of at most 24 letters, digits, - and _ to tables of cmd and env",
+            read: set_servers,
+        },
+        "Tool servers (MCP), whose tools the model may call, such as { git = { cmd = { 'mcp-server-git' } }, notes = { cmd = \
+         { 'my-notes', '--stdio' }, env = { NOTES = 'work' } } }. Each is confined, see |co-tool-servers|.",
+    )
+    .strict()
+    .applies(Applies::NextChat),
+    setting(
+        "mcp_wait",
+        "10",
+        Kind::Number {
+            least: 0,
+            most: 600,
+            set: |c, v| c.mcp_wait = Duration::from_secs(v),
+        },
+        "Seconds that a prompt waits for tool servers that start. Then it goes without their tools, and the chat says so.",
+    ),
+    setting(
+        "mcp_timeout",
+        "120",
+        Kind::Number {
+            least: 1,
+            most: 86_400,
+            set: |c, v| c.mcp_timeout = Duration::from_secs(v),
+        },
+        "Seconds that a call of a tool server may take. Then it is cancelled.",
+    ),
+];

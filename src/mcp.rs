@@ -1,0 +1,13 @@
+//! Tool servers (MCP): their processes in their confinement, and the connections to them. Chats of one workspace share a server.
+//!
+//! This module knows no chat and no model. It believes nothing that a server says about itself: the confinement decides what a server
+//! can do.
+
+mod home;
+mod process;
+mod server;
+mod shown;
+
+pub use process::ServerStart;
+pub use server::{ReadyServer, ServerState, ToolServer, ToolServers};
+pub use shown::{ShownTool, shown_tools};

@@ -1,0 +1,216 @@
+//! A server: its state, its restarts, and the list of all servers that run.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::process::{ServerStart, StartedServer, last_words};
+use crate::config::McpServerSettings;
+use crate::protocol::{NoticeLevel, ToEditor};
+use co_mcp::{CallError, ServerConnection, ServerTool, ToolAnswer};
+
+/// The pause before the first restart of a server that failed, and the longest pause. Each failure doubles it.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// The time after which a server that ran counts as sound: its next restart has the first pause.
+const SOUND_AFTER: Duration = Duration::from_secs(60);
+
+/// A server of a workspace. Dropping it ends the process and all that it started.
+pub struct ToolServer {
+    pub settings: McpServerSettings,
+    pub workspace: PathBuf,
+    state: Arc<watch::Sender<ServerState>>,
+    /// Starts the process and waits for its end.
+    running: Mutex<Option<AbortOnDropHandle<()>>>,
+}
+
+/// The state of a server.
+#[derive(Clone)]
+pub enum ServerState {
+    /// It was not wanted yet.
+    Idle,
+    Starting,
+    Ready(Arc<ReadyServer>),
+    Failed {
+        why: String,
+        /// The earliest time of the next start.
+        until: Instant,
+        /// The number of failures without a sound run between them.
+        failures: u32,
+    },
+}
+
+/// A running server that has told its tools.
+pub struct ReadyServer {
+    connection: ServerConnection,
+    tools: Mutex<ToolList>,
+}
+
+/// The tools of a server.
+#[derive(Clone)]
+struct ToolList {
+    tools: Arc<[ServerTool]>,
+    has_more: bool,
+    /// The number of changes that the server had reported when it was asked.
+    changes: u64,
+}
+
+impl ReadyServer {
+    /// Returns the tools, and whether there are more than co reads.
+    pub fn tools(&self) -> (Arc<[ServerTool]>, bool) {
+        let list = self.list();
+        (Arc::clone(&list.tools), list.has_more)
+    }
+
+    /// Asks for the tools again if the server has reported a change of their list. The old list stays if that fails.
+    ///
+    /// # Errors
+    /// The server ended or refused.
+    pub async fn refresh(&self) -> Result<(), CallError> {
+        let changes = self.connection.changes();
+        if self.list().changes == changes {
+            return Ok(());
+        }
+        let (tools, has_more) = self.connection.tools().await?;
+        *self.list() = ToolList {
+            tools: tools.into(),
+            has_more,
+            changes,
+        };
+        Ok(())
+    }
+
+    /// Calls a tool. It has no time-out. Dropping the future cancels the call.
+    ///
+    /// # Errors
+    /// The server ended, or refused the request.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<ToolAnswer, CallError> {
+        self.connection.call(tool, arguments).await
+    }
+
+    fn list(&self) -> MutexGuard<'_, ToolList> {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ToolServer {
+    fn new(start: &ServerStart) -> Self {
+        Self {
+            settings: start.settings.clone(),
+            workspace: start.workspace.clone(),
+            state: Arc::new(watch::Sender::new(ServerState::Idle)),
+            running: Mutex::default(),
+        }
+    }
+
+    /// Returns the state.
+    pub fn state(&self) -> ServerState {
+        self.state.borrow().clone()
+    }
+
+    /// Starts the server if it does not run, unless it failed a short time ago.
+    pub fn want(&self, start: &ServerStart) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let failures = match &*self.state.borrow() {
+            ServerState::Idle => 0,
+            ServerState::Failed {
+                until, failures, ..
+            } if Instant::now() >= *until => *failures,
+            _ => return,
+        };
+        self.state.send_replace(ServerState::Starting);
+        let run = run(start.clone(), Arc::clone(&self.state), failures);
+        *running = Some(AbortOnDropHandle::new(tokio::spawn(run)));
+    }
+
+    /// Waits until the server has started or failed, and returns the state.
+    pub async fn settled(&self) -> ServerState {
+        let mut state = self.state.subscribe();
+        let settled = state.wait_for(|it| !matches!(it, ServerState::Starting));
+        // The sender lives as long as this server.
+        settled.await.map_or(ServerState::Idle, |it| it.clone())
+    }
+}
+
+/// Runs a server once, to its end.
+async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failures: u32) {
+    let name = &start.settings.name;
+    let fail = |why: String, failures: u32| {
+        let pause = FIRST_PAUSE.saturating_mul(1 << failures.min(16));
+        state.send_replace(ServerState::Failed {
+            why,
+            until: Instant::now() + pause.min(LONGEST_PAUSE),
+            failures: failures + 1,
+        });
+    };
+    let StartedServer {
+        connection,
+        tools,
+        more_tools,
+        command,
+    } = match start.start().await {
+        Ok(started) => started,
+        Err(fault) => {
+            tracing::info!(name, %fault, "a tool server did not start");
+            return fail(fault.to_string(), failures);
+        }
+    };
+    let since = Instant::now();
+    let ready = Arc::new(ReadyServer {
+        tools: Mutex::new(ToolList {
+            tools: tools.into(),
+            has_more: more_tools,
+            changes: connection.changes(),
+        }),
+        connection,
+    });
+    state.send_replace(ServerState::Ready(Arc::clone(&ready)));
+    ready.connection.ended().await;
+    drop(ready);
+    let words = last_words(command).await;
+    let failures = match since.elapsed() >= SOUND_AFTER {
+        true => 0,
+        false => failures,
+    };
+    let why = match words.as_str() {
+        "" => "it ended by itself".to_owned(),
+        words => format!("it ended: {words}"),
+    };
+    start.editor.tell(ToEditor::Notice {
+        level: NoticeLevel::Warn,
+        message: format!("the tool server {name} does not run any more, and is started again when it is needed: {why}"),
+        answer: false,
+    });
+    fail(why, failures);
+}
+
+/// The servers of all chats.
+#[derive(Default)]
+pub struct ToolServers(Mutex<HashMap<(PathBuf, String), Weak<ToolServer>>>);
+
+impl ToolServers {
+    /// Returns the server of a workspace with these settings, which runs as long as somebody holds it.
+    pub fn get(&self, start: &ServerStart) -> Arc<ToolServer> {
+        let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.retain(|_, it| it.strong_count() > 0);
+        let key = (start.workspace.clone(), start.settings.name.clone());
+        let known = servers.get(&key).and_then(Weak::upgrade);
+        if let Some(known) = known.filter(|it| it.settings == start.settings) {
+            return known;
+        }
+        let server = Arc::new(ToolServer::new(start));
+        servers.insert(key, Arc::downgrade(&server));
+        server
+    }
+}

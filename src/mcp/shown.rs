@@ -1,0 +1,218 @@
+//! The tools of a server as a model may see them: with names that providers take, within bounds, and without hidden characters.
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::text::start_of;
+use co_llm::ToolSpec;
+use co_mcp::ServerTool;
+use co_policy::printable;
+
+/// The most tools of one server that a model gets, and the most bytes of their descriptions together.
+const MOST_SHOWN: usize = 64;
+const MOST_BYTES: usize = 96 << 10;
+
+/// The most bytes of a name that all providers take.
+const LONGEST_NAME: usize = 64;
+
+/// The most bytes of the description of a tool, and of a text in its schema.
+const LONGEST_DESCRIPTION: usize = 4 << 10;
+
+/// The deepest schema that a model gets. The parser has a limit of its own.
+const DEEPEST: usize = 32;
+
+/// A tool of a server for a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShownTool {
+    pub spec: ToolSpec,
+    /// The server's own name for it.
+    pub name: String,
+}
+
+/// Returns the tools that a model gets, and the number of the others.
+pub fn shown_tools(server: &str, tools: &[ServerTool]) -> (Vec<ShownTool>, usize) {
+    let mut shown: Vec<ShownTool> = Vec::new();
+    let mut room = MOST_BYTES;
+    for tool in tools {
+        let Some(schema) = schema(&tool.schema) else {
+            continue;
+        };
+        let description = start_of(&tool.description, LONGEST_DESCRIPTION);
+        let spec = ToolSpec {
+            name: name(server, &tool.name),
+            description: printable(description),
+            schema,
+        };
+        let size = spec.description.len() + spec.schema.to_string().len();
+        let is_new = |it: &ShownTool| it.spec.name != spec.name && it.name != tool.name;
+        if size <= room && shown.len() < MOST_SHOWN && shown.iter().all(is_new) {
+            room -= size;
+            shown.push(ShownTool {
+                spec,
+                name: tool.name.clone(),
+            });
+        }
+    }
+    let others = tools.len() - shown.len();
+    (shown, others)
+}
+
+/// Returns the name of a tool for a model. If the server's name has other characters or is long, a hash of it keeps the names of two
+/// tools apart.
+fn name(server: &str, tool: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let whole = format!("{server}__{tool}");
+    if whole.chars().all(plain) && whole.len() <= LONGEST_NAME {
+        return whole;
+    }
+    let hash = format!("{:x}", Sha256::digest(tool.as_bytes()));
+    let clean: String = whole
+        .chars()
+        .map(|c| if plain(c) { c } else { '_' })
+        .collect();
+    let start = start_of(&clean, LONGEST_NAME - 9);
+    format!("{start}_{}", &hash[..8])
+}
+
+/// Returns the schema of a tool's arguments; none if it is too deep, or of no object.
+fn schema(given: &Map<String, Value>) -> Option<Value> {
+    let mut schema = given.clone();
+    schema.shift_remove("$schema");
+    match schema.get("type") {
+        None => {
+            schema.insert("type".to_owned(), json!("object"));
+        }
+        Some(kind) if kind == "object" => {}
+        Some(_) => return None,
+    }
+    if !schema.get("properties").is_some_and(Value::is_object) {
+        schema.insert("properties".to_owned(), json!({}));
+    }
+    let mut schema = Value::Object(schema);
+    clean(&mut schema, DEEPEST)?;
+    Some(schema)
+}
+
+/// Makes the texts of a schema printable; none if it is deeper than `deepest`.
+fn clean(value: &mut Value, deepest: usize) -> Option<()> {
+    let deeper = deepest.checked_sub(1)?;
+    match value {
+        Value::String(text) => *text = printable(start_of(text, LONGEST_DESCRIPTION)),
+        Value::Array(parts) => {
+            for part in parts {
+                clean(part, deeper)?;
+            }
+        }
+        Value::Object(fields) => {
+            for (name, field) in fields.iter_mut() {
+                if printable(name) != *name {
+                    return None;
+                }
+                clean(field, deeper)?;
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str, description: &str, schema: Value) -> ServerTool {
+        let Value::Object(schema) = schema else {
+            panic!("a schema is an object")
+        };
+        ServerTool {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            schema,
+        }
+    }
+
+    fn names(tools: &[ServerTool]) -> Vec<String> {
+        let (shown, _) = shown_tools("s", tools);
+        shown.into_iter().map(|it| it.spec.name).collect()
+    }
+
+    #[test]
+    fn names_are_of_the_form_that_providers_take_and_unique() {
+        let long = "x".repeat(80);
+        let tools: Vec<_> = ["read", "read", "a.b", "a b", "run_shell_command", &long, ""]
+            .map(|name| tool(name, "", json!({})))
+            .into();
+        let names = names(&tools);
+        assert_eq!(names.len(), 6, "{names:?}");
+        assert_eq!(names[0], "s__read");
+        assert!(names[1].starts_with("s__a_b_") && names[2].starts_with("s__a_b_"));
+        assert_ne!(names[1], names[2]);
+        assert_eq!(names[3], "s__run_shell_command");
+        let form = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        for name in &names {
+            assert!(
+                name.len() <= LONGEST_NAME && name.chars().all(form),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn hidden_characters_are_shown_and_long_texts_are_cut() {
+        let described = tool(
+            "t",
+            &format!("Adds\u{200b} \u{202e}two.{}", "é".repeat(5_000)),
+            json!({ "properties": { "a": { "description": "one\u{e0041}" } }, "$schema": "x" }),
+        );
+        let (shown, _) = shown_tools("s", &[described]);
+        let spec = &shown[0].spec;
+        assert!(spec.description.starts_with("Adds\\u{200b} \\u{202e}two."));
+        assert!(spec.description.len() <= LONGEST_DESCRIPTION + 20);
+        assert_eq!(
+            spec.schema["properties"]["a"]["description"],
+            "one\\u{e0041}"
+        );
+        assert_eq!(spec.schema["type"], "object");
+        assert_eq!(spec.schema.get("$schema"), None);
+    }
+
+    #[test]
+    fn what_a_provider_or_a_window_cannot_take_is_left_out() {
+        let mut deep = json!({});
+        for _ in 0..DEEPEST {
+            deep = json!({ "items": deep });
+        }
+        let odd = [
+            tool("deep", "", json!({ "properties": { "a": deep } })),
+            tool("list", "", json!({ "type": "array" })),
+            tool("hidden", "", json!({ "properties": { "a\u{200b}": {} } })),
+        ];
+        assert_eq!(shown_tools("s", &odd), (Vec::new(), 3));
+        let many: Vec<_> = (0..1_000)
+            .map(|at| tool(&format!("t{at}"), "", json!({})))
+            .collect();
+        let (shown, others) = shown_tools("s", &many);
+        assert_eq!((shown.len(), others), (MOST_SHOWN, 1_000 - MOST_SHOWN));
+        let large = ["a", "b", "c"].map(|name| {
+            let field = |at: usize| {
+                (
+                    format!("f{at}"),
+                    json!({ "description": "x".repeat(1_000) }),
+                )
+            };
+            let fields: Map<_, _> = (0..40).map(field).collect();
+            tool(name, "", json!({ "properties": fields }))
+        });
+        assert_eq!(shown_tools("s", &large).0.len(), 2);
+    }
+
+    #[test]
+    fn the_same_list_gives_the_same_bytes() {
+        let list = [
+            tool("b", "B", json!({ "z": 1, "a": 2 })),
+            tool("a", "A", json!({})),
+        ];
+        assert_eq!(shown_tools("s", &list), shown_tools("s", &list));
+        assert_eq!(names(&list), ["s__b", "s__a"]);
+    }
+}

@@ -1,0 +1,507 @@
+//! The tools of tool servers (MCP). They come and go while a chat runs.
+//!
+//! A server can change nothing but its own directory, and has no network, whatever it says about its tools. So nobody is asked about
+//! its calls.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use tokio::time::{timeout, timeout_at};
+
+use super::call::{
+    AuditedText, CallAction, CallEffect, CallKind, CallResult, DecidedCall, JudgedCall, NotRun,
+    PlannedCall, ReadyCall, Resolution,
+};
+use super::context::{CallContext, Halt};
+use super::event::{ExecMode, ShownCall};
+use super::permissions::TurnMemory;
+use super::schema::{BadCall, Tool};
+use super::{ToolSet, name_and_arguments};
+use crate::config::{Config, McpServerSettings};
+use crate::mcp::{ReadyServer, ServerStart, ServerState, ShownTool, ToolServer, shown_tools};
+use crate::network::HostReport;
+use crate::text::{one_line, start_of};
+use co_exec::secrets::redact::RedactedText;
+use co_exec::{SERVER, SERVER_WORDS};
+use co_llm::ToolSpec;
+use co_llm::transcript::{Call, Decision, ShownPart};
+use co_mcp::{AnswerPart, CallError, ServerTool, ToolAnswer};
+use co_policy::{Grant, Verdict};
+
+/// The most bytes of a server's own words about a failure.
+const LONGEST_WORDS: usize = 2_000;
+
+const NO_OUTPUT: &str = "(no output)";
+
+/// The lead of a result that the server calls an error.
+const FAILED: &str = "The tool failed:\n";
+
+/// The tool servers of a chat. Copies are the same list.
+#[derive(Clone, Default)]
+pub struct ChatServers(Arc<Mutex<Vec<ChatServer>>>);
+
+struct ChatServer {
+    server: Arc<ToolServer>,
+    /// The list from which `names` come.
+    list: Option<Arc<[ServerTool]>>,
+    /// The names of its tools in the tool set of the chat.
+    names: Vec<String>,
+    /// The last notice about it.
+    told: Option<String>,
+}
+
+/// A tool server for a list that a person reads. The texts are printable lines.
+pub struct ListedServer {
+    pub name: String,
+    pub command: String,
+    pub state: String,
+    /// Its confinement in a few words.
+    pub level: &'static str,
+    /// The names of its tools for the model.
+    pub tools: Vec<String>,
+}
+
+impl ChatServers {
+    /// Returns the servers of the settings.
+    pub fn listed(&self, config: &Config) -> Vec<ListedServer> {
+        let list = self.list();
+        let one = |settings: &McpServerSettings| {
+            let known = list.iter().find(|it| it.server.settings == *settings);
+            let state = known.map_or(ServerState::Idle, |it| it.server.state());
+            ListedServer {
+                name: settings.name.clone(),
+                command: one_line(&settings.cmd.join(" ")),
+                state: one_line(&words(&state)),
+                level: SERVER_WORDS,
+                tools: known.map_or_else(Vec::new, |it| it.names.clone()),
+            }
+        };
+        config.mcp_servers.iter().map(one).collect()
+    }
+
+    /// Starts the servers of the settings that do not run, and waits for them as long as the settings say. Then puts the tools of
+    /// those that run into `tools`. Returns notices for the person.
+    ///
+    /// # Errors
+    /// The turn is cancelled.
+    pub async fn begin(&self, context: &CallContext, tools: &ToolSet) -> Result<Vec<String>, Halt> {
+        let servers = self.take_settings(context, tools);
+        let wait = context.services.config.mcp_wait;
+        let until = tokio::time::Instant::now() + wait;
+        for server in &servers {
+            server.want(&start_of_server(context, server));
+        }
+        for server in &servers {
+            let ready = async {
+                if let ServerState::Ready(ready) = server.settled().await {
+                    // If this fails, the server has ended, which its state tells.
+                    ready.refresh().await.ok();
+                }
+            };
+            context
+                .unless_cancelled(timeout_at(until, ready))
+                .await?
+                .ok();
+        }
+        Ok(self.take_tools(tools, Some(wait)))
+    }
+
+    /// Puts the tools of servers that have started meanwhile into `tools`. Returns notices for the person.
+    pub fn catch_up(&self, tools: &ToolSet) -> Vec<String> {
+        let has_all = self.list().iter().all(|it| it.list.is_some());
+        match has_all {
+            true => Vec::new(),
+            false => self.take_tools(tools, None),
+        }
+    }
+
+    /// Makes the list that of the settings, and returns its servers.
+    fn take_settings(&self, context: &CallContext, tools: &ToolSet) -> Vec<Arc<ToolServer>> {
+        let services = &context.services;
+        let wanted = &services.config.mcp_servers;
+        let mut list = self.list();
+        list.retain(|known| {
+            let ToolServer {
+                settings,
+                workspace,
+                ..
+            } = &*known.server;
+            let is_wanted = wanted.contains(settings) && *workspace == context.workspace;
+            if !is_wanted {
+                tools.replace(&known.names, Vec::new());
+            }
+            is_wanted
+        });
+        for settings in wanted {
+            if !list.iter().any(|it| it.server.settings == *settings) {
+                let start = start(context, settings.clone());
+                list.push(ChatServer {
+                    server: services.tool_servers.get(&start),
+                    list: None,
+                    names: Vec::new(),
+                    told: None,
+                });
+            }
+        }
+        list.iter().map(|it| Arc::clone(&it.server)).collect()
+    }
+
+    /// Puts the tools of the servers that run into `tools`. With `waited`, the notices also say which do not run.
+    fn take_tools(&self, tools: &ToolSet, waited: Option<Duration>) -> Vec<String> {
+        let mut notices = Vec::new();
+        for known in self.list().iter_mut() {
+            let notice = match (known.server.state(), waited) {
+                (ServerState::Ready(ready), _) => known.take_tools(&ready, tools),
+                (ServerState::Failed { why, .. }, Some(_)) => Some(format!(
+                    "the tool server {} does not run, so its tools cannot be used: {}",
+                    known.server.settings.name,
+                    one_line(&why)
+                )),
+                (ServerState::Idle | ServerState::Starting, Some(waited)) => Some(format!(
+                    "the tool server {} is not ready after {} s: the prompt goes without its tools, which come with the next request",
+                    known.server.settings.name,
+                    waited.as_secs()
+                )),
+                (_, None) => continue,
+            };
+            let is_new = notice != known.told;
+            known.told.clone_from(&notice);
+            notices.extend(notice.filter(|_| is_new));
+        }
+        notices
+    }
+
+    fn list(&self) -> MutexGuard<'_, Vec<ChatServer>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the state of a server in words.
+fn words(state: &ServerState) -> String {
+    match state {
+        ServerState::Idle => "starts with the next prompt".to_owned(),
+        ServerState::Starting => "starts".to_owned(),
+        ServerState::Failed { why, .. } => format!("does not run: {why}"),
+        ServerState::Ready(ready) => match ready.tools().0.len() {
+            1 => "runs, 1 tool".to_owned(),
+            count => format!("runs, {count} tools"),
+        },
+    }
+}
+
+impl ChatServer {
+    /// Puts the tools of the running server into `tools`, if their list is another one. Returns a notice for the person.
+    fn take_tools(&mut self, ready: &ReadyServer, tools: &ToolSet) -> Option<String> {
+        let (list, has_more) = ready.tools();
+        if self.list.as_ref().is_some_and(|it| Arc::ptr_eq(it, &list)) {
+            return self.told.take();
+        }
+        let name = &self.server.settings.name;
+        let (shown, others) = shown_tools(name, &list);
+        let count = shown.len();
+        self.list = Some(list);
+        let before = std::mem::replace(
+            &mut self.names,
+            shown.iter().map(|it| it.spec.name.clone()).collect(),
+        );
+        let tool = |ShownTool { spec, name }| -> Arc<dyn Tool> {
+            Arc::new(OneTool {
+                spec,
+                name,
+                server: Arc::clone(&self.server),
+            })
+        };
+        tools.replace(&before, shown.into_iter().map(tool).collect());
+        let more = if has_more { "more than " } else { "" };
+        (others > 0).then(|| {
+            format!(
+                "the tool server {name} has {more}{} tools; the model gets {count} of them",
+                count + others
+            )
+        })
+    }
+}
+
+/// Returns all that the start of a server needs.
+fn start_of_server(context: &CallContext, server: &ToolServer) -> ServerStart {
+    start(context, server.settings.clone())
+}
+
+fn start(context: &CallContext, settings: McpServerSettings) -> ServerStart {
+    let services = &context.services;
+    ServerStart {
+        settings,
+        workspace: context.workspace.clone(),
+        executor: services.executor.clone(),
+        limits: [
+            services.config.agent_memory,
+            services.config.agent_processes,
+        ],
+        person_home: services.places.home.clone(),
+        servers: services.places.servers.clone(),
+        editor: services.editor.clone(),
+    }
+}
+
+/// A tool of a server.
+struct OneTool {
+    spec: ToolSpec,
+    /// The server's own name for it.
+    name: String,
+    server: Arc<ToolServer>,
+}
+
+impl Tool for OneTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn parse(&self, call: &Call) -> Result<Box<dyn PlannedCall>, BadCall> {
+        let arguments = match &call.arguments {
+            Value::Object(fields) => fields.clone(),
+            Value::Null => Map::new(),
+            _ => {
+                return Err(BadCall(format!(
+                    "The arguments of {} must be an object.",
+                    call.name
+                )));
+            }
+        };
+        Ok(Box::new(ServerCall {
+            server: Arc::clone(&self.server),
+            line: name_and_arguments(call),
+            tool: self.name.clone(),
+            arguments,
+        }))
+    }
+
+    fn shown_unread(&self, _line: &str) -> Option<ShownCall> {
+        None
+    }
+}
+
+/// A call of a tool of a server.
+#[derive(Clone)]
+struct ServerCall {
+    server: Arc<ToolServer>,
+    /// The call in a line, for a person.
+    line: String,
+    /// The server's own name for the tool.
+    tool: String,
+    arguments: Map<String, Value>,
+}
+
+impl ServerCall {
+    /// Returns the call with all its arguments, as the audit file has it.
+    fn whole_line(&self) -> String {
+        let (server, tool) = (&self.server.settings.name, &self.tool);
+        let arguments = Value::Object(self.arguments.clone());
+        one_line(&format!("mcp:{server}:{tool} {arguments}"))
+    }
+
+    /// Does the call.
+    async fn run(self, context: &CallContext) -> Result<CallResult, Halt> {
+        let started = Instant::now();
+        let config = &context.services.config;
+        self.server.want(&start_of_server(context, &self.server));
+        let settled = timeout(config.mcp_wait, self.server.settled());
+        let name = &self.server.settings.name;
+        let ready = match context.unless_cancelled(settled).await? {
+            Ok(ServerState::Ready(ready)) => ready,
+            Ok(ServerState::Failed { why, .. }) => {
+                return Ok(CallResult::not_run(format!(
+                    "Not run: the tool server {name} does not run: {why}."
+                )));
+            }
+            Ok(ServerState::Idle | ServerState::Starting) | Err(_) => {
+                return Ok(CallResult::not_run(format!(
+                    "Not run: the tool server {name} is not ready yet."
+                )));
+            }
+        };
+        if !ready.tools().0.iter().any(|it| it.name == self.tool) {
+            return Ok(CallResult::not_run(format!(
+                "Not run: the tool server {name} no longer has this tool."
+            )));
+        }
+        let limit = config.mcp_timeout;
+        let answer = timeout(limit, ready.call(&self.tool, self.arguments.clone()));
+        let answer = context.unless_cancelled(answer).await?;
+        Ok(match answer {
+            Ok(Ok(answer)) => self.result(context, answer, started).await,
+            Ok(Err(error)) => self.failed(context, &error, started).await,
+            Err(_) => {
+                let limit = limit.as_secs();
+                let words = format!("no answer within {limit} s (mcp_timeout)");
+                let told = format!(
+                    "The call was cancelled: the tool server gave no answer within {limit} s."
+                );
+                self.end(false, words, told.into(), [0, 0])
+            }
+        })
+    }
+
+    /// Returns the result of a call that the server answered.
+    async fn result(
+        &self,
+        context: &CallContext,
+        answer: ToolAnswer,
+        started: Instant,
+    ) -> CallResult {
+        let is_error = answer.is_error;
+        let text = text(answer);
+        let lead = if is_error { FAILED } else { "" };
+        let words = match is_error {
+            true => "failed".to_owned(),
+            false => lines(&text),
+        };
+        if text.is_empty() {
+            return self.end(
+                !is_error,
+                words,
+                format!("{lead}{NO_OUTPUT}").into(),
+                [0, 0],
+            );
+        }
+        let (told, end) = match self.redact(context, &text, started).await {
+            Ok(RedactedText { text, hidden }) => {
+                let text = middle_cut(&text, context.services.executor.settings().max_output);
+                let (end, text) = (lead.len() + text.len(), format!("{lead}{text}"));
+                (RedactedText { text, hidden }, end)
+            }
+            Err(withheld) => (format!("{lead}[{withheld}]").into(), lead.len()),
+        };
+        self.end(!is_error, words, told, [lead.len(), end])
+    }
+
+    /// Returns the result of a call that the server did not carry out.
+    async fn failed(
+        &self,
+        context: &CallContext,
+        error: &CallError,
+        started: Instant,
+    ) -> CallResult {
+        let CallError::Refused(words) = error else {
+            let told = format!("The call failed: {error}.");
+            return self.end(false, error.to_string(), told.into(), [0, 0]);
+        };
+        let lead = "The tool server refused the call:\n";
+        let told = self.redact(context, start_of(words, LONGEST_WORDS), started);
+        let (text, hidden) = match told.await {
+            Ok(RedactedText { text, hidden }) => (text, hidden),
+            Err(withheld) => (format!("[{withheld}]"), 0),
+        };
+        let end = lead.len() + text.len();
+        let text = format!("{lead}{text}");
+        let told = RedactedText { text, hidden };
+        self.end(
+            false,
+            "refused by the server".to_owned(),
+            told,
+            [lead.len(), end],
+        )
+    }
+
+    /// Returns a text of the server for the model, without secrets and without the values of the server's variables.
+    async fn redact(
+        &self,
+        context: &CallContext,
+        text: &str,
+        started: Instant,
+    ) -> Result<RedactedText, String> {
+        let values = self
+            .server
+            .settings
+            .env
+            .iter()
+            .map(|(_, value)| value.clone());
+        context.redact_beside(text, values.collect(), started).await
+    }
+
+    fn end(&self, ok: bool, words: String, told: RedactedText, output: [usize; 2]) -> CallResult {
+        CallResult {
+            ok,
+            shown: ShownPart {
+                output,
+                exceptions: (!ok).then(|| words.clone()),
+                ..ShownPart::line(words.clone())
+            },
+            effect: Some(CallEffect {
+                level: SERVER,
+                words,
+                hosts: HostReport::default(),
+                spill: None,
+            }),
+            ..told.into()
+        }
+    }
+}
+
+#[async_trait]
+impl PlannedCall for ServerCall {
+    fn shown(&self) -> ShownCall {
+        ShownCall::Command {
+            command: co_policy::printable(&self.line),
+            mode: ExecMode::default(),
+        }
+    }
+
+    async fn judge(&self, _: &CallContext, _: &TurnMemory) -> Result<JudgedCall, String> {
+        let verdict = Verdict::Allow(Grant::ReadOnly);
+        Ok(JudgedCall {
+            resolution: Resolution::Run(Decision::Unasked),
+            audited: Some(AuditedText::plain(self.whole_line(), &verdict)),
+            kind: CallKind::Looks,
+            action: Box::new(self.clone()),
+        })
+    }
+}
+
+#[async_trait]
+impl CallAction for ServerCall {
+    async fn prepare(
+        self: Box<Self>,
+        context: &Arc<CallContext>,
+        _: &DecidedCall,
+    ) -> Result<ReadyCall, NotRun> {
+        let (runs, context) = (self.line.clone(), Arc::clone(context));
+        let work = async move { self.run(&context).await };
+        Ok(ReadyCall::new(Some(SERVER), Some(runs), work))
+    }
+}
+
+/// Returns the parts of an answer as one text.
+fn text(answer: ToolAnswer) -> String {
+    let part = |part| match part {
+        AnswerPart::Text(text) | AnswerPart::Structured(text) => text,
+        AnswerPart::Link { uri, name } => format!("[link to {name}: {uri}]"),
+        AnswerPart::Bytes { mime, size } => format!(
+            "[{mime}, {}: co does not send it]",
+            co_exec::size_text(size as u64)
+        ),
+    };
+    let parts: Vec<_> = answer.parts.into_iter().map(part).collect();
+    parts.join("\n")
+}
+
+fn lines(text: &str) -> String {
+    match text.lines().count() {
+        1 => "1 line".to_owned(),
+        count => format!("{count} lines"),
+    }
+}
+
+/// Returns a text of at most about `most` bytes: its start and its end, if it is longer.
+fn middle_cut(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let start = start_of(text, most / 2);
+    let from = text.len() - most / 2;
+    let from = (from..=text.len()).find(|at| text.is_char_boundary(*at));
+    let end = &text[from.unwrap_or(text.len())..];
+    let gap = text.len() - start.len() - end.len();
+    format!("{start}\n[... {gap} bytes are left out here ...]\n{end}")
+}

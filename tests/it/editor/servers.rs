@@ -1,0 +1,283 @@
+//! Tool servers: a scripted one, confined.
+
+use serde_json::{Value, json};
+
+use super::scene::Scene;
+use crate::support::http::Reply;
+use crate::support::workspace::Workspace;
+use crate::support::{DEADLINE, proc};
+
+/// Returns a scene with the scripted server `s`.
+fn scene(script: &Value) -> Scene {
+    scene_with(script, json!({}))
+}
+
+fn scene_with(script: &Value, mut settings: Value) -> Scene {
+    let workspace = Workspace::new();
+    workspace.write("script.json", &script.to_string());
+    let program = format!("{}/tests/it/editor/server.py", env!("CARGO_MANIFEST_DIR"));
+    let script = workspace.path().join("script.json");
+    settings["mcp_servers"] = json!({
+        "s": { "cmd": ["python3", program, script], "env": { "S_TOKEN": "hunter2-of-the-server", "S_FILE": "~/of-s" } },
+    });
+    Scene::in_workspace(workspace, settings, &[("OUTER", "hunter2-of-neovim")])
+}
+
+/// Returns a server whose tools each carry out these steps.
+fn tools(calls: Value) -> Value {
+    let names = calls.as_object().unwrap().keys();
+    let tools: Vec<_> = names.map(|name| tool(name)).collect();
+    json!({ "tools": tools, "calls": calls })
+}
+
+fn tool(name: &str) -> Value {
+    json!({ "name": name, "description": format!("Does {name}."), "inputSchema": { "type": "object" } })
+}
+
+fn calls(id: &str, tool: &str) -> Reply {
+    Reply::new().call(id, &format!("s__{tool}"), &json!({ "a": 1 }))
+}
+
+/// Returns the names of the server's tools in a request.
+fn offered(scene: &Scene, request: usize) -> Vec<String> {
+    let request = &scene.server.requests()[request].body;
+    let tools = request["tools"].as_array().unwrap().iter();
+    let names = tools.filter_map(|it| it["function"]["name"].as_str());
+    names
+        .filter(|it| it.starts_with("s__"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn its_tools_are_called_shown_and_recorded() {
+    let mut scene = scene(&tools(json!({
+        "add": [{ "text": "the sum is 3\nand no more" }],
+        "fails": [{ "result": { "content": [{ "type": "text", "text": "no such sum" }], "isError": true } }],
+        "mixed": [{ "result": { "content": [
+            { "type": "image", "mimeType": "image/png", "data": "AAAAAAAAAAAAAAAA" },
+            { "type": "resource_link", "uri": "file:///sum", "name": "the sum" },
+        ], "structuredContent": { "sum": 3 } } }],
+    })));
+    scene.replies([
+        calls("1", "add"),
+        calls("2", "fails"),
+        calls("3", "mixed"),
+        Reply::text("All through."),
+    ]);
+    scene.co("add");
+    scene.wait_turns(1);
+    let chat = scene.wait_chat("All through.");
+    assert!(chat.contains("s__add {\"a\":1}"), "{chat}");
+    assert!(chat.contains("the sum is 3\n    and no more"), "{chat}");
+    scene.nvim.wait_text("failed");
+    let told = scene.outcome(1, "1");
+    assert!(told.contains("the sum is 3\nand no more"), "{told}");
+    assert!(scene.outcome(2, "2").starts_with("The tool failed:\n"));
+    let told = scene.outcome(3, "3");
+    for part in ["image/png", "the sum: file:///sum", "{\"sum\":3}"] {
+        assert!(told.contains(part), "{told}");
+    }
+    assert_eq!(offered(&scene, 0), ["s__add", "s__fails", "s__mixed"]);
+    let requests = scene.server.requests();
+    assert_eq!(requests[0].body["tools"], requests[3].body["tools"]);
+    assert_eq!(scene.events("CoApprovalRequested"), 0);
+    scene.assert_outcomes(3);
+    scene.co("/mcp s");
+    scene.wait_notice("s: runs, 3 tools; read-only but for its own directory, without network");
+    let live = scene.chat();
+    scene.restart();
+    scene.resume();
+    let resumed = scene.wait_chat("All through.");
+    for text in ["s__add {\"a\":1}", "and no more", "no such sum"] {
+        assert!(
+            live.contains(text) && resumed.contains(text),
+            "{text}: {resumed}"
+        );
+    }
+}
+
+#[test]
+fn its_walls_hold() {
+    let scene = scene(&tools(json!({
+        "look": [{ "sh": "cat .env ~/../.ssh/id \"$REAL/.ssh/id\"; env; cat script.json > /dev/null && echo reads" }],
+        "write": [{ "sh": "echo x > new; echo x >> script.json; rm script.json; mkdir dir; echo x > .git/hooks/pre-commit; echo kept > ~/own; cat ~/own" }],
+        "net": [{ "sh": "python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", 1))'" }],
+    })));
+    let home = scene.home.path();
+    std::fs::create_dir_all(home.join(".ssh")).unwrap();
+    std::fs::write(home.join(".ssh/id"), "hunter2-key").unwrap();
+    scene.workspace.write(".env", "TOKEN=hunter2-token\n");
+    scene.replies([
+        calls("1", "look"),
+        calls("2", "write"),
+        calls("3", "net"),
+        Reply::text("Tried."),
+    ]);
+    let script = scene.workspace.read("script.json");
+    scene.co("try");
+    scene.wait_turns(1);
+    let chat = scene.wait_chat("Tried.");
+    // Not even the values of its own variables go to the model.
+    assert!(!chat.contains("hunter2"), "{chat}");
+    let told = scene.outcome(1, "1");
+    assert!(
+        told.contains("reads\nstatus 0") && told.contains("S_TOKEN=") && told.contains("/of-s\n"),
+        "{told}"
+    );
+    let told = scene.outcome(2, "2");
+    assert!(told.contains("kept\nstatus 0"), "{told}");
+    assert_eq!(scene.workspace.read("script.json"), script);
+    for made in ["new", "dir", ".git/hooks/pre-commit"] {
+        assert!(!scene.workspace.path().join(made).exists(), "{made}");
+    }
+    assert!(!home.join("own").exists());
+    let told = scene.outcome(3, "3");
+    assert!(
+        told.contains("Error") && !told.contains("status 0"),
+        "{told}"
+    );
+}
+
+#[test]
+fn hostile_answers_end_a_call_or_the_server_and_nothing_else() {
+    let settings = json!({ "mcp_timeout": 10 });
+    let bare = |at: usize| json!({ "name": format!("t{at}"), "inputSchema": {} });
+    let many: Vec<_> = (0..100_000).map(bare).collect();
+    let mut script = tools(json!({
+        "twice": [{ "text": "first" }, { "text": "second" }],
+        "others": [
+            { "raw": r#"{"jsonrpc":"2.0","id":77,"result":{"content":[{"type":"text","text":"wrong"}]}}"# },
+            { "raw": "no message" },
+            { "raw": "[".repeat(10_000) },
+            { "text": "right" },
+        ],
+        "asks": [{ "ask": 3_000 }, { "text": "asked" }],
+        "talks": [{ "stderr": 500_000 }, { "text": "talked" }],
+        "hangs": [{ "hang": true }],
+    }));
+    let names = script["tools"].as_array_mut().unwrap();
+    names.extend(many);
+    let scene = scene_with(&script, settings);
+    scene.replies([
+        calls("1", "twice"),
+        calls("2", "others"),
+        calls("3", "asks"),
+        calls("4", "talks"),
+        calls("5", "hangs"),
+        Reply::text("All through."),
+    ]);
+    scene.co("try");
+    scene.wait_turns(1);
+    let chat = scene.wait_chat("All through.");
+    assert!(chat.contains("the model gets 64 of them"), "{chat}");
+    assert_eq!(offered(&scene, 0).len(), 64);
+    for (request, expected) in [(1, "first"), (2, "right"), (3, "asked"), (4, "talked")] {
+        let told = scene.outcome(request, &request.to_string());
+        assert!(told.contains(expected) && !told.contains("wrong"), "{told}");
+    }
+    assert!(scene.outcome(5, "5").contains("no answer within 10 s"));
+    scene.assert_outcomes(5);
+}
+
+#[test]
+fn a_server_that_ends_in_a_call_is_started_again_and_the_person_is_told() {
+    let scene = scene(&tools(json!({
+        "die": [{ "die": 3 }],
+        "long": [{ "long": 9_000_000 }],
+        "add": [{ "text": "3" }],
+    })));
+    scene.replies([calls("1", "die"), Reply::text("Dead.")]);
+    scene.co("die");
+    scene.wait_chat("Dead.");
+    scene.wait_notice("the tool server s does not run any more");
+    assert!(scene.outcome(1, "1").contains("the server ended"));
+    let mut turns = 1;
+    let mut again = |tool: &str| {
+        // It is not started again at once.
+        proc::wait_until(DEADLINE, "a call that is carried out", || {
+            turns += 1;
+            let (id, text) = (turns.to_string(), format!("Turn {turns}."));
+            scene.replies([calls(&id, tool), Reply::text(&text)]);
+            scene.co("again");
+            scene.wait_chat(&text);
+            let told = scene.outcome(scene.server.requests().len() - 1, &id);
+            (!told.contains("does not run")).then_some(told)
+        })
+    };
+    assert!(again("long").contains("the server ended"));
+    assert!(again("add").contains('3'));
+}
+
+#[test]
+fn a_prompt_goes_without_a_slow_server_and_says_so() {
+    let mut script = tools(json!({ "add": [{ "text": "the sum" }] }));
+    script["start"] = json!([{ "gate": "started" }]);
+    let scene = scene_with(&script, json!({ "mcp_wait": 0 }));
+    scene.replies([Reply::text("Without.")]);
+    scene.co("add");
+    let chat = scene.wait_chat("Without.");
+    assert!(
+        chat.contains("the tool server s is not ready after 0 s"),
+        "{chat}"
+    );
+    assert!(offered(&scene, 0).is_empty());
+    scene.workspace.write("started", "");
+    let mut prompts = 0;
+    proc::wait_until(DEADLINE, "the tools of the server", || {
+        prompts += 1;
+        scene.replies([Reply::text(&format!("Prompt {prompts}."))]);
+        scene.co("again");
+        scene.wait_chat(&format!("Prompt {prompts}."));
+        (offered(&scene, prompts) == ["s__add"]).then_some(())
+    });
+}
+
+#[test]
+fn a_changed_list_counts_from_the_next_turn_and_a_tool_that_is_gone_is_not_called() {
+    let mut script = tools(json!({
+        "change": [{ "tools": [tool("other")] }, { "text": "changed" }],
+        "other": [{ "text": "the other one" }],
+    }));
+    script["tools"] = json!([tool("change")]);
+    let scene = scene(&script);
+    scene.replies([calls("1", "change"), Reply::text("Changed.")]);
+    scene.co("change");
+    scene.wait_chat("Changed.");
+    let requests = scene.server.requests();
+    assert_eq!(requests[0].body["tools"], requests[1].body["tools"]);
+    scene.replies([
+        calls("2", "change"),
+        calls("3", "other"),
+        Reply::text("All through."),
+    ]);
+    scene.co("again");
+    scene.wait_chat("All through.");
+    assert_eq!(offered(&scene, 2), ["s__other"]);
+    // The request tells of both calls in words or as calls: its tools no longer have the first one.
+    let request = scene.server.requests().pop().unwrap().body.to_string();
+    for told in ["There is no tool called s__change", "the other one"] {
+        assert!(request.contains(told), "{request}");
+    }
+}
+
+#[test]
+fn a_server_that_cannot_start_is_told_once_with_the_reason() {
+    let settings = json!({ "mcp_servers": {
+        "missing": { "cmd": ["no-such-server"] },
+        "ends": { "cmd": ["sh", "-c", "echo no key >&2"] },
+    } });
+    let scene = Scene::with(settings, &[]);
+    for turn in 1..=2 {
+        scene.replies([Reply::text(&format!("Turn {turn}."))]);
+        scene.co("hello");
+        scene.wait_chat(&format!("Turn {turn}."));
+    }
+    scene.co("/mcp missing");
+    scene.wait_notice("missing: does not run: its program no-such-server is not installed");
+    let chat = scene.chat();
+    let told = "the tool server missing does not run, so its tools cannot be used: its program no-such-server is not installed";
+    assert_eq!(chat.matches(told).count(), 1, "{chat}");
+    assert!(chat.contains("the tool server ends does not run"), "{chat}");
+    assert!(chat.contains("no key"), "{chat}");
+}
