@@ -8,7 +8,8 @@ use super::level::{
 };
 
 /// The level in a few words.
-pub const WORDS: &str = "a trial that leaves the workspace as it is, without network";
+pub const WORDS: &str =
+    "a trial that leaves the workspace as it is and reaches only hosts that you allow";
 
 pub(super) fn level<'a>(workspace: &'a Path, places: OverlayPlaces<'a>) -> Level<'a> {
     Level {
