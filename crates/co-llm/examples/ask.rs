@@ -1,6 +1,6 @@
 //! Sends one prompt to a model and prints the answer as it arrives.
 //!
-//! `cargo run -p co-llm --example ask -- PROMPT [PROVIDER [MODEL [BASE_URL]]]`
+//! `cargo run -p co-llm --features scripted --example ask -- PROMPT [PROVIDER [MODEL [BASE_URL]]]`
 //!
 //! Without a provider, a scripted one answers, so the example needs no network and no key.
 

@@ -17,6 +17,7 @@ pub mod provider_table;
 mod remote;
 mod request;
 pub mod retry;
+#[cfg(any(test, feature = "scripted"))]
 pub mod scripted;
 mod server_memory;
 mod settings;

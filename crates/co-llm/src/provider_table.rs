@@ -117,15 +117,14 @@ const ANTHROPIC: ProviderInfo = ProviderInfo {
 };
 
 const OPENAI: ProviderInfo = ProviderInfo {
-    name: "openai",
-    title: "OpenAI",
-    protocol: Protocol::OpenAi,
-    base_url: "https://api.openai.com/v1/",
     domains: &["api.openai.com"],
-    key_variable: Some("OPENAI_API_KEY"),
-    key_header: "Authorization",
-    models_path: None,
     model_prefixes: &["gpt-"],
+    ..compatible(
+        "openai",
+        "OpenAI",
+        "https://api.openai.com/v1/",
+        Some("OPENAI_API_KEY"),
+    )
 };
 
 const OPENAI_RESPONSES: ProviderInfo = ProviderInfo {
@@ -148,15 +147,8 @@ const GEMINI: ProviderInfo = ProviderInfo {
 };
 
 const OLLAMA: ProviderInfo = ProviderInfo {
-    name: "ollama",
-    title: "Ollama",
     protocol: Protocol::Ollama,
-    base_url: "http://localhost:11434/",
-    domains: &[],
-    key_variable: None,
-    key_header: "Authorization",
-    models_path: None,
-    model_prefixes: &[],
+    ..compatible("ollama", "Ollama", "http://localhost:11434/", None)
 };
 
 /// A server of another vendor that speaks chat completions.
@@ -282,20 +274,16 @@ pub const NAMES: [&str; ROWS.len()] = {
 
 /// Returns the variables that may hold a key, each once.
 pub fn key_variables() -> Vec<&'static str> {
-    let mut variables: Vec<_> = PROVIDERS
-        .iter()
-        .filter_map(|row| row.key_variable)
-        .collect();
-    variables.dedup();
-    variables
+    key_variables_of(&PROVIDERS)
 }
 
 /// Returns the variables that messages name, each once.
 pub fn main_key_variables() -> Vec<&'static str> {
-    let mut variables: Vec<_> = PROVIDERS[..MAIN_ROWS]
-        .iter()
-        .filter_map(|row| row.key_variable)
-        .collect();
+    key_variables_of(&PROVIDERS[..MAIN_ROWS])
+}
+
+fn key_variables_of(rows: &[ProviderInfo]) -> Vec<&'static str> {
+    let mut variables: Vec<_> = rows.iter().filter_map(|row| row.key_variable).collect();
     variables.dedup();
     variables
 }

@@ -6,6 +6,7 @@ use super::answer::Answer;
 use super::error::malformed;
 use super::request_info::RequestInfo;
 use crate::fault::Fault;
+use crate::provider::Stop;
 
 /// Reads the frames of one answer.
 pub(super) trait FrameReader: Send {
@@ -45,9 +46,12 @@ pub(super) fn stopped_with(reason: &str) -> Fault {
     malformed(&format!("the model stopped with {reason}"))
 }
 
-/// Returns the notice for a reason that this version does not know.
-pub(super) fn unknown_reason(reason: &str) -> String {
-    format!("the model stopped for a reason that co does not know: {reason}")
+/// Returns the stop for a reason that this version does not know, and adds a notice about the reason.
+pub(super) fn unknown_stop(reason: &str, answer: &mut Answer) -> Stop {
+    answer.notice(format!(
+        "the model stopped for a reason that co does not know: {reason}"
+    ));
+    Stop::Done
 }
 
 /// Returns the fault for an answer that announced a call and has none.

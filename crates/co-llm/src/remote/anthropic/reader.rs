@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::provider::Stop;
 use crate::remote::answer::{Answer, RawCall};
 use crate::remote::frame_reader::{
-    FrameReader, arguments_text, count, missing_call, text, unknown_reason,
+    FrameReader, arguments_text, count, missing_call, text, unknown_stop,
 };
 use crate::remote::request_info::RequestInfo;
 
@@ -74,10 +74,7 @@ impl FrameReader for MessageReader {
             "end_turn" | "stop_sequence" | "tool_use" => Stop::Done,
             "max_tokens" | "model_context_window_exceeded" => Stop::Length,
             "refusal" => Stop::Refused,
-            unknown => {
-                answer.notice(unknown_reason(unknown));
-                Stop::Done
-            }
+            unknown => unknown_stop(unknown, answer),
         };
         if reason == "tool_use" && !answer.has_call() {
             return Err(missing_call());

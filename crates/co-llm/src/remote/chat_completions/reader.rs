@@ -7,7 +7,7 @@ use crate::fault::Fault;
 use crate::provider::Stop;
 use crate::remote::answer::Answer;
 use crate::remote::frame_reader::{
-    FrameReader, count, missing_call, stopped_with, text, unknown_reason,
+    FrameReader, count, missing_call, stopped_with, text, unknown_stop,
 };
 use crate::remote::request_info::RequestInfo;
 use crate::transcript::{Cost, Usage};
@@ -81,10 +81,7 @@ impl FrameReader for ChunkReader {
             | "MALFORMED_FUNCTION_CALL" => {
                 return Err(stopped_with(&reason));
             }
-            unknown => {
-                answer.notice(unknown_reason(unknown));
-                Stop::Done
-            }
+            unknown => unknown_stop(unknown, answer),
         };
         if self.refused {
             stop = Stop::Refused;

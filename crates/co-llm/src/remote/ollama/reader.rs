@@ -6,7 +6,7 @@ use crate::fault::Fault;
 use crate::provider::Stop;
 use crate::remote::answer::{Answer, RawCall};
 use crate::remote::frame_reader::{
-    FrameReader, arguments_text, count, stopped_with, text, unknown_reason,
+    FrameReader, arguments_text, count, stopped_with, text, unknown_stop,
 };
 use crate::remote::request_info::RequestInfo;
 use crate::transcript::Usage;
@@ -59,10 +59,7 @@ impl FrameReader for LineReader {
             "stop" | "tool_calls" => Stop::Done,
             "length" => Stop::Length,
             "load" | "unload" | "error" => return Err(stopped_with(&reason)),
-            unknown => {
-                answer.notice(unknown_reason(unknown));
-                Stop::Done
-            }
+            unknown => unknown_stop(unknown, answer),
         };
         answer.stop(info, stop);
         Ok(())

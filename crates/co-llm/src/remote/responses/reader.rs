@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::provider::Stop;
 use crate::remote::answer::{Answer, RawCall};
 use crate::remote::frame_reader::{
-    FrameReader, arguments_text, count, stopped_with, text, unknown_reason,
+    FrameReader, arguments_text, count, stopped_with, text, unknown_stop,
 };
 use crate::remote::request_info::RequestInfo;
 use crate::transcript::Usage;
@@ -71,10 +71,7 @@ impl FrameReader for EventReader {
             "content_filter" => Stop::Refused,
             "" if text(&response, "status") == "incomplete" => Stop::Length,
             "" => Stop::Done,
-            unknown => {
-                answer.notice(unknown_reason(unknown));
-                Stop::Done
-            }
+            unknown => unknown_stop(unknown, answer),
         };
         if matches!(text(&response, "status"), "failed" | "cancelled") {
             return Err(stopped_with(text(&response, "status")));
