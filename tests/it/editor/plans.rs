@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::http::Reply;
 
@@ -66,37 +66,50 @@ pub(super) fn commands() -> Vec<String> {
     let with_changes = looks
         .zip(changes)
         .map(|(look, change)| format!("{look}{change}"));
-    asks.chain(deny)
+    let commands: Vec<_> = asks
+        .chain(deny)
         .map(str::to_owned)
         .chain(with_changes)
-        .collect()
+        .collect();
+    assert!(commands.len() >= 1_000, "{} commands", commands.len());
+    commands
 }
 
-#[test]
-fn a_thousand_commands_change_nothing_in_a_plan_and_none_asks() {
-    let scene = Scene::with(json!({ "context_window": 100_000_000 }), &[]);
+/// Returns a scene with files that hostile commands might change.
+pub(super) fn hostile_scene(settings: Value) -> Scene {
+    let scene = Scene::with(settings, &[]);
     scene.workspace.git(&["init", "-q"]);
     for name in ["a.txt", "src/main.rs", "Makefile"] {
         scene.workspace.write(name, "made:\n\ttouch made\n");
     }
+    scene
+}
+
+/// Returns a step that calls the commands in all ways in which a model can.
+pub(super) fn hostile_step(step: usize, commands: &[String]) -> Reply {
+    let calls = commands.iter().enumerate();
+    calls.fold(Reply::new(), |reply, (at, command)| {
+        let arguments = match at % 4 {
+            0 => json!({ "cmd": command, "background": true }),
+            1 => json!({ "cmd": command, "pty": true }),
+            2 => json!({ "cmd": command, "real": true }),
+            _ => json!({ "cmd": command }),
+        };
+        reply.call(&format!("c{step}-{at}"), "run_shell_command", &arguments)
+    })
+}
+
+#[test]
+fn a_thousand_commands_change_nothing_in_a_plan_and_none_asks() {
+    let scene = hostile_scene(json!({ "context_window": 100_000_000 }));
     let before = files(scene.workspace.path());
     let commands = commands();
-    assert!(commands.len() >= 1_000, "{} commands", commands.len());
     let steps: Vec<_> = commands.chunks(CALLS).enumerate().collect();
     let turns = steps.chunks(STEPS);
     let count = turns.len();
     for (number, turn) in turns.enumerate() {
         for (step, commands) in turn {
-            let calls = commands.iter().enumerate();
-            let reply = calls.fold(Reply::new(), |reply, (at, command)| {
-                let arguments = match at % 4 {
-                    0 => json!({ "cmd": command, "background": true }),
-                    1 => json!({ "cmd": command, "pty": true }),
-                    _ => json!({ "cmd": command }),
-                };
-                reply.call(&format!("c{step}-{at}"), "run_shell_command", &arguments)
-            });
-            scene.replies([reply]);
+            scene.replies([hostile_step(*step, commands)]);
         }
         scene.replies([Reply::text("1. Nothing.")]);
         scene.co(&format!("/plan part {number}"));

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::support::http::Reply;
 use crate::support::{DEADLINE, proc};
 
-use super::plans::{commands, files};
+use super::plans::{commands, files, hostile_scene, hostile_step};
 use super::scene::{Scene, below, wait_gone};
 
 /// The calls of a step, and the steps of a scout.
@@ -19,30 +19,15 @@ fn sends(id: &str, task: &str) -> Reply {
 #[test]
 fn a_thousand_commands_of_scouts_change_nothing_and_none_asks() {
     let settings = json!({ "context_window": 100_000_000, "auto_confirm": true });
-    let scene = Scene::with(settings, &[]);
-    scene.workspace.git(&["init", "-q"]);
-    for name in ["a.txt", "src/main.rs", "Makefile"] {
-        scene.workspace.write(name, "made:\n\ttouch made\n");
-    }
+    let scene = hostile_scene(settings);
     let before = files(scene.workspace.path());
     let commands = commands();
-    assert!(commands.len() >= 1_000, "{} commands", commands.len());
     let steps: Vec<_> = commands.chunks(CALLS).enumerate().collect();
     let mut refused = 0;
     for (number, scout) in steps.chunks(STEPS).enumerate() {
         scene.replies([sends(&format!("x{number}"), &format!("part {number}"))]);
         for (step, commands) in scout {
-            let calls = commands.iter().enumerate();
-            let reply = calls.fold(Reply::new(), |reply, (at, command)| {
-                let arguments = match at % 4 {
-                    0 => json!({ "cmd": command, "background": true }),
-                    1 => json!({ "cmd": command, "pty": true }),
-                    2 => json!({ "cmd": command, "real": true }),
-                    _ => json!({ "cmd": command }),
-                };
-                reply.call(&format!("c{step}-{at}"), "run_shell_command", &arguments)
-            });
-            scene.replies([reply]);
+            scene.replies([hostile_step(*step, commands)]);
         }
         scene.replies([Reply::text("Nothing."), Reply::text("All through.")]);
         scene.co(&format!("look at part {number}"));
