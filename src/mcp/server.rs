@@ -13,6 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::process::{ServerStart, StartedServer, last_words};
 use crate::config::McpServerSettings;
 use crate::protocol::{NoticeLevel, ToEditor};
+use crate::text::start_of;
 use co_mcp::{CallError, ServerConnection, ServerTool, ToolAnswer};
 
 /// The pause before the first restart of a server that failed, and the longest pause. Each failure doubles it.
@@ -21,6 +22,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// The time after which a server that ran counts as sound: its next restart has the first pause.
 const SOUND_AFTER: Duration = Duration::from_secs(60);
+
+/// The most bytes of the reason for which a server does not run.
+const LONGEST_REASON: usize = 1_500;
 
 /// A server of a workspace. Dropping it ends the process and all that it started.
 pub struct ToolServer {
@@ -39,6 +43,7 @@ pub enum ServerState {
     Starting,
     Ready(Arc<ReadyServer>),
     Failed {
+        /// A reason for the person. The server may have written it, so the model does not get it.
         why: String,
         /// The earliest time of the next start.
         until: Instant,
@@ -147,6 +152,8 @@ impl ToolServer {
 async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failures: u32) {
     let name = &start.settings.name;
     let fail = |why: String, failures: u32| {
+        // A server may have written it.
+        let why = start_of(&co_policy::printable(&why), LONGEST_REASON).to_owned();
         let pause = FIRST_PAUSE.saturating_mul(1 << failures.min(16));
         state.send_replace(ServerState::Failed {
             why,

@@ -310,9 +310,9 @@ impl ServerCall {
         let name = &self.server.settings.name;
         let ready = match context.unless_cancelled(settled).await? {
             Ok(ServerState::Ready(ready)) => ready,
-            Ok(ServerState::Failed { why, .. }) => {
+            Ok(ServerState::Failed { .. }) => {
                 return Ok(CallResult::not_run(format!(
-                    "Not run: the tool server {name} does not run: {why}."
+                    "Not run: the tool server {name} does not run. The person can read the reason in /mcp."
                 )));
             }
             Ok(ServerState::Idle | ServerState::Starting) | Err(_) => {

@@ -1,12 +1,14 @@
 //! The connection to one server: the handshake, the list of tools, the calls.
 
+use std::sync::Arc;
+
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, Implementation,
     InitializeRequestParams, PaginatedRequestParams, ProtocolVersion, SubscriptionFilter,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, NotificationContext, Peer, RunningService,
-    ServiceError, serve_client_with_lifecycle,
+    ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, NotificationContext, Peer,
+    RunningService, ServiceError, serve_client_with_lifecycle,
 };
 use rmcp::{ClientHandler, RoleClient};
 use serde_json::{Map, Value};
@@ -20,6 +22,9 @@ use crate::transport::{BoundedTransport, LONGEST_MESSAGE};
 
 /// The most tools that are read of one list.
 pub const MOST_TOOLS: usize = 1_000;
+
+/// The most bytes of the tools of one list, as JSON. A model gets far less.
+pub(crate) const MOST_LIST_BYTES: usize = 1 << 20;
 
 /// The most pages that are read of one list.
 const MOST_PAGES: usize = 100;
@@ -46,8 +51,8 @@ pub enum OpenError {
 /// A request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// The server ended, or sent a message that is too long.
-    #[error("the server ended, or sent a message of more than {} MiB", LONGEST_MESSAGE >> 20)]
+    /// The server ended, or sent a message that is too large.
+    #[error("the server ended, or sent a message of more than {} MiB or of too many values", LONGEST_MESSAGE >> 20)]
     Ended,
     #[error("the server does not read what it is sent")]
     Stuck,
@@ -67,6 +72,14 @@ pub struct ServerTool {
     pub description: String,
     /// The JSON schema of its arguments.
     pub schema: Map<String, Value>,
+}
+
+impl ServerTool {
+    /// Returns the bytes of its texts and its schema.
+    fn size(&self) -> usize {
+        let schema = serde_json::to_string(&self.schema).map_or(0, |it| it.len());
+        self.name.len() + self.description.len() + schema
+    }
 }
 
 /// The connection to one server. Dropping it closes the server's standard input.
@@ -116,6 +129,9 @@ impl ServerConnection {
             legacy_version: Some(ProtocolVersion::V_2025_11_25),
         };
         let service = serve_client_with_lifecycle(listener, transport, lifecycle).await?;
+        // Each list is asked for once, so a copy would only take memory.
+        let cache = ClientCacheConfig::disabled();
+        service.peer().set_response_cache_config(cache).await;
         let subscription = subscribe(service.peer().clone(), sender);
         Ok(Self {
             service,
@@ -143,7 +159,7 @@ impl ServerConnection {
         *self.changes.borrow()
     }
 
-    /// Returns the first [`MOST_TOOLS`] tools of the server, and whether there are more.
+    /// Returns the first [`MOST_TOOLS`] tools of the server, fewer if they are large, and whether there are more.
     ///
     /// # Errors
     /// The server ended or refused.
@@ -152,19 +168,22 @@ impl ServerConnection {
         if has_tools.is_some_and(|it| it.capabilities.tools.is_none()) {
             return Ok((Vec::new(), false));
         }
-        let (mut tools, mut cursor) = (Vec::new(), None);
+        let (mut tools, mut cursor, mut room) = (Vec::new(), None, MOST_LIST_BYTES);
         for _ in 0..MOST_PAGES {
             let asked = PaginatedRequestParams::default().with_cursor(cursor);
             let page = self.service.list_tools(Some(asked)).await;
             let page = page.map_err(CallError::from)?;
-            tools.extend(page.tools.into_iter().map(|tool| ServerTool {
-                name: tool.name.into_owned(),
-                description: tool.description.unwrap_or_default().into_owned(),
-                schema: (*tool.input_schema).clone(),
-            }));
-            if tools.len() > MOST_TOOLS {
-                tools.truncate(MOST_TOOLS);
-                return Ok((tools, true));
+            for tool in page.tools {
+                let tool = ServerTool {
+                    name: tool.name.into_owned(),
+                    description: tool.description.unwrap_or_default().into_owned(),
+                    schema: Arc::unwrap_or_clone(tool.input_schema),
+                };
+                match room.checked_sub(tool.size()) {
+                    Some(left) if tools.len() < MOST_TOOLS => room = left,
+                    _ => return Ok((tools, true)),
+                }
+                tools.push(tool);
             }
             match page.next_cursor {
                 Some(next) => cursor = Some(next),

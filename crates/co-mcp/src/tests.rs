@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::sync::mpsc;
 
+use super::connection::MOST_LIST_BYTES;
 use super::*;
 
 const CLIENT: ClientName = ClientName {
@@ -262,6 +263,34 @@ async fn a_message_that_is_too_long_ends_the_connection() {
 }
 
 #[tokio::test]
+async fn a_message_of_too_many_values_ends_the_connection_and_a_text_of_commas_does_not() {
+    let (connection, mut server) = connect().await;
+    let table = "\"a\",[1],\\,".repeat(100_000);
+    let serve = async {
+        let asked = server.next().await;
+        server.answer(&asked, text(&table)).await;
+        let asked = server.next().await;
+        let mut result = text("many");
+        result["_meta"] = json!({ "x": vec![0; 1 << 20] });
+        let message = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result });
+        // The client closes the pipe.
+        server
+            .output
+            .write_all(format!("{message}\n").as_bytes())
+            .await
+            .ok();
+    };
+    let ask = async {
+        let answer = connection.call("x", Map::new()).await;
+        assert_eq!(answer, Ok(answered(&table)));
+        let answer = connection.call("x", Map::new()).await;
+        assert_eq!(answer, Err(CallError::Ended));
+        connection.ended().await;
+    };
+    tokio::join!(serve, ask);
+}
+
+#[tokio::test]
 async fn a_dropped_call_is_cancelled() {
     let (connection, mut server) = connect().await;
     let asked = tokio::select! {
@@ -302,6 +331,41 @@ async fn lists_without_end_are_cut() {
         drop(done);
     };
     tokio::join!(serve, ask);
+}
+
+#[tokio::test]
+async fn a_list_of_large_tools_is_cut_and_not_kept_twice() {
+    let (connection, mut server) = connect().await;
+    let (done, mut is_done) = mpsc::channel::<()>(1);
+    let serve = async {
+        let schema = json!({ "x": vec![0; 50_000] });
+        let mut pages = 0;
+        loop {
+            let asked = tokio::select! {
+                asked = server.next() => asked,
+                _ = is_done.recv() => return pages,
+            };
+            pages += 1;
+            // The server asks the client to keep each page.
+            let page = json!({
+                "tools": [{ "name": "t", "inputSchema": schema }], "nextCursor": pages.to_string(), "ttlMs": 3_600_000,
+            });
+            server.answer(&asked, page).await;
+        }
+    };
+    let ask = async {
+        for _ in 0..2 {
+            let (tools, more) = connection.tools().await.unwrap();
+            let bytes = tools
+                .iter()
+                .map(|it| serde_json::to_string(&it.schema).unwrap().len());
+            assert!(more && bytes.sum::<usize>() <= MOST_LIST_BYTES);
+            assert!(tools.len() > 5, "{}", tools.len());
+        }
+        drop(done);
+    };
+    let (pages, ()) = tokio::join!(serve, ask);
+    assert!(pages > 12, "{pages}");
 }
 
 #[tokio::test]

@@ -22,6 +22,10 @@ use tokio_util::task::AbortOnDropHandle;
 /// The most bytes of a message of the server.
 pub(crate) const LONGEST_MESSAGE: usize = 8 << 20;
 
+/// The most memory that a message of the server may take when it is read, and about how much a value of it takes.
+const LARGEST_MESSAGE: usize = 48 << 20;
+const VALUE_BYTES: usize = 72;
+
 /// The most messages that wait for a server. A client has few requests open, so more only wait if the server reads nothing.
 const QUEUE: usize = 64;
 
@@ -131,6 +135,21 @@ impl BoundedTransport {
     }
 }
 
+/// Returns about how much memory a line of JSON takes when it is read.
+fn memory(line: &str) -> usize {
+    let (mut values, mut in_text, mut escaped) = (0, false, false);
+    for byte in line.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_text,
+            b'"' => in_text = !in_text,
+            b',' | b'[' | b'{' if !in_text => values += 1,
+            _ => {}
+        }
+    }
+    line.len() + values * VALUE_BYTES
+}
+
 fn unknown_method() -> ErrorData {
     ErrorData::new(
         ErrorCode::METHOD_NOT_FOUND,
@@ -160,8 +179,11 @@ impl Transport<RoleClient> for BoundedTransport {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
-            // A line that is too long or no text ends the connection: what follows it may be the rest of it.
+            // A line that is too long, has too many values or is no text ends the connection: what follows it may be the rest of it.
             let line = self.lines.next().await?.ok()?;
+            if memory(&line) > LARGEST_MESSAGE {
+                return None;
+            }
             // Programs print other lines too, such as a greeting.
             let Ok(message) = serde_json::from_str(&line) else {
                 continue;

@@ -2,8 +2,8 @@
 
 The script has "tools", the steps of each call by the name of its tool in "calls", and the steps before the handshake in "start".
 A step is {"text": TEXT} (the result), {"result": VALUE}, {"sh": COMMAND} (its output is the result), {"raw": TEXT} (a line as it is),
-{"long": BYTES} (a line of this length), {"ask": COUNT} (requests of the server), {"stderr": BYTES}, {"tools": LIST} (another list of
-tools, which is told), {"gate": PATH} (waits until the file exists), {"hang": true} or {"die": STATUS}.
+{"long": BYTES} (a line of this length), {"ask": COUNT} (requests of the server), {"stderr": BYTES}, {"say": TEXT} (on the
+standard error), {"tools": LIST} (another list of tools, which is told), {"gate": PATH} (waits until the file exists), {"hang": true} or {"die": STATUS}.
 """
 
 import json
@@ -44,6 +44,8 @@ def carry_out(steps: list[dict], number: int | None) -> None:
             case {"stderr": length}:
                 for _ in range(length // 1_000):
                     print("e" * 999, file=sys.stderr, flush=True)
+            case {"say": text}:
+                print(text, file=sys.stderr, flush=True)
             case {"tools": new}:
                 tools = new
                 send({"method": "notifications/tools/list_changed"})

@@ -41,6 +41,18 @@ pub struct GrantedPlaces {
     pub write: Vec<PathBuf>,
 }
 
+impl GrantedPlaces {
+    /// Returns whether a path leads into a place that the command may change.
+    pub(crate) fn writes(&self, path: &Path) -> bool {
+        let real = path.canonicalize();
+        self.write.iter().any(|place| {
+            let real_place = place.canonicalize();
+            path.starts_with(place)
+                || matches!((&real, &real_place), (Ok(path), Ok(place)) if path.starts_with(place))
+        })
+    }
+}
+
 /// The access of a command to its workspace, in which the secrets and the files that run later are protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access<'a> {

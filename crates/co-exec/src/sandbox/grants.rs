@@ -63,7 +63,7 @@ impl Grants {
     /// # Errors
     /// The workspace does not exist, or it is itself a place of secrets, or its secrets cannot be hidden yet.
     pub(super) fn find(&self, request: &GrantRequest<'_>) -> Result<FoundPaths, SandboxRefusal> {
-        let kept = self.workspace_paths(request.level.secrets.workspace, request.env)?;
+        let kept = self.request_paths(request)?;
         let mut found = FoundPaths::default();
         let mut grants = BTreeSet::new();
         grants.extend(
@@ -119,7 +119,7 @@ impl Grants {
     /// # Errors
     /// The workspace does not exist, or it is itself a place of secrets.
     pub(super) fn hidden(&self, request: &GrantRequest<'_>) -> Result<HiddenPaths, SandboxRefusal> {
-        let kept = self.workspace_paths(request.level.secrets.workspace, request.env)?;
+        let kept = self.request_paths(request)?;
         Ok(kept.hidden(request))
     }
 
@@ -133,7 +133,7 @@ impl Grants {
         env: &[(OsString, OsString)],
         survey: &Survey,
     ) -> Result<(), SandboxRefusal> {
-        let kept = self.workspace_paths(workspace, env)?;
+        let kept = self.workspace_paths(workspace, tools::named(env))?;
         kept.opened(Some(survey)).map(drop)
     }
 
@@ -147,18 +147,30 @@ impl Grants {
         env: &[(OsString, OsString)],
         path: &Path,
     ) -> Result<bool, SandboxRefusal> {
-        let kept = self.workspace_paths(workspace, env)?;
+        let kept = self.workspace_paths(workspace, tools::named(env))?;
         let places = kept.reads.iter().map(|Grant(_, place)| place.0.as_path());
         let mut places = places.chain(system::DEVICES.iter().map(Path::new));
         Ok(places.any(|place| path.starts_with(place)))
     }
 
+    /// Returns the paths for a request. A variable opens nothing below a directory of the command's own: a link that the command made there
+    /// in an earlier run would open the link's target.
+    fn request_paths(
+        &self,
+        request: &GrantRequest<'_>,
+    ) -> Result<Arc<WorkspacePaths>, SandboxRefusal> {
+        let mut named = tools::named(request.env);
+        if let Some(places) = request.level.places {
+            named.retain(|(_, path)| !places.writes(path));
+        }
+        self.workspace_paths(request.level.secrets.workspace, named)
+    }
+
     fn workspace_paths(
         &self,
         workspace: &Path,
-        env: &[(OsString, OsString)],
+        named: Vec<tools::NamedPath>,
     ) -> Result<Arc<WorkspacePaths>, SandboxRefusal> {
-        let named = tools::named(env);
         let mut slot = self
             .kept
             .lock()

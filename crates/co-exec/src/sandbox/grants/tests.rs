@@ -366,3 +366,45 @@ fn an_agent_gets_its_places_and_nothing_else_of_the_home_directory() {
     }
     assert_eq!(mounts.held, usual.mounts.unwrap().held);
 }
+
+#[test]
+fn a_link_in_a_place_that_a_server_writes_opens_nothing() {
+    let home = Home::new();
+    test_files::write(&home.real, "Documents/letter", "");
+    let own = home.real.join("state/co/servers/s");
+    for link in [".config/git/template1", "cargo/bin"].map(|it| own.join(it)) {
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(home.real.join("Documents"), link).unwrap();
+    }
+    let workspace = home.real.join("work");
+    let server = Confinement::Server {
+        workspace: workspace.clone(),
+        places: GrantedPlaces {
+            read: Vec::new(),
+            write: vec![own.clone()],
+        },
+    };
+    // Another way to the same directory names it too.
+    let other_way = home.real.join("other-way");
+    std::os::unix::fs::symlink(&own, &other_way).unwrap();
+    for own in [&own, &other_way] {
+        let variable = |name: &str, below: &str| (name.into(), own.join(below).into_os_string());
+        let env = [
+            ("PATH".into(), "/usr/bin".into()),
+            variable("XDG_CONFIG_HOME", ".config"),
+            variable("CARGO_HOME", "cargo"),
+        ];
+        let found = home.grants().find(&GrantRequest {
+            level: server.level().unwrap(),
+            tmp: Path::new("/tmp/private"),
+            tmp_size: 1 << 20,
+            env: &env,
+            namespaces: true,
+            survey: Some(&secrets::survey(&workspace)),
+        });
+        let found = found.unwrap();
+        let reads = home.below(&found, Right::Read);
+        assert!(!reads.contains(&"Documents".to_owned()), "{reads:?}");
+        assert_eq!(home.below(&found, Right::Write), ["state/co/servers/s"]);
+    }
+}
