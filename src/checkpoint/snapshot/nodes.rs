@@ -190,7 +190,7 @@ mod tests {
         let blob = (mode % 4 == 1).then(|| Blob::of(b"x"));
         Known {
             stamp: FileStamp::of("/".as_ref()).unwrap(),
-            settled: mode % 2 == 0,
+            settled: mode.is_multiple_of(2),
             entry: match mode {
                 4 => Entry::Dir { mode },
                 5 => Entry::Link {
