@@ -6,7 +6,9 @@ mod home;
 mod hosts;
 mod preset;
 mod process;
+mod session;
 
 pub use hosts::TurnAsker;
 pub use preset::{AgentSpec, PRESETS, names};
-pub use process::{AgentProcess, AgentStart, MOST_MEMORY, StartFault};
+pub use process::{AgentProcess, AgentStart, EarlyUpdate, MOST_MEMORY, SessionBegin, StartFault};
+pub use session::{AgentOption, AgentWish, PlanMode, SessionChange, SessionState};

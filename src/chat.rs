@@ -38,6 +38,7 @@ use self::contexts::ContextReads;
 use self::events::{ChatEvent, FrontEnd};
 use self::instructions::Instructions;
 use self::jobs::Jobs;
+use self::person::agent::ChatAgent;
 use self::person::commit_message::CommitRequest;
 use self::person::model::ChatModel;
 use self::person::questions::OpenQuestions;
@@ -48,7 +49,6 @@ use self::running_turn::RunningTurn;
 use self::skills::Skills;
 use self::status::Status;
 use self::turn::Purpose;
-use crate::agent::AgentProcess;
 use crate::protocol::{LineRange, NoticeLevel};
 use crate::services::Services;
 use crate::tool::ToolSet;
@@ -81,8 +81,7 @@ struct Chat {
     /// The person cancelled and has typed nothing since. Another cancel drops the queue.
     cancel_pressed: bool,
     running: Option<RunningTurn>,
-    /// The process of the chat's agent, while no turn has it.
-    agent: Option<Box<AgentProcess>>,
+    agent: ChatAgent,
     permissions: Permissions,
     tools: ToolSet,
     servers: ChatServers,
@@ -138,7 +137,7 @@ impl Chat {
             queue: PromptQueue::default(),
             cancel_pressed: false,
             running: None,
-            agent: None,
+            agent: ChatAgent::default(),
             permissions: Permissions::default(),
             tools: ToolSet::built_in(services.config.max_scouts > 0),
             servers: ChatServers::default(),

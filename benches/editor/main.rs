@@ -9,6 +9,7 @@
     reason = "a measurement prints and rounds, and stops where it cannot go on"
 )]
 
+mod agent;
 mod call;
 mod chat;
 mod client;
@@ -36,12 +37,13 @@ fn main() {
     if asked.iter().any(|it| it == least::ARGUMENT) {
         return least::serve();
     }
-    let parts: [(&str, fn()); 12] = [
+    let parts: [(&str, fn()); 13] = [
         ("start", start::run),
         ("spawn", spawn::run),
         ("flood", flood::run),
         ("hosts", hosts::run),
         ("chat", chat::run),
+        ("agent", agent::run),
         ("call", call::run),
         ("resume", resume::run),
         ("review", review::run),

@@ -11,13 +11,17 @@ use tokio_util::sync::CancellationToken;
 use super::home;
 use super::hosts::TurnAsker;
 use super::preset::AgentSpec;
+use super::session::{SessionChange, SessionState};
 use crate::blocking::blocking;
 use crate::config::AgentConfinement;
 use crate::network::{self, HostAccess, HostAsker, OpenAccess, OpenCommand, StartError};
 use crate::program_places;
 use crate::services::Services;
 use crate::text::start_of;
-use co_acp::schema::{AuthMethod, ErrorCode, SessionId};
+use co_acp::schema::{
+    AuthMethod, ErrorCode, InitializeResponse, SessionConfigOption, SessionId, SessionModeState,
+    SessionUpdate,
+};
 use co_acp::{AgentAnswer, AgentConnection, ClientName, Incoming, RequestNumber, SendError};
 use co_exec::{
     Caller, CommandSpec, Confinement, Environment, GrantedPlaces, Launcher, Program,
@@ -49,6 +53,8 @@ pub struct AgentStart {
     pub workspace: PathBuf,
     pub cwd: PathBuf,
     pub asker: Arc<TurnAsker>,
+    /// The session of an earlier process, which goes on if the agent can continue it.
+    pub past: Option<SessionId>,
     /// The agent gets the whole network, because no network of its own is possible here, and the person said yes.
     pub whole_network: bool,
 }
@@ -94,10 +100,39 @@ fn hint(install: &Option<&'static str>) -> String {
     install.map_or_else(String::new, |command| format!(" (`{command}`)"))
 }
 
+/// The way in which the session of a process began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionBegin {
+    New,
+    /// An earlier session goes on.
+    Resumed,
+    /// An earlier session goes on, and the early updates tell it again.
+    Loaded,
+    /// It is a new one, because the agent does not continue the earlier one, for this reason.
+    Lost(String),
+}
+
+/// An update of an agent, and its parts that the types of the protocol do not know.
+pub type EarlyUpdate = (SessionUpdate, Vec<String>);
+
+/// A session that an agent opened.
+struct OpenedSession {
+    id: SessionId,
+    begin: SessionBegin,
+    state: SessionState,
+}
+
 /// A running agent with a session. Dropping it ends the agent and all that it started.
 pub struct AgentProcess {
     pub connection: AgentConnection,
     pub session: SessionId,
+    /// The way in which its session began.
+    pub begin: SessionBegin,
+    /// The updates before the session was there.
+    pub early: Vec<EarlyUpdate>,
+    pub state: SessionState,
+    /// The changes of the session that have no answer, with the state before them.
+    changes: Vec<(RequestNumber, SessionState)>,
     pub takes_images: bool,
     pub asker: Arc<TurnAsker>,
     /// The cost of the session that was told so far, in US dollars.
@@ -126,6 +161,50 @@ impl AgentProcess {
         let mut found = secrets(services, &self.workspace).await;
         found.retain(|it| !self.closed.contains(it));
         found
+    }
+
+    /// Sends a change of the session. Its answer comes to [`Self::changed`].
+    ///
+    /// # Errors
+    /// The agent does not read.
+    pub fn change(&mut self, change: SessionChange) -> Result<(), SendError> {
+        let before = self.state.clone();
+        self.state.apply(&change);
+        let sent = match change {
+            SessionChange::Mode(mode) => self.connection.set_mode(&self.session, mode)?,
+            SessionChange::Option(option, value) => {
+                self.connection.set_option(&self.session, option, value)?
+            }
+        };
+        self.changes.push((sent, before));
+        Ok(())
+    }
+
+    /// Returns whether a change of the session has no answer yet.
+    pub fn is_changing(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
+    /// Takes the answer to a change of the session. Returns why the agent refused it, if it did.
+    pub fn changed(
+        &mut self,
+        number: RequestNumber,
+        answer: Result<AgentAnswer, co_acp::schema::Error>,
+    ) -> Option<String> {
+        let at = self.changes.iter().position(|(sent, _)| *sent == number)?;
+        let (_, before) = self.changes.remove(at);
+        match answer {
+            Ok(AgentAnswer::OptionSet(options)) if !options.is_empty() => {
+                self.state.options = options;
+                None
+            }
+            Ok(_) => None,
+            Err(error) => {
+                let commands = std::mem::take(&mut self.state.commands);
+                self.state = SessionState { commands, ..before };
+                Some(error.message)
+            }
+        }
     }
 
     /// Ends the process, and returns the last that it said on its standard error.
@@ -161,7 +240,8 @@ impl AgentStart {
                 name: "co",
                 version: env!("CARGO_PKG_VERSION"),
             })?;
-            let initialized = match answer(&mut connection, sent).await? {
+            let mut early = Vec::new();
+            let initialized = match answer(&mut connection, sent, &mut early).await? {
                 HandshakeReply::Answer(AgentAnswer::Initialized(it)) => it,
                 HandshakeReply::Refused(why, _) => return Err(StartFault::Refused(why)),
                 HandshakeReply::Answer(_) => unreachable_answer()?,
@@ -170,21 +250,18 @@ impl AgentStart {
             if version != VERSION {
                 return Err(StartFault::Version(version));
             }
-            let sent = connection.new_session(self.cwd.clone())?;
-            match answer(&mut connection, sent).await? {
-                HandshakeReply::Answer(AgentAnswer::Session(session)) => Ok((initialized, session)),
-                HandshakeReply::Answer(_) => unreachable_answer()?,
-                HandshakeReply::Refused(why, ErrorCode::AuthRequired) => Err(StartFault::Login(
-                    self.login(&initialized.auth_methods, &why),
-                )),
-                HandshakeReply::Refused(why, _) => Err(StartFault::Refused(why)),
-            }
+            let opened = self.open(&mut connection, &initialized, &mut early).await?;
+            Ok((initialized, opened, early))
         };
         let made = cancel.run_until_cancelled(made).await;
         match made.unwrap_or(Err(StartFault::Cancelled)) {
-            Ok((initialized, session)) => Ok(AgentProcess {
+            Ok((initialized, opened, early)) => Ok(AgentProcess {
                 connection,
-                session: session.session_id,
+                session: opened.id,
+                begin: opened.begin,
+                early,
+                state: opened.state,
+                changes: Vec::new(),
                 takes_images: initialized.agent_capabilities.prompt_capabilities.image,
                 asker: self.asker,
                 cost: 0.0,
@@ -204,6 +281,80 @@ impl AgentStart {
                 words(command).await;
                 Err(fault)
             }
+        }
+    }
+
+    /// Continues the earlier session if there is one and the agent can; else opens a new one.
+    async fn open(
+        &self,
+        connection: &mut AgentConnection,
+        initialized: &InitializeResponse,
+        early: &mut Vec<EarlyUpdate>,
+    ) -> Result<OpenedSession, StartFault> {
+        let mut begin = SessionBegin::New;
+        if let Some(past) = &self.past {
+            match self.go_on(connection, initialized, past, early).await? {
+                Ok(opened) => return Ok(opened),
+                Err(why) => begin = SessionBegin::Lost(why),
+            }
+            early.clear();
+        }
+        let sent = connection.new_session(self.cwd.clone())?;
+        match answer(connection, sent, early).await? {
+            HandshakeReply::Answer(AgentAnswer::Session(session)) => Ok(OpenedSession {
+                id: session.session_id,
+                begin,
+                state: state(session.modes, session.config_options),
+            }),
+            HandshakeReply::Answer(_) => unreachable_answer()?,
+            HandshakeReply::Refused(why, code) => Err(self.refused(initialized, why, code)),
+        }
+    }
+
+    /// Continues a session. The inner error is why the agent does not.
+    async fn go_on(
+        &self,
+        connection: &mut AgentConnection,
+        initialized: &InitializeResponse,
+        past: &SessionId,
+        early: &mut Vec<EarlyUpdate>,
+    ) -> Result<Result<OpenedSession, String>, StartFault> {
+        let capabilities = &initialized.agent_capabilities;
+        let sent = if capabilities.session_capabilities.resume.is_some() {
+            connection.resume_session(past, self.cwd.clone())?
+        } else if capabilities.load_session {
+            connection.load_session(past, self.cwd.clone())?
+        } else {
+            return Ok(Err("it cannot continue sessions".to_owned()));
+        };
+        let (begin, state) = match answer(connection, sent, early).await? {
+            HandshakeReply::Answer(AgentAnswer::Resumed(it)) => {
+                (SessionBegin::Resumed, state(it.modes, it.config_options))
+            }
+            HandshakeReply::Answer(AgentAnswer::Loaded(it)) => {
+                (SessionBegin::Loaded, state(it.modes, it.config_options))
+            }
+            HandshakeReply::Answer(_) => unreachable_answer()?,
+            HandshakeReply::Refused(why, code @ ErrorCode::AuthRequired) => {
+                return Err(self.refused(initialized, why, code));
+            }
+            HandshakeReply::Refused(why, _) => return Ok(Err(why)),
+        };
+        let id = past.clone();
+        Ok(Ok(OpenedSession { id, begin, state }))
+    }
+
+    fn refused(
+        &self,
+        initialized: &InitializeResponse,
+        why: String,
+        code: ErrorCode,
+    ) -> StartFault {
+        match code {
+            ErrorCode::AuthRequired => {
+                StartFault::Login(self.login(&initialized.auth_methods, &why))
+            }
+            _ => StartFault::Refused(why),
         }
     }
 
@@ -350,10 +501,22 @@ enum HandshakeReply {
     Refused(String, ErrorCode),
 }
 
-/// Waits for the answer to a request. Other messages before it are logged.
+fn state(
+    modes: Option<SessionModeState>,
+    options: Option<Vec<SessionConfigOption>>,
+) -> SessionState {
+    SessionState {
+        modes,
+        options: options.unwrap_or_default(),
+        commands: Vec::new(),
+    }
+}
+
+/// Waits for the answer to a request. Updates before it are kept, questions are cancelled, and other messages are logged.
 async fn answer(
     connection: &mut AgentConnection,
     sent: RequestNumber,
+    early: &mut Vec<EarlyUpdate>,
 ) -> Result<HandshakeReply, StartFault> {
     loop {
         match connection.next().await {
@@ -364,6 +527,10 @@ async fn answer(
                 });
             }
             Incoming::Ended => return Err(StartFault::Ended(String::new())),
+            Incoming::Update { update, unread } => early.push((update.update, unread)),
+            Incoming::Permission { .. } | Incoming::Elicitation { .. } => {
+                connection.cancel_questions()?;
+            }
             other => {
                 let other = format!("{other:?}");
                 let message = start_of(&other, LONGEST_OUTPUT);

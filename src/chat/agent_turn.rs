@@ -4,8 +4,12 @@
 //! The agent acts by itself, inside its confinement. So nothing here decides what it may do: its word about a call is only shown.
 
 mod calls;
+mod content;
+mod elicitation;
 mod live;
+mod past;
 mod permission;
+mod subagents;
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -15,13 +19,21 @@ use std::time::{Duration, Instant};
 use futures::future::FutureExt;
 use futures::stream::{FuturesUnordered, StreamExt};
 use serde_json::json;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
-use self::calls::{AgentPiece, CallLog, LoggedCall, block_text};
+use self::calls::{AgentPiece, CallLog, LoggedCall};
+use self::content::{block_text, steps};
+use self::elicitation::Elicitation;
 use self::live::LiveCall;
+pub(super) use self::past::PastSession;
+use self::past::{Replay, sent_text};
 use self::permission::{AskedCall, PermissionAnswer, PermissionRequest, ShownCall};
+use self::subagents::{SubAgentNews, SubAgents};
 use super::turn::{Halt, LiveThought, ToChat, TurnEnd, TurnEvent};
-use crate::agent::{AgentProcess, AgentSpec, AgentStart, MOST_MEMORY, StartFault, TurnAsker};
+use crate::agent::{
+    AgentProcess, AgentSpec, AgentStart, AgentWish, MOST_MEMORY, PlanMode, SessionBegin,
+    StartFault, TurnAsker,
+};
 use crate::audit::Record;
 use crate::checkpoint::named;
 use crate::config::AgentConfinement;
@@ -30,12 +42,15 @@ use crate::services::audit_task;
 use crate::text::{one_line, start_of};
 use crate::tool::ToolSet;
 use crate::tool::agent_call::{AgentCall, ShownAgentCall};
-use crate::tool::context::{CallContext, QuestionHost};
+use crate::tool::context::{CallContext, QuestionHost, TurnKind};
 use crate::tool::event::{CallEnd, CallEvent};
 use crate::tool::permissions::Reply;
+use co_acp::MaybeUndefined;
 use co_acp::schema::{
-    ContentBlock, ImageContent, PlanEntry, PlanEntryStatus, PlanUpdateContent, SessionUpdate,
-    StopReason, ToolCallId, ToolCallStatus, UsageUpdate,
+    CompactionId, CompactionStatus, CompactionUpdate, ContentBlock, ElicitationAction,
+    ImageContent, NoticeSeverity, PlanUpdateContent, SessionId, SessionUpdate, StopReason,
+    ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    UsageUpdate,
 };
 use co_acp::{AgentAnswer, Incoming, RequestNumber};
 use co_exec::AGENT;
@@ -68,7 +83,16 @@ pub(super) struct AgentTurn {
     pub prompt: Vec<Item>,
     /// The chat had turns before.
     pub has_past: bool,
+    /// The session of an earlier process of the agent.
+    pub past: Option<PastSession>,
+    /// What the person chose for the agent before.
+    pub wishes: Vec<AgentWish>,
+    /// Receives what the person chooses while the turn runs.
+    pub new_wishes: mpsc::Receiver<AgentWish>,
 }
+
+/// The number of choices that may wait for the turn. A person types no more.
+pub(super) const MAX_WISHES: usize = 16;
 
 /// The number of a question, and the reply to it; none if it was withdrawn.
 type QuestionReply = Pin<Box<dyn Future<Output = (u64, Option<Reply>)> + Send + Sync>>;
@@ -83,7 +107,17 @@ struct Progress {
     is_speaking: bool,
     /// The questions about permissions that are open, with their requests.
     asked: Vec<(PermissionRequest, u64)>,
+    /// The other questions of the agent that are open.
+    elicited: Vec<(Elicitation, u64)>,
     replies: FuturesUnordered<QuestionReply>,
+    agents: SubAgents,
+    /// The last plan that came as a text.
+    plan_text: Option<String>,
+    /// The cost of the session in another currency than US dollars.
+    other_cost: Option<String>,
+    past: Option<PastSession>,
+    wishes: Vec<AgentWish>,
+    new_wishes: mpsc::Receiver<AgentWish>,
     odd: usize,
     /// Asks about the hosts of the agent in this turn.
     asker: Option<Arc<TurnAsker>>,
@@ -127,6 +161,9 @@ impl AgentTurn {
             process,
             prompt,
             has_past,
+            past,
+            wishes,
+            new_wishes,
         } = self;
         let missing = context.unless_cancelled(context.first_checkpoint()).await;
         let checkpoint = context.turn_checkpoint(spec.name.clone()).await;
@@ -142,6 +179,13 @@ impl AgentTurn {
             thought: None,
             is_speaking: false,
             asked: Vec::new(),
+            elicited: Vec::new(),
+            agents: SubAgents::default(),
+            plan_text: None,
+            other_cost: None,
+            past,
+            wishes,
+            new_wishes,
             replies: FuturesUnordered::new(),
             odd: 0,
             asker: None,
@@ -198,7 +242,28 @@ impl Progress {
             *kept = Some(process);
             return Err(Halt::Cancelled);
         }
+        let mut plan = None;
+        if self.turn.context.kind == TurnKind::Plan {
+            plan = match self.enter_plan(&mut process).await {
+                Ok(Some(plan)) => Some(plan),
+                Ok(None) => {
+                    *kept = Some(process);
+                    return Ok(End::Failed);
+                }
+                Err(halt) => {
+                    process.last_words().await;
+                    return Err(halt);
+                }
+            };
+        }
         let done = self.prompt(&mut process, prompt).await;
+        if let Some(plan) = plan
+            && process.state.is_so(&plan.enter)
+        {
+            // If it does not read, its next turn tells.
+            let _stuck = process.change(plan.leave);
+            self.tell_state(&process).await?;
+        }
         if let Ok(Some(end)) = done {
             self.tell_secrets(&process).await?;
             *kept = Some(process);
@@ -230,6 +295,34 @@ impl Progress {
         }
     }
 
+    /// Brings the agent into its plan mode. Returns none if that is not possible, which the person is told.
+    async fn enter_plan(&mut self, process: &mut AgentProcess) -> Result<Option<PlanMode>, Halt> {
+        let name = self.turn.spec.name.clone();
+        let Some(plan) = process.state.plan_mode() else {
+            let text = format!(
+                "{name} has no plan mode, and co cannot keep it from more than planning: ask it for a plan in words"
+            );
+            self.turn.chat.note(&text).await?;
+            return Ok(None);
+        };
+        if process.state.is_so(&plan.enter) {
+            return Ok(Some(plan));
+        }
+        if process.change(plan.enter.clone()).is_err() {
+            return Ok(None);
+        }
+        self.tell_state(process).await?;
+        let cancel = self.turn.context.cancel.clone();
+        while process.is_changing() {
+            let incoming = cancel.run_until_cancelled(process.connection.next()).await;
+            match incoming.ok_or(Halt::Cancelled)? {
+                Incoming::Ended => return Err(Halt::Cancelled),
+                incoming => self.hear(process, incoming).await?,
+            }
+        }
+        Ok(process.state.is_so(&plan.enter).then_some(plan))
+    }
+
     /// Returns the process that serves the turn; none if it cannot be started, which the person is told.
     async fn process(
         &mut self,
@@ -247,6 +340,7 @@ impl Progress {
                 Arc::clone(&context.services),
                 context.workspace.clone(),
             )),
+            past: self.past.as_ref().map(|it| SessionId::new(it.id.as_str())),
             whole_network: false,
         };
         if let Some(mut process) = process.filter(|it| it.serves(&start)) {
@@ -298,14 +392,13 @@ impl Progress {
         start.asker.begin(&context);
         self.asker = Some(Arc::clone(&start.asker));
         match self.start(start).await {
-            Ok(process) => {
-                if has_past {
-                    let text =
-                        format!("{name} starts anew, and does not know what this chat said before");
-                    self.turn.chat.note(&text).await?;
+            Ok(mut process) => match self.begin_session(&mut process, has_past).await {
+                Ok(()) => Ok(Some(process)),
+                Err(halt) => {
+                    process.last_words().await;
+                    Err(halt)
                 }
-                Ok(Some(process))
-            }
+            },
             Err(_) if context.cancel.is_cancelled() => Err(Halt::Cancelled),
             Err(fault) => {
                 let text = self
@@ -316,6 +409,77 @@ impl Progress {
                 Ok(None)
             }
         }
+    }
+
+    /// Records the session of a process that has started, tells the person what the agent knows of the chat, and sends the choices of
+    /// the person.
+    async fn begin_session(
+        &mut self,
+        process: &mut AgentProcess,
+        has_past: bool,
+    ) -> Result<(), Halt> {
+        let name = self.turn.spec.name.clone();
+        let mut replay = Replay::default();
+        for (update, unread) in std::mem::take(&mut process.early) {
+            let update = match process.begin {
+                SessionBegin::Loaded => replay.take(update),
+                _ => Some(update),
+            };
+            if let Some(update) = update {
+                self.updated(process, update, unread).await?;
+            }
+        }
+        let forgot = "does not know what this chat said before";
+        let text = match &process.begin {
+            SessionBegin::New => has_past.then(|| format!("{name} starts anew, and {forgot}")),
+            SessionBegin::Lost(why) => Some(format!("{name} starts anew, and {forgot}: {why}")),
+            SessionBegin::Resumed => Some(format!("{name} goes on with its session of this chat")),
+            SessionBegin::Loaded => {
+                let past = self.past.as_ref();
+                Some(match past.and_then(|past| past.difference(&replay)) {
+                    Some(difference) => {
+                        format!("{name} goes on with its session, which {difference}")
+                    }
+                    None => format!("{name} goes on with its session of this chat"),
+                })
+            }
+        };
+        if let Some(text) = text {
+            let text = self.redacted(&text).await.0;
+            self.turn.chat.note(&text).await?;
+        }
+        if matches!(process.begin, SessionBegin::New | SessionBegin::Lost(_)) {
+            let session = Item::AgentSession {
+                agent: name,
+                session: Some(process.session.to_string()),
+            };
+            self.turn.chat.record(session).await?;
+        }
+        for wish in self.wishes.clone() {
+            self.wish(process, &wish).await?;
+        }
+        self.tell_state(process).await
+    }
+
+    /// Sends a choice of the person to the agent.
+    async fn wish(&self, process: &mut AgentProcess, wish: &AgentWish) -> Result<(), Halt> {
+        let name = &self.turn.spec.name;
+        let why = match process.state.find(wish) {
+            Ok(change) if process.state.is_so(&change) => None,
+            Ok(change) => process.change(change).err().map(|why| format!(": {why}")),
+            Err(why) => Some(format!(" {why}")),
+        };
+        if let Some(why) = why {
+            let text = self.redacted(&format!("{name}{why}")).await.0;
+            self.turn.chat.note(&one_line(&text)).await?;
+        }
+        self.tell_state(process).await
+    }
+
+    /// Tells the chat the modes, options and commands of the agent.
+    async fn tell_state(&self, process: &AgentProcess) -> Result<(), Halt> {
+        let state = Box::new(process.state.clone());
+        Ok(self.turn.chat.send(TurnEvent::AgentState(state)).await?)
     }
 
     /// Starts the agent. After a cancel, waits until its processes have ended.
@@ -426,7 +590,7 @@ impl Progress {
                 }
                 _ => continue,
             };
-            blocks.push(ContentBlock::from(text.as_str()));
+            blocks.push(ContentBlock::from(sent_text(text)));
             for piece in context {
                 match &piece.image {
                     Some(image) if images => {
@@ -482,6 +646,7 @@ impl Progress {
                     self.close_call(true).await?;
                     self.drain().await?;
                 }
+                Some(wish) = self.new_wishes.recv() => self.wish(process, &wish).await?,
                 () = tokio::time::sleep_until(shows.unwrap_or(now)), if shows.is_some() => {
                     self.show_live().await?;
                 }
@@ -489,7 +654,9 @@ impl Progress {
                     deadline = Some(now + CANCEL_TIMEOUT);
                     // If it does not read, it is ended at the deadline.
                     let _stuck = process.connection.cancel(&process.session);
-                    for (_, question) in std::mem::take(&mut self.asked) {
+                    let asked = std::mem::take(&mut self.asked).into_iter().map(|it| it.1);
+                    let elicited = std::mem::take(&mut self.elicited).into_iter().map(|it| it.1);
+                    for question in asked.chain(elicited) {
                         QuestionHost::withdraw(&self.turn.chat, question).await?;
                     }
                     process.asker.end();
@@ -533,6 +700,10 @@ impl Progress {
                 )
             }
         };
+        if let Some(cost) = self.other_cost.take() {
+            self.say(&format!("says that its session cost {cost} so far"))
+                .await?;
+        }
         if let Some(note) = note {
             let text = format!("{name} {}", start_of(&note, LONGEST_ODD));
             let text = self.redacted(&text).await.0;
@@ -544,9 +715,24 @@ impl Progress {
     /// Takes a message of the agent.
     async fn hear(&mut self, process: &mut AgentProcess, incoming: Incoming) -> Result<(), Halt> {
         match incoming {
-            Incoming::Update { update, unread } => {
+            Incoming::Update { update, unread } if update.session_id == process.session => {
                 self.updated(process, update.update, unread).await
             }
+            Incoming::Update { update, unread } => {
+                let (session, update) = (update.session_id, update.update);
+                self.child_updated(process, session, update, unread).await
+            }
+            Incoming::Elicitation { id, request } => match Elicitation::new(id.clone(), &request) {
+                Ok(asked) => self.elicit(process, asked).await,
+                Err(why) => {
+                    let action = ElicitationAction::Decline;
+                    let _stuck = process.connection.answer_elicitation(&id, action);
+                    let message = start_of(&request.message, LONGEST_ODD);
+                    let text = format!("asked you something that co declined: {why}\n{message}");
+                    self.say(&text).await
+                }
+            },
+            Incoming::ElicitationCompleted(_) => self.say("has what it asked you for").await,
             Incoming::Permission { id, request } => {
                 let fields = request.tool_call.fields.clone();
                 let input = fields.raw_input.clone();
@@ -574,16 +760,65 @@ impl Progress {
                         let (_, question) = self.asked.swap_remove(at);
                         Ok(QuestionHost::withdraw(&self.turn.chat, question).await?)
                     }
-                    None => Ok(()),
+                    None => {
+                        let at = self.elicited.iter().position(|(asked, _)| asked.id == id);
+                        let Some(at) = at else {
+                            return Ok(());
+                        };
+                        let (_, question) = self.elicited.swap_remove(at);
+                        Ok(QuestionHost::withdraw(&self.turn.chat, question).await?)
+                    }
                 }
             }
-            // The answer to a prompt that was given up.
-            Incoming::Answer { .. } | Incoming::Ended => Ok(()),
+            // Or it is the answer to a prompt that was given up.
+            Incoming::Answer { number, answer } => {
+                if let Some(why) = process.changed(number, answer) {
+                    self.say(&format!("did not take the change: {why}")).await?;
+                }
+                self.tell_state(process).await
+            }
+            Incoming::Ended => Ok(()),
             Incoming::Unknown { method, text } => self.tell_odd(&format!("{method} {text}")).await,
             Incoming::Garbage { start, length } => {
                 self.tell_odd(&format!("{start} ({length} bytes)")).await
             }
         }
+    }
+
+    /// Shows a sentence about the agent.
+    async fn say(&mut self, words: &str) -> Result<(), Halt> {
+        let text = format!("{} {words}", self.turn.spec.name);
+        let (text, _) = self.redacted(&text).await;
+        self.show(AgentPiece::Note(co_policy::printable(&text)))
+            .await
+    }
+
+    /// Shows what a sub-agent says and does, below its call.
+    async fn child_updated(
+        &mut self,
+        process: &mut AgentProcess,
+        session: SessionId,
+        update: SessionUpdate,
+        unread: Vec<String>,
+    ) -> Result<(), Halt> {
+        let news = match update {
+            SessionUpdate::SubagentUpdate(update) => Some(self.agents.announced(update)),
+            SessionUpdate::SessionMessage(message) => self.agents.message(&session, message),
+            SessionUpdate::SessionMessageChunk(chunk) => {
+                self.agents.message_chunk(&session, &chunk)
+            }
+            update => Some(self.agents.said(session, update, &unread)),
+        };
+        match news {
+            Some(news) => self.news(process, news).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn news(&mut self, process: &mut AgentProcess, news: SubAgentNews) -> Result<(), Halt> {
+        let (title, id) = (self.agents.title(&news.session), self.turn.call_id());
+        let (call, piece) = self.log.of_sub_agent(&news, title, || id);
+        self.called(process, piece, &call, None).await
     }
 
     /// Shows a message that co does not know.
@@ -611,6 +846,15 @@ impl Progress {
         update: SessionUpdate,
         unread: Vec<String>,
     ) -> Result<(), Halt> {
+        let is_call = matches!(
+            update,
+            SessionUpdate::ToolCall(_) | SessionUpdate::ToolCallUpdate(_)
+        );
+        if !is_call {
+            for part in &unread {
+                self.tell_odd(part).await?;
+            }
+        }
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => {
                 self.show(AgentPiece::Text(block_text(&chunk.content)))
@@ -627,10 +871,7 @@ impl Progress {
                 self.called(process, piece, &key, Some(status)).await
             }
             SessionUpdate::ToolCallUpdate(update) => {
-                let (key, status) = (update.tool_call_id.clone(), update.fields.status);
-                let id = self.turn.call_id();
-                let piece = self.log.update(update, unread, || id);
-                self.called(process, piece, &key, status).await
+                self.call_updated(process, update, unread).await
             }
             SessionUpdate::Plan(plan) => self.show(AgentPiece::Plan(steps(&plan.entries))).await,
             SessionUpdate::PlanUpdate(update) => match update.plan {
@@ -638,23 +879,115 @@ impl Progress {
                     self.show(AgentPiece::Plan(steps(&items.entries))).await
                 }
                 PlanUpdateContent::Markdown(plan) => {
-                    self.show(AgentPiece::Text(format!("\n\n{}\n\n", plan.content)))
-                        .await
+                    let text = format!("\n\n{}\n\n", plan.content);
+                    match self.plan_text.replace(plan.content) {
+                        Some(before) if Some(&before) == self.plan_text.as_ref() => Ok(()),
+                        _ => self.show(AgentPiece::Text(text)).await,
+                    }
                 }
                 other => self.tell_odd(&format!("{other:?}")).await,
             },
+            SessionUpdate::PlanRemoved(_) => {
+                self.turn.chat.send(TurnEvent::PlanRemoved).await?;
+                self.say("dropped its plan").await
+            }
             SessionUpdate::UsageUpdate(usage) => self.used(process, &usage).await,
-            // co offers no commands and modes of agents yet, and titles a chat itself.
-            SessionUpdate::AvailableCommandsUpdate(_)
-            | SessionUpdate::CurrentModeUpdate(_)
-            | SessionUpdate::ConfigOptionUpdate(_)
-            | SessionUpdate::SessionInfoUpdate(_)
-            | SessionUpdate::UserMessageChunk(_) => Ok(()),
+            SessionUpdate::AvailableCommandsUpdate(update) => {
+                process.state.commands = update.available_commands;
+                self.tell_state(process).await
+            }
+            SessionUpdate::CurrentModeUpdate(update) => {
+                process.state.set_mode(update.current_mode_id);
+                self.tell_state(process).await
+            }
+            SessionUpdate::ConfigOptionUpdate(update) => {
+                process.state.options = update.config_options;
+                self.tell_state(process).await
+            }
+            SessionUpdate::SessionInfoUpdate(info) => match info.title {
+                MaybeUndefined::Value(title) => {
+                    let title = one_line(&co_policy::printable(&self.turn.title(&title).await));
+                    Ok(self.turn.chat.send(TurnEvent::Title(title)).await?)
+                }
+                _ => Ok(()),
+            },
+            SessionUpdate::Notice(notice) => {
+                let severity = match notice.severity {
+                    NoticeSeverity::Info => String::new(),
+                    NoticeSeverity::Warning => "warns: ".to_owned(),
+                    NoticeSeverity::Error => "reports an error: ".to_owned(),
+                    other => serde_json::to_string(&other).unwrap_or_default() + ": ",
+                };
+                let description = notice.description.unwrap_or_default();
+                let text = format!("{}\n{description}", notice.title);
+                let text = start_of(text.trim_end(), LONGEST_ODD);
+                match severity.as_str() {
+                    "" => self.say(&format!("says: {text}")).await,
+                    severity => self.say(&format!("{severity}{text}")).await,
+                }
+            }
+            SessionUpdate::CompactionUpdate(update) => self.compacted(process, update).await,
+            SessionUpdate::CompactionSummaryChunk(chunk) => {
+                let call = compaction_call(&chunk.compaction_id);
+                self.log.stream(&call, Some(&block_text(&chunk.content)));
+                self.called(process, None, &call, None).await
+            }
+            SessionUpdate::SubagentUpdate(_)
+            | SessionUpdate::SessionMessage(_)
+            | SessionUpdate::SessionMessageChunk(_) => {
+                let session = process.session.clone();
+                self.child_updated(process, session, update, unread).await
+            }
+            // The chat shows the prompt already.
+            SessionUpdate::UserMessageChunk(_) => Ok(()),
             other => {
                 let text = serde_json::to_string(&other).unwrap_or_default();
                 self.tell_odd(&text).await
             }
         }
+    }
+
+    async fn call_updated(
+        &mut self,
+        process: &mut AgentProcess,
+        update: ToolCallUpdate,
+        unread: Vec<String>,
+    ) -> Result<(), Halt> {
+        let (key, status) = (update.tool_call_id.clone(), update.fields.status);
+        let id = self.turn.call_id();
+        let piece = self.log.update(update, unread, || id);
+        self.called(process, piece, &key, status).await
+    }
+
+    /// Shows that the agent sums up its session, as a call with the summary as its output.
+    async fn compacted(
+        &mut self,
+        process: &mut AgentProcess,
+        update: CompactionUpdate,
+    ) -> Result<(), Halt> {
+        let key = compaction_call(&update.compaction_id);
+        let mut fields = ToolCallUpdateFields::new()
+            .title("sum up the session".to_owned())
+            .kind(ToolKind::Think);
+        let mut unread = Vec::new();
+        fields.status = Some(match &update.status {
+            CompactionStatus::InProgress => ToolCallStatus::InProgress,
+            CompactionStatus::Completed => ToolCallStatus::Completed,
+            CompactionStatus::Failed | CompactionStatus::Cancelled => ToolCallStatus::Failed,
+            other => {
+                unread.extend(serde_json::to_string(other));
+                ToolCallStatus::InProgress
+            }
+        });
+        if let MaybeUndefined::Value(error) = update.error {
+            unread.push(error);
+        }
+        if let MaybeUndefined::Value(summary) = update.summary {
+            self.log.stream(&key, None);
+            fields.content = Some(summary.into_iter().map(ToolCallContent::from).collect());
+        }
+        let update = ToolCallUpdate::new(key, fields);
+        self.call_updated(process, update, unread).await
     }
 
     /// Shows what an update changed of a call. If the call has ended, nobody has to be asked about it any more.
@@ -722,6 +1055,9 @@ impl Progress {
             self.turn.chat.send(TurnEvent::WindowUsed(percent)).await?;
         }
         // The cost is that of the session so far.
+        if let Some(cost) = usage.cost.as_ref().filter(|it| it.currency != "USD") {
+            self.other_cost = Some(format!("{} {}", cost.amount, cost.currency));
+        }
         let cost = usage.cost.as_ref().filter(|it| it.currency == "USD");
         let dollars = cost.map_or(process.cost, |it| it.amount);
         let more = Cost::of_dollars(dollars - process.cost);
@@ -734,6 +1070,56 @@ impl Progress {
             self.turn.chat.send(TurnEvent::Usage(usage)).await?;
         }
         Ok(())
+    }
+
+    /// Asks the person what the agent asks, unless the turn is cancelled.
+    async fn elicit(&mut self, process: &mut AgentProcess, asked: Elicitation) -> Result<(), Halt> {
+        let turn = &self.turn;
+        if turn.context.cancel.is_cancelled() {
+            let action = ElicitationAction::Cancel;
+            let _stuck = process.connection.answer_elicitation(&asked.id, action);
+            return Ok(());
+        }
+        let mut question = asked.question(&turn.context, &turn.spec.name);
+        for part in &mut question.choices {
+            part.question = turn.redacted(&part.question).await.0;
+        }
+        if let Some(address) = asked.address() {
+            let text = format!("{} asks you to open {address}", turn.spec.name);
+            turn.chat.note(&turn.redacted(&text).await.0).await?;
+        }
+        let number = question.id;
+        let reply = QuestionHost::ask(&self.turn.chat, question).await?;
+        self.replies
+            .push(Box::pin(async move { (number, reply.await.ok()) }));
+        self.elicited.push((asked, number));
+        self.state(ChatState::Asking, "").await
+    }
+
+    /// Takes the person's reply to what the agent asks. An answer that the agent cannot take is asked for again.
+    async fn elicited(
+        &mut self,
+        process: &mut AgentProcess,
+        asked: Elicitation,
+        reply: Option<Reply>,
+    ) -> Result<(), Halt> {
+        let action = match asked.action(reply) {
+            Ok(action) => action,
+            Err(why) => {
+                self.turn.chat.note(&self.redacted(&why).await.0).await?;
+                return self.elicit(process, asked).await;
+            }
+        };
+        let word = match action {
+            ElicitationAction::Accept(_) => "answered",
+            ElicitationAction::Decline => "declined",
+            _ => "not answered",
+        };
+        let text = format!("{} asked you; {word}", self.turn.spec.name);
+        self.turn.chat.note(&text).await?;
+        // If it does not read, its prompt does not end, and the person cancels it.
+        let _stuck = process.connection.answer_elicitation(&asked.id, action);
+        self.state(ChatState::Running, "").await
     }
 
     /// Asks the person for a permission, unless a rule decides or the turn is cancelled.
@@ -795,6 +1181,10 @@ impl Progress {
         question: u64,
         reply: Option<Reply>,
     ) -> Result<(), Halt> {
+        if let Some(at) = self.elicited.iter().position(|(_, it)| *it == question) {
+            let (asked, _) = self.elicited.swap_remove(at);
+            return self.elicited(process, asked, reply).await;
+        }
         let Some(at) = self.asked.iter().position(|(_, it)| *it == question) else {
             return Ok(());
         };
@@ -870,6 +1260,10 @@ impl Progress {
                 Some(piece) => self.perform(piece).await?,
                 None => break,
             }
+        }
+        for piece in self.log.stale(|| self.turn.call_id()) {
+            self.perform(piece).await?;
+            self.close_call(true).await?;
         }
         self.end_thought().await
     }
@@ -1106,18 +1500,9 @@ impl TurnParts {
     }
 }
 
-/// Returns the steps of a plan with their states, in the words of the tool `update_plan`.
-fn steps(entries: &[PlanEntry]) -> Vec<(String, &'static str)> {
-    let status = |status: &_| match status {
-        PlanEntryStatus::InProgress => "in_progress",
-        PlanEntryStatus::Completed => "completed",
-        _ => "pending",
-    };
-    let entries = entries.iter();
-    entries
-        .map(|it| (it.content.clone(), status(&it.status)))
-        .filter(|(content, _)| !content.trim().is_empty())
-        .collect()
+/// Returns the id of the call that shows a summing up of the session.
+fn compaction_call(id: &CompactionId) -> ToolCallId {
+    ToolCallId::new(format!("compaction {id}"))
 }
 
 /// Returns the items of a transcript since its last turn.

@@ -1,6 +1,6 @@
 //! The things that the person does in a chat: slash commands, `!` lines, rules and answers.
 
-mod agent;
+pub mod agent;
 pub mod command;
 mod commit;
 pub(super) mod commit_message;

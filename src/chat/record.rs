@@ -61,7 +61,16 @@ impl Recorder {
         self.title.clone()
     }
 
-    /// Notes that the person gave the chat another title.
+    /// Returns whether the title is still that of the first prompt.
+    pub(super) fn has_first_title(&self) -> bool {
+        let first = self.items.iter().find_map(|item| match item {
+            Item::User { text, .. } => Some(title(text)),
+            _ => None,
+        });
+        first.is_some_and(|first| first == self.title)
+    }
+
+    /// Notes that the chat has another title.
     pub(super) fn renamed(&mut self, title: String) {
         self.title = title;
     }

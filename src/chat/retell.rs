@@ -214,7 +214,11 @@ impl<'a> Retelling<'a> {
             Item::Surroundings(_) => self.start_turn(),
             Item::Shortened { .. } => self.events.push(ChatEvent::TextsShortened),
             Item::JobStarted { .. } | Item::JobEnded { .. } => {}
-            Item::Plan { .. } | Item::ModelChosen { .. } | Item::Reduced | Item::Unknown => {}
+            Item::Plan { .. }
+            | Item::ModelChosen { .. }
+            | Item::AgentSession { .. }
+            | Item::Reduced
+            | Item::Unknown => {}
         }
     }
 

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::Chat;
-use super::agent_turn::{AgentTurn, since_last_turn};
+use super::agent_turn::{AgentTurn, MAX_WISHES, PastSession, since_last_turn};
 use super::events::ChatEvent;
 use super::retell;
 use super::scout::Scouts;
@@ -151,19 +151,18 @@ impl Chat {
             .config
             .check()
             .map_err(|fault| fault.to_string())?;
-        if context.kind.refusal().is_some() {
-            return Err(format!(
-                "{} works in this chat, and co cannot keep it from more than planning: ask it for a plan in words",
-                spec.name
-            ));
-        }
+        let (wishes, new_wishes) = mpsc::channel(MAX_WISHES);
+        self.agent.new_wishes = Some(wishes);
         let items = self.recorder.items();
         Ok(AgentTurn {
             context: Arc::new(context),
             chat,
             tools: self.tools.clone(),
+            past: PastSession::find(items, &spec.name),
             spec,
-            process: self.agent.take().map(|process| *process),
+            process: self.agent.process.take().map(|process| *process),
+            wishes: self.agent.wishes.clone(),
+            new_wishes,
             prompt: since_last_turn(items),
             has_past: items.iter().any(|item| matches!(item, Item::End { .. })),
         })
@@ -271,6 +270,13 @@ impl Chat {
                 self.show_state();
             }
             TurnEvent::WindowUsed(percent) => self.status.window_used = Some(percent),
+            TurnEvent::AgentState(state) => self.take_agent_state(*state),
+            TurnEvent::Title(title) => self.take_agent_title(title).await,
+            TurnEvent::PlanRemoved => {
+                self.status.plan_from = self.recorder.items().len();
+                self.status.plan = None;
+                self.show_state();
+            }
         }
     }
 
@@ -294,7 +300,8 @@ impl Chat {
                 agent: None,
             }
         });
-        self.agent = ended.agent;
+        self.agent.process = ended.agent;
+        self.agent.new_wishes = None;
         self.permissions.learn(ended.failed_confined);
         // The turn did not ask about a commit, nor about the changes of an agent that the person takes back meanwhile.
         let of_undo = self.undo.as_ref().and_then(|undo| undo.question());

@@ -234,6 +234,8 @@ impl Scout {
                 reply.send(Err(NO_JOBS.to_owned())).ok();
             }
             TurnEvent::AllowedHosts(reply) => drop(reply.send(Vec::new())),
+            // Only agents send these.
+            TurnEvent::AgentState(_) | TurnEvent::Title(_) | TurnEvent::PlanRemoved => {}
             // A scout asks nothing and allows nothing. A dropped reply denies.
             TurnEvent::Question(question, _) => {
                 tracing::error!(command = question.command, "a scout wanted to ask");

@@ -20,6 +20,8 @@ pub(super) struct Status {
     pub window_used: Option<u64>,
     /// None if no step of the model's plan is open.
     pub plan: Option<PlanProgress>,
+    /// The items of the transcript before the plan that counts. An agent may drop its plan.
+    pub plan_from: usize,
     asks: Asks,
     /// The changes that the person has not answered yet.
     pub open: Option<OpenSummary>,
@@ -56,7 +58,7 @@ impl Chat {
             cwd: self.dirs.cwd.display().to_string(),
             confinement: self.services.probe.name().to_owned(),
             used: self.status.usage.into(),
-            turn: self.status.turn_usage.into(),
+            turn: Box::new(self.status.turn_usage.into()),
             window_used: self.status.window_used,
             commands: self.services.foreground.of(self.id),
             queued: self.queue.queued(),
@@ -68,12 +70,14 @@ impl Chat {
             unusual: self.unusual(),
             open: self.status.open.clone(),
             plan: self.status.plan,
+            mode: self.agent.state().mode(),
         });
     }
 
     /// Reads the plan of the transcript.
     pub(super) fn find_plan(&mut self) {
-        let plan = WorkPlan::last(self.recorder.items());
+        let items = self.recorder.items();
+        let plan = WorkPlan::last(items.get(self.status.plan_from..).unwrap_or(items));
         let progress = plan.map(|plan| plan.progress());
         self.status.plan = progress.filter(|it| it.done < it.steps);
     }

@@ -19,7 +19,7 @@ fn state(chat: u64, state: ChatState) -> ToEditor {
         cwd: String::new(),
         confinement: String::new(),
         used: TokenUse::default(),
-        turn: TokenUse::default(),
+        turn: Box::default(),
         window_used: None,
         queued: 0,
         steering: 0,
@@ -31,6 +31,7 @@ fn state(chat: u64, state: ChatState) -> ToEditor {
         unusual: Vec::new(),
         open: None,
         plan: None,
+        mode: None,
     }
 }
 

@@ -56,7 +56,7 @@ pub enum ToEditor {
         #[serde(flatten)]
         used: TokenUse,
         /// The tokens of the turn that runs or ran last.
-        turn: TokenUse,
+        turn: Box<TokenUse>,
         /// The part of the model's context window that the last request takes, in percent. None before the first request.
         #[serde(skip_serializing_if = "Option::is_none")]
         window_used: Option<u64>,
@@ -82,6 +82,20 @@ pub enum ToEditor {
         /// None if no step of the model's plan is open.
         #[serde(skip_serializing_if = "Option::is_none")]
         plan: Option<PlanProgress>,
+        /// The mode of the chat's agent; none if it has no modes.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mode: Option<String>,
+    },
+    /// The words that complete the slash commands of the chat's agent.
+    AgentWords {
+        chat: u64,
+        /// None if a model answers in the chat.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        commands: Vec<AgentCommand>,
+        modes: Vec<String>,
+        models: Vec<String>,
+        efforts: Vec<String>,
     },
     /// The lines of the chat's changes that the person has not answered yet, in the place of those of the last message.
     OpenChanges { chat: u64, files: Vec<OpenLines> },
@@ -606,6 +620,13 @@ pub struct AskedHost {
     /// The owner of the address, such as "this machine", if it is not on the internet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub special: Option<String>,
+}
+
+/// A slash command of an agent. Its texts are printable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AgentCommand {
+    pub name: String,
+    pub about: String,
 }
 
 /// A question with choices. Its texts are printable.

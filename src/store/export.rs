@@ -73,7 +73,10 @@ fn item_text(item: &Item) -> Option<String> {
         Item::Retried => "_Asked again: the model no longer sees the answer above._".to_owned(),
         Item::JobStarted { .. } | Item::Surroundings(_) => return None,
         Item::Shortened { .. } | Item::Reduced => return None,
-        Item::Plan { .. } | Item::ModelChosen { .. } | Item::Unknown => return None,
+        Item::Plan { .. }
+        | Item::ModelChosen { .. }
+        | Item::AgentSession { .. }
+        | Item::Unknown => return None,
     })
 }
 

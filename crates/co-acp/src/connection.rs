@@ -5,10 +5,16 @@ use std::path::PathBuf;
 
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
-    CancelNotification, ClientCapabilities, ContentBlock, Error as AgentError, Implementation,
-    InitializeRequest, NewSessionRequest, PermissionOptionId, PromptRequest, RequestId,
-    RequestPermissionOutcome, RequestPermissionResponse, SelectedPermissionOutcome, SessionId,
-    SessionNotification, ToolCallContent, ToolCallStatus,
+    BooleanConfigOptionCapabilities, CancelNotification, ClientCapabilities,
+    ClientSessionCapabilities, CompactionCapabilities, CompleteElicitationNotification,
+    ContentBlock, CreateElicitationResponse, ElicitationAction, ElicitationCapabilities,
+    ElicitationFormCapabilities, ElicitationUrlCapabilities, Error as AgentError, Implementation,
+    InitializeRequest, LoadSessionRequest, NewSessionRequest, NoticeCapabilities,
+    PermissionOptionId, PlanCapabilities, PromptRequest, RequestId, RequestPermissionOutcome,
+    RequestPermissionResponse, ResumeSessionRequest, SelectedPermissionOutcome, SessionConfigId,
+    SessionConfigOptionValue, SessionConfigOptionsCapabilities, SessionId, SessionModeId,
+    SessionNotification, SessionUpdate, SetSessionConfigOptionRequest,
+    SetSessionConfigOptionResponse, SetSessionModeRequest, SubagentCapabilities,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -43,7 +49,18 @@ pub struct ClientName {
 enum Method {
     Initialize,
     NewSession,
+    LoadSession,
+    ResumeSession,
+    SetMode,
+    SetOption,
     Prompt,
+}
+
+/// The kind of a request of the agent that waits for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AskedKind {
+    Permission,
+    Elicitation,
 }
 
 /// The connection to one agent.
@@ -53,8 +70,8 @@ pub struct AgentConnection {
     requests: i64,
     /// The requests of the client that have no answer.
     sent: HashMap<i64, Method>,
-    /// The agent's requests for permission that have no answer.
-    asked: Vec<RequestId>,
+    /// The agent's questions that have no answer.
+    asked: Vec<(RequestId, AskedKind)>,
     ended: bool,
     memory_taken: u64,
 }
@@ -78,7 +95,7 @@ impl AgentConnection {
 
     /// Begins the connection. The answer is [`AgentAnswer::Initialized`].
     ///
-    /// The client offers no files and no terminals: an agent uses its own.
+    /// The client offers no files and no terminals: an agent uses its own. It names what it renders, so that agents send nothing else.
     ///
     /// # Errors
     /// The agent does not read.
@@ -86,7 +103,7 @@ impl AgentConnection {
         let info = Implementation::new(client.name, client.version);
         // Agents refuse a higher version instead of naming theirs.
         let request = InitializeRequest::new(ProtocolVersion::V1)
-            .client_capabilities(ClientCapabilities::new())
+            .client_capabilities(capabilities())
             .client_info(info);
         self.request(Method::Initialize, &request)
     }
@@ -97,6 +114,59 @@ impl AgentConnection {
     /// The agent does not read.
     pub fn new_session(&mut self, cwd: PathBuf) -> Result<RequestNumber, SendError> {
         self.request(Method::NewSession, &NewSessionRequest::new(cwd))
+    }
+
+    /// Continues a session. The agent first sends all updates of the session once more; the answer is [`AgentAnswer::Loaded`].
+    ///
+    /// # Errors
+    /// The agent does not read.
+    pub fn load_session(
+        &mut self,
+        session: &SessionId,
+        cwd: PathBuf,
+    ) -> Result<RequestNumber, SendError> {
+        let request = LoadSessionRequest::new(session.clone(), cwd);
+        self.request(Method::LoadSession, &request)
+    }
+
+    /// Continues a session without its updates so far. The answer is [`AgentAnswer::Resumed`].
+    ///
+    /// # Errors
+    /// The agent does not read.
+    pub fn resume_session(
+        &mut self,
+        session: &SessionId,
+        cwd: PathBuf,
+    ) -> Result<RequestNumber, SendError> {
+        let request = ResumeSessionRequest::new(session.clone(), cwd);
+        self.request(Method::ResumeSession, &request)
+    }
+
+    /// Sets the mode of a session. The answer is [`AgentAnswer::ModeSet`].
+    ///
+    /// # Errors
+    /// The agent does not read.
+    pub fn set_mode(
+        &mut self,
+        session: &SessionId,
+        mode: SessionModeId,
+    ) -> Result<RequestNumber, SendError> {
+        let request = SetSessionModeRequest::new(session.clone(), mode);
+        self.request(Method::SetMode, &request)
+    }
+
+    /// Sets an option of a session. The answer is [`AgentAnswer::OptionSet`].
+    ///
+    /// # Errors
+    /// The agent does not read.
+    pub fn set_option(
+        &mut self,
+        session: &SessionId,
+        option: SessionConfigId,
+        value: SessionConfigOptionValue,
+    ) -> Result<RequestNumber, SendError> {
+        let request = SetSessionConfigOptionRequest::new(session.clone(), option, value);
+        self.request(Method::SetOption, &request)
     }
 
     /// Sends a prompt. The answer is [`AgentAnswer::Prompted`]; the updates come before it.
@@ -119,8 +189,20 @@ impl AgentConnection {
     pub fn cancel(&mut self, session: &SessionId) -> Result<(), SendError> {
         let params = CancelNotification::new(session.clone());
         self.send(json!({ "method": "session/cancel", "params": to_value(&params) }))?;
-        for id in std::mem::take(&mut self.asked) {
-            self.answer(&id, to_value(&permission(None)))?;
+        self.cancel_questions()
+    }
+
+    /// Answers all questions of the agent with `cancelled`.
+    ///
+    /// # Errors
+    /// The agent does not read.
+    pub fn cancel_questions(&mut self) -> Result<(), SendError> {
+        for (id, kind) in std::mem::take(&mut self.asked) {
+            let answer = match kind {
+                AskedKind::Permission => to_value(&permission(None)),
+                AskedKind::Elicitation => elicited(ElicitationAction::Cancel),
+            };
+            self.answer(&id, answer)?;
         }
         Ok(())
     }
@@ -134,11 +216,30 @@ impl AgentConnection {
         id: &RequestId,
         option: Option<PermissionOptionId>,
     ) -> Result<(), SendError> {
-        let Some(at) = self.asked.iter().position(|it| it == id) else {
-            return Ok(());
-        };
-        self.asked.remove(at);
-        self.answer(id, to_value(&permission(option)))
+        match self.take_asked(id) {
+            Some(AskedKind::Permission) => self.answer(id, to_value(&permission(option))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Answers an [`Incoming::Elicitation`]. Does nothing if it was answered or withdrawn before.
+    ///
+    /// # Errors
+    /// The agent does not read.
+    pub fn answer_elicitation(
+        &mut self,
+        id: &RequestId,
+        action: ElicitationAction,
+    ) -> Result<(), SendError> {
+        match self.take_asked(id) {
+            Some(AskedKind::Elicitation) => self.answer(id, elicited(action)),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_asked(&mut self, id: &RequestId) -> Option<AskedKind> {
+        let at = self.asked.iter().position(|(asked, _)| asked == id)?;
+        Some(self.asked.remove(at).1)
     }
 
     /// Returns about how many bytes of memory all messages of the agent took so far.
@@ -208,15 +309,18 @@ impl AgentConnection {
         match method.as_str() {
             "session/update" => match read::<SessionNotification>(&params) {
                 Ok(update) => Some(Incoming::Update {
-                    unread: unread(&params),
+                    unread: unread(&params, &update.update),
                     update: Box::new(update),
                 }),
                 Err(_) => Some(unknown(method, &params)),
             },
+            "elicitation/complete" => match read::<CompleteElicitationNotification>(&params) {
+                Ok(completed) => Some(Incoming::ElicitationCompleted(completed.elicitation_id)),
+                Err(_) => Some(unknown(method, &params)),
+            },
             "$/cancel_request" => {
                 let id = params.get("requestId").map(read::<RequestId>)?.ok()?;
-                let at = self.asked.iter().position(|it| *it == id)?;
-                self.asked.remove(at);
+                self.take_asked(&id)?;
                 let cancelled = AgentError::request_cancelled();
                 self.refuse(&id, &cancelled);
                 Some(Incoming::Withdrawn(id))
@@ -228,11 +332,23 @@ impl AgentConnection {
     }
 
     fn asked(&mut self, method: String, id: RequestId, params: Value) -> Incoming {
+        let may_ask =
+            self.asked.len() < MAX_ASKED && !self.asked.iter().any(|(asked, _)| *asked == id);
         let error = match method.as_str() {
             "session/request_permission" => match read(&params) {
-                Ok(request) if self.asked.len() < MAX_ASKED && !self.asked.contains(&id) => {
-                    self.asked.push(id.clone());
+                Ok(request) if may_ask => {
+                    self.asked.push((id.clone(), AskedKind::Permission));
                     return Incoming::Permission {
+                        id,
+                        request: Box::new(request),
+                    };
+                }
+                _ => AgentError::invalid_params(),
+            },
+            "elicitation/create" => match read(&params) {
+                Ok(request) if may_ask => {
+                    self.asked.push((id.clone(), AskedKind::Elicitation));
+                    return Incoming::Elicitation {
                         id,
                         request: Box::new(request),
                     };
@@ -281,6 +397,10 @@ impl Method {
         match self {
             Self::Initialize => "initialize",
             Self::NewSession => "session/new",
+            Self::LoadSession => "session/load",
+            Self::ResumeSession => "session/resume",
+            Self::SetMode => "session/set_mode",
+            Self::SetOption => "session/set_config_option",
             Self::Prompt => "session/prompt",
         }
     }
@@ -297,6 +417,12 @@ fn answer(method: Method, mut message: Map<String, Value>) -> Result<AgentAnswer
     let answer = match method {
         Method::Initialize => read(&result).map(|it| AgentAnswer::Initialized(Box::new(it))),
         Method::NewSession => read(&result).map(|it| AgentAnswer::Session(Box::new(it))),
+        // Some agents answer with null.
+        Method::LoadSession => read_object(&result).map(|it| AgentAnswer::Loaded(Box::new(it))),
+        Method::ResumeSession => read_object(&result).map(|it| AgentAnswer::Resumed(Box::new(it))),
+        Method::SetMode => Ok(AgentAnswer::ModeSet),
+        Method::SetOption => read::<SetSessionConfigOptionResponse>(&result)
+            .map(|it| AgentAnswer::OptionSet(it.config_options)),
         Method::Prompt => read(&result).map(AgentAnswer::Prompted),
     };
     answer.map_err(|error| {
@@ -305,14 +431,113 @@ fn answer(method: Method, mut message: Map<String, Value>) -> Result<AgentAnswer
     })
 }
 
-/// Returns the parts of a call that the protocol's types leave out, as JSON.
-fn unread(params: &Value) -> Vec<String> {
-    let content = params.pointer("/update/content").and_then(Value::as_array);
-    let content = content.into_iter().flatten();
-    let content = content.filter(|it| read::<ToolCallContent>(it).is_err());
-    let status = params.pointer("/update/status");
-    let status = status.filter(|it| !it.is_null() && read::<ToolCallStatus>(it).is_err());
-    content.chain(status).map(Value::to_string).collect()
+/// The fields of updates that the client renders.
+const RENDERED: &[&str] = &[
+    "content",
+    "status",
+    "kind",
+    "title",
+    "name",
+    "locations",
+    "rawInput",
+    "rawOutput",
+    "entries",
+    "plan",
+    "availableCommands",
+    "configOptions",
+    "cost",
+    "description",
+    "summary",
+    "error",
+    "state",
+];
+
+/// Values that the protocol's types leave out when they are written.
+const DEFAULTS: &[(&str, &str)] = &[("status", "pending"), ("kind", "other")];
+
+/// Returns the parts of an update that the protocol's types leave out or replace, as JSON.
+fn unread(params: &Value, update: &SessionUpdate) -> Vec<String> {
+    // Pieces of a message come often. One with a content of an unknown kind cannot be read at all.
+    let is_chunk = matches!(
+        update,
+        SessionUpdate::AgentMessageChunk(_)
+            | SessionUpdate::AgentThoughtChunk(_)
+            | SessionUpdate::UserMessageChunk(_)
+    );
+    let Some(Value::Object(sent)) = params.get("update").filter(|_| !is_chunk) else {
+        return Vec::new();
+    };
+    let read = to_value(update);
+    let mut unread = Vec::new();
+    for name in RENDERED {
+        let sent = sent.get(*name).filter(|it| !is_empty(it));
+        match (sent, read.get(*name)) {
+            (None, _) => {}
+            (Some(sent), None) => {
+                let is_default = |(field, value): &(&str, &str)| field == name && sent == value;
+                if !DEFAULTS.iter().any(is_default) {
+                    unread.push(sent);
+                }
+            }
+            (Some(Value::Array(sent)), Some(Value::Array(read))) if sent.len() > read.len() => {
+                let is_read = |sent: &&Value| read.iter().any(|read| is_part(read, sent));
+                unread.extend(sent.iter().filter(|it| !is_read(it)));
+            }
+            (Some(sent @ Value::String(_)), Some(read)) if sent != read => unread.push(sent),
+            _ => {}
+        }
+    }
+    unread.into_iter().map(Value::to_string).collect()
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(parts) => parts.is_empty(),
+        _ => false,
+    }
+}
+
+/// Returns whether the other value has all parts of this one. What was read may lack parts of what was sent.
+fn is_part(part: &Value, whole: &Value) -> bool {
+    match (part, whole) {
+        (Value::Object(part), Value::Object(whole)) => {
+            let mut both = part
+                .iter()
+                .filter_map(|(name, part)| Some((part, whole.get(name)?)));
+            part.is_empty()
+                || both.next().is_some_and(|first| {
+                    std::iter::once(first)
+                        .chain(both)
+                        .all(|(part, whole)| is_part(part, whole))
+                })
+        }
+        (Value::Array(part), Value::Array(whole)) => part
+            .iter()
+            .all(|part| whole.iter().any(|whole| is_part(part, whole))),
+        _ => part == whole,
+    }
+}
+
+fn elicited(action: ElicitationAction) -> Value {
+    to_value(&CreateElicitationResponse::new(action))
+}
+
+/// Returns what the client renders.
+fn capabilities() -> ClientCapabilities {
+    let boolean = BooleanConfigOptionCapabilities::new();
+    let session = ClientSessionCapabilities::new()
+        .config_options(SessionConfigOptionsCapabilities::new().boolean(boolean))
+        .notices(NoticeCapabilities::new())
+        .compaction(CompactionCapabilities::new());
+    let elicitation = ElicitationCapabilities::new()
+        .form(ElicitationFormCapabilities::new())
+        .url(ElicitationUrlCapabilities::new());
+    ClientCapabilities::new()
+        .session(session)
+        .subagents(SubagentCapabilities::new())
+        .plan(PlanCapabilities::new())
+        .elicitation(elicitation)
 }
 
 fn permission(option: Option<PermissionOptionId>) -> RequestPermissionResponse {
@@ -337,6 +562,14 @@ fn params(mut message: Map<String, Value>) -> Value {
 
 fn read<T: DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
     T::deserialize(value)
+}
+
+/// Reads a result that has only optional fields.
+fn read_object<T: DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
+    match value {
+        Value::Null => T::deserialize(Value::Object(Map::new())),
+        value => T::deserialize(value),
+    }
 }
 
 fn to_value(params: &impl Serialize) -> Value {

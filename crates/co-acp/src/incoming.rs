@@ -1,8 +1,9 @@
 //! The messages of an agent.
 
 use agent_client_protocol_schema::v1::{
-    Error as AgentError, InitializeResponse, NewSessionResponse, PromptResponse, RequestId,
-    RequestPermissionRequest, SessionNotification,
+    CreateElicitationRequest, ElicitationId, Error as AgentError, InitializeResponse,
+    LoadSessionResponse, NewSessionResponse, PromptResponse, RequestId, RequestPermissionRequest,
+    ResumeSessionResponse, SessionConfigOption, SessionNotification,
 };
 
 /// The number of a request of the client.
@@ -15,7 +16,7 @@ pub enum Incoming {
     /// Something happened in a session.
     Update {
         update: Box<SessionNotification>,
-        /// The parts of a call that this version of the protocol does not know, such as a new state, as JSON.
+        /// The parts of it that this version of the protocol does not know, such as a new state, as JSON.
         unread: Vec<String>,
     },
     /// The agent asks for permission. It waits for [`AgentConnection::answer_permission`](crate::AgentConnection::answer_permission).
@@ -23,6 +24,13 @@ pub enum Incoming {
         id: RequestId,
         request: Box<RequestPermissionRequest>,
     },
+    /// The agent asks the person something. It waits for [`AgentConnection::answer_elicitation`](crate::AgentConnection::answer_elicitation).
+    Elicitation {
+        id: RequestId,
+        request: Box<CreateElicitationRequest>,
+    },
+    /// What the person did at an address has reached the agent.
+    ElicitationCompleted(ElicitationId),
     /// The agent takes a question back.
     Withdrawn(RequestId),
     /// The answer to a request of the client.
@@ -43,6 +51,11 @@ pub enum Incoming {
 pub enum AgentAnswer {
     Initialized(Box<InitializeResponse>),
     Session(Box<NewSessionResponse>),
+    Loaded(Box<LoadSessionResponse>),
+    Resumed(Box<ResumeSessionResponse>),
+    ModeSet,
+    /// All options of the session, with their values.
+    OptionSet(Vec<SessionConfigOption>),
     /// A prompt has ended.
     Prompted(PromptResponse),
 }

@@ -19,7 +19,7 @@ mod outgoing;
 #[cfg(test)]
 mod tests;
 
-pub use agent_client_protocol_schema::v1 as schema;
+pub use agent_client_protocol_schema::{MaybeUndefined, v1 as schema};
 
 pub use connection::{AgentConnection, ClientName};
 pub use incoming::{AgentAnswer, Incoming, RequestNumber};

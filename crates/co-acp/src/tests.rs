@@ -326,8 +326,9 @@ async fn unknown_kinds_keep_their_text() {
             assert!(
                 matches!(update.update, SessionUpdate::ToolCall(call) if call.content.len() == 1)
             );
-            assert_eq!(unread.len(), 2);
+            assert_eq!(unread.len(), 3, "{unread:?}");
             assert!(unread[0].contains("abc") && unread[1].contains("humming"));
+            assert_eq!(unread[2], "\"sing\"");
         }
         other => panic!("{other:?}"),
     }

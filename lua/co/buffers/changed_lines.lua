@@ -69,7 +69,7 @@ local function set(buf, lines, namespace)
   for _, new in ipairs(lines) do
     local removed = new.count == 0
     -- Removed lines are marked at the line above them.
-    local first = removed and math.max(new.first - 1, 1) or new.first
+    local first = math.max(removed and new.first - 1 or new.first, 1)
     local count = math.min(math.max(new.count, 1), MOST)
     for line = first, math.min(first + count - 1, last) do
       api.nvim_buf_clear_namespace(buf, own, line - 1, line)

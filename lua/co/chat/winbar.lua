@@ -137,6 +137,9 @@ function M.text(state, isolation, width, cwd)
   if state.plan then
     parts[#parts + 1] = ('plan %d/%d'):format(state.plan.done, state.plan.steps)
   end
+  if state.mode then
+    parts[#parts + 1] = 'mode ' .. state.mode
+  end
   if state.confinement ~= '' and state.confinement ~= 'unconfined' then
     parts[#parts + 1] = 'approved: ' .. state.confinement
   end

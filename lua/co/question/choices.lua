@@ -100,7 +100,7 @@ local question_keys = {
     end
   end,
 }
-for number = 1, 6 do
+for number = 1, 9 do
   question_keys[tostring(number)] = choose(number)
 end
 

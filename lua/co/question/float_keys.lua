@@ -37,7 +37,7 @@ function M.map(buf, press, takes_numbers)
   end
   -- It moves no cursor, and is an answer only if the person chose it.
   map('<CR>', '<CR>', 'nothing')
-  for number = 1, 6 do
+  for number = 1, 9 do
     local key = tostring(number)
     vim.keymap.set('n', key, function()
       if takes_numbers() then

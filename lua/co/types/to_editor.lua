@@ -105,6 +105,7 @@
 ---@field chosen? boolean the model is not that of the settings
 ---@field open? co.OpenSummary nil: the person has answered all changes
 ---@field plan? co.PlanProgress nil: no step of the model's plan is open
+---@field mode? string the mode of the chat's agent
 
 --- The changes that the person has not answered yet, in short.
 ---@class (exact) co.PlanProgress
@@ -526,6 +527,20 @@
 ---@field name string
 ---@field title string
 ---@field choices co.Choice[]
+
+---@class (exact) co.AgentCommand
+---@field name string
+---@field about string
+
+--- The words that complete the slash commands of a chat's agent.
+---@class (exact) co.AgentWords
+---@field type 'agent_words'
+---@field chat integer
+---@field agent? string nil if a model answers in the chat
+---@field commands co.AgentCommand[]
+---@field modes string[]
+---@field models string[]
+---@field efforts string[]
 
 --- The answer to `co.ListModels`.
 ---@class (exact) co.Models

@@ -38,6 +38,9 @@ local function slashes(lead, cwd)
   for _, name in ipairs(require('co.chat.prompt_files').names(cwd)) do
     names['/' .. name] = true
   end
+  for name in pairs(require('co.user_command.agent_words').commands()) do
+    names[name] = true
+  end
   return starting(vim.tbl_keys(names), lead)
 end
 

@@ -36,6 +36,10 @@ function M.about(word, cwd)
   local name = slash_name(word)
   local entry = name and require('co.user_command.slash').commands[name]
   local file = name and not entry and prompt_files.about(name, cwd)
+  local of_agent = require('co.user_command.agent_words').commands()[word]
+  if of_agent then
+    return printable.for_plugins(of_agent)
+  end
   return file and printable.for_plugins(file) or entry and entry.about or context.about[word] or ''
 end
 

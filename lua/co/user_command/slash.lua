@@ -371,9 +371,18 @@ M.commands = {
   model = {
     arguments = '[name]',
     words = function(lead, wait)
-      return require('co.user_command.models').words(lead, wait)
+      local agent = require('co.user_command.agent_words').current()
+      return agent and agent.models or require('co.user_command.models').words(lead, wait)
     end,
-    about = 'choose the model',
+    about = 'choose the model, also that of an agent',
+  },
+  mode = {
+    arguments = '[name]',
+    words = function()
+      local agent = require('co.user_command.agent_words').current()
+      return agent and agent.modes or {}
+    end,
+    about = 'choose the mode of the agent that works in the chat',
   },
   agent = {
     arguments = '[name]',
@@ -386,7 +395,10 @@ M.commands = {
   },
   effort = {
     arguments = '[how]',
-    words = { 'none', 'low', 'medium', 'high', 'max' },
+    words = function()
+      local agent = require('co.user_command.agent_words').current()
+      return agent and agent.efforts or { 'none', 'low', 'medium', 'high', 'max' }
+    end,
     about = 'say how hard the model thinks: none, low, medium, high or max',
   },
   real = {
@@ -450,6 +462,16 @@ end
 ---@return boolean taken
 function M.run(name, args, chat, cwd, context)
   focus.asked()
+  local of_agent = name:match('^agent:(.+)$')
+  if of_agent then
+    local problem = require('co.user_command.agent_words').problem(chat, of_agent)
+    if problem or not chat then
+      notify.error(problem --[[@as string]])
+      return false
+    end
+    local text = printable.trim(('/%s %s'):format(name, args))
+    return require('co.chat.send').prompt(chat, text, cwd, context)
+  end
   local entry = M.commands[name]
   local file = not entry and require('co.chat.prompt_files').get(name, cwd)
   if entry then

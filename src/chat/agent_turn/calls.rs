@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::content::block_text;
+use super::subagents::SubAgentNews;
 use crate::text::start_of;
 use crate::tool::agent_call::AgentCall;
 use co_acp::schema::{
-    ContentBlock, EmbeddedResourceResource, Meta, ToolCall, ToolCallContent, ToolCallId,
-    ToolCallLocation, ToolCallStatus, ToolCallUpdate,
+    Meta, ToolCall, ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
+    ToolKind,
 };
 
 /// The longest time that something waits for the end of an open call. Then the chat shows the call as one that goes on.
@@ -65,6 +67,8 @@ pub(super) struct LoggedCall {
     exit: Option<String>,
     /// The chat has shown its end.
     pub closed: bool,
+    /// The agent said more about it since then.
+    stale: bool,
 }
 
 /// An output that comes in pieces. Of a long one, the start and the end are kept.
@@ -142,6 +146,7 @@ impl CallLog {
                 fields.status.is_some() || fields.content.is_some() || adds && known.has_ended();
             known.call.update(update.fields);
             known.add(unread, update.meta.as_ref());
+            known.stale = known.closed;
             if !known.closed || !tells {
                 return None;
             }
@@ -152,6 +157,76 @@ impl CallLog {
         call.update(update.fields);
         call.meta = update.meta;
         self.begin(call, unread, id)
+    }
+
+    /// Adds what a sub-agent said to the output of its call: the open one that refers to the sub-agent, or one of its own. Returns the
+    /// call, and the piece that shows it if it is new.
+    pub(super) fn of_sub_agent(
+        &mut self,
+        news: &SubAgentNews,
+        title: String,
+        id: impl FnOnce() -> String,
+    ) -> (ToolCallId, Option<AgentPiece>) {
+        let own = ToolCallId::new(format!("sub-agent {}", news.session));
+        let refers = |call: &ToolCall| {
+            let mut content = call.content.iter();
+            content.any(
+                |it| matches!(it, ToolCallContent::Session(it) if it.session_id == news.session),
+            )
+        };
+        let mut calls = self.calls.iter();
+        let found = calls.find(|(_, it)| refers(&it.call) && !it.has_ended());
+        let key = found.map_or(own.clone(), |(key, _)| key.clone());
+        let known = self.calls.get_mut(&key).filter(|it| !it.has_ended());
+        if let Some(known) = known {
+            known.streamed.push(&news.text);
+            known.stale = known.closed;
+            if key == own {
+                known.call.title = title;
+                if news.is_idle {
+                    known.call.status = ToolCallStatus::Completed;
+                }
+                if news.is_idle && known.closed {
+                    (known.closed, known.id) = (false, id());
+                    return (key.clone(), Some(AgentPiece::Call(key)));
+                }
+            }
+            return (key, None);
+        }
+        if news.text.trim().is_empty() {
+            return (key, None);
+        }
+        let call = ToolCall::new(own.clone(), title)
+            .kind(ToolKind::Think)
+            .status(match news.is_idle {
+                true => ToolCallStatus::Completed,
+                false => ToolCallStatus::InProgress,
+            });
+        let mut logged = LoggedCall::new(call, id());
+        logged.streamed.push(news.text.trim_start());
+        self.calls.insert(own.clone(), logged);
+        (own.clone(), Some(AgentPiece::Call(own)))
+    }
+
+    /// Adds text to the output of a call that is known, or takes all that came so far away.
+    pub(super) fn stream(&mut self, key: &ToolCallId, text: Option<&str>) {
+        if let Some(known) = self.calls.get_mut(key) {
+            match text {
+                Some(text) => known.streamed.push(text),
+                None => known.streamed = StreamedOutput::default(),
+            }
+            known.stale = known.closed;
+        }
+    }
+
+    /// Returns the pieces that show what the agent said about calls after they were shown, at the end of the turn.
+    pub(super) fn stale(&mut self, mut id: impl FnMut() -> String) -> Vec<AgentPiece> {
+        let stale = self.calls.iter_mut().filter(|(_, it)| it.stale);
+        let pieces = stale.map(|(key, known)| {
+            (known.closed, known.stale, known.id) = (false, false, id());
+            AgentPiece::Call(key.clone())
+        });
+        pieces.collect()
     }
 
     /// Returns the call and makes it the open one.
@@ -167,7 +242,7 @@ impl CallLog {
             return None;
         }
         let closed = self.calls.get_mut(&self.open.take()?)?;
-        closed.closed = true;
+        (closed.closed, closed.stale) = (true, false);
         Some(closed)
     }
 
@@ -223,6 +298,7 @@ impl LoggedCall {
             streamed: StreamedOutput::default(),
             exit: None,
             closed: false,
+            stale: false,
         }
     }
 
@@ -313,6 +389,7 @@ impl LoggedCall {
                 ToolCallContent::Terminal(terminal) => {
                     Some(format!("[terminal {}]", terminal.terminal_id))
                 }
+                ToolCallContent::Session(_) if !streamed.is_empty() => None,
                 other => serde_json::to_string(other).ok(),
             });
         }
@@ -330,38 +407,6 @@ impl LoggedCall {
             0 => text,
             more => format!("{start}\n[{more} more bytes]"),
         }
-    }
-}
-
-/// Returns a block of a message as text.
-pub(super) fn block_text(block: &ContentBlock) -> String {
-    match block {
-        ContentBlock::Text(text) => text.text.clone(),
-        ContentBlock::Image(image) => {
-            format!(
-                "[an image, {}, {} bytes of base64]",
-                image.mime_type,
-                image.data.len()
-            )
-        }
-        ContentBlock::Audio(audio) => {
-            format!(
-                "[a sound, {}, {} bytes of base64]",
-                audio.mime_type,
-                audio.data.len()
-            )
-        }
-        ContentBlock::ResourceLink(link) => format!("[{}]({})", link.name, link.uri),
-        ContentBlock::Resource(resource) => match &resource.resource {
-            EmbeddedResourceResource::TextResourceContents(text) => {
-                format!("{}:\n{}", text.uri, text.text)
-            }
-            EmbeddedResourceResource::BlobResourceContents(blob) => {
-                format!("[{}, {} bytes of base64]", blob.uri, blob.blob.len())
-            }
-            other => serde_json::to_string(other).unwrap_or_default(),
-        },
-        other => serde_json::to_string(other).unwrap_or_default(),
     }
 }
 

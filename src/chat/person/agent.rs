@@ -1,18 +1,160 @@
 //! The agent of a chat: the person's choice with `/agent`, before the first prompt.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
-use crate::agent::{AgentSpec, names};
+use tokio::sync::mpsc;
+
+use crate::agent::{AgentOption, AgentProcess, AgentSpec, AgentWish, SessionState, names};
+use crate::blocking::blocking;
 use crate::chat::Chat;
 use crate::config::{AgentConfinement, ModelChoice};
-use crate::protocol::Choice;
+use crate::protocol::{AgentCommand, Choice, ToEditor};
+use crate::text::one_line;
 use co_exec::AGENT_WORDS;
 use co_llm::transcript::Item;
+use co_policy::printable;
 
 /// The word that gives a chat back to a model.
 const NONE: &str = "none";
 
+/// The agent of a chat.
+#[derive(Default)]
+pub(in crate::chat) struct ChatAgent {
+    /// Its process, while no turn has it.
+    pub process: Option<Box<AgentProcess>>,
+    /// The modes, options and commands that it told last.
+    told: SessionState,
+    /// What the person chose, for each process that starts.
+    pub wishes: Vec<AgentWish>,
+    /// Takes what the person chooses to the running turn.
+    pub new_wishes: Option<mpsc::Sender<AgentWish>>,
+    /// The title that it gave the chat last.
+    title: Option<String>,
+}
+
+impl ChatAgent {
+    pub(in crate::chat) fn state(&self) -> &SessionState {
+        &self.told
+    }
+}
+
 impl Chat {
+    /// Sets a mode, a model or an effort of the agent, or offers those that it has.
+    pub(in crate::chat) fn set_agent_option(&mut self, option: AgentOption, value: &str) {
+        let name = self.model.agent().unwrap_or_default().to_owned();
+        let word = option.name();
+        if value.is_empty() {
+            let choices = self.agent.told.values(option).into_iter().map(|it| Choice {
+                label: match it.is_current {
+                    true => format!("{} (now)", it.name),
+                    false => it.name,
+                },
+                value: it.word,
+                confirm: None,
+            });
+            let choices: Vec<_> = choices.collect();
+            return match choices.is_empty() {
+                true => self.complain(format!(
+                    "{name} has told no {word} to choose; it tells them when it has started, with the first prompt"
+                )),
+                false => self.offer(word, option.title(), choices),
+            };
+        }
+        let wish = AgentWish {
+            option,
+            value: value.to_owned(),
+        };
+        let is_known = !self.agent.told.values(option).is_empty();
+        let found = self.agent.told.find(&wish);
+        if let (true, Err(why)) = (is_known, &found) {
+            return self.complain(format!("{name} {why}"));
+        }
+        let mut words = "with the next prompt";
+        if let Some(turn) = &self.agent.new_wishes {
+            if turn.try_send(wish.clone()).is_err() {
+                return self.complain(format!(
+                    "{name} did not take the {word}; set it again after this turn"
+                ));
+            }
+            words = "now";
+        } else if let (Some(process), Ok(change)) = (&mut self.agent.process, found) {
+            // If it does not read, its next turn tells.
+            if process.change(change).is_ok() {
+                self.agent.told = process.state.clone();
+                words = "now";
+            }
+        }
+        self.say(format!("{name} takes the {word} {value} {words}"));
+        self.agent
+            .wishes
+            .retain(|it| it.option != option || it.value.contains(':'));
+        self.agent.wishes.push(wish);
+        self.tell_agent_state();
+        self.show_state();
+    }
+
+    /// Takes the modes, options and commands of the agent.
+    pub(in crate::chat) fn take_agent_state(&mut self, state: SessionState) {
+        if state != self.agent.told {
+            self.agent.told = state;
+            self.tell_agent_state();
+            self.show_state();
+        }
+    }
+
+    /// Sends Lua the words that complete the slash commands of the agent.
+    pub(in crate::chat) fn tell_agent_state(&self) {
+        let state = &self.agent.told;
+        let words = |option| state.values(option).into_iter().map(|it| it.word).collect();
+        let commands = state.commands.iter().map(|it| AgentCommand {
+            name: one_line(&printable(&it.name)),
+            about: one_line(&printable(&it.description)),
+        });
+        self.services.editor.tell(ToEditor::AgentWords {
+            chat: self.id,
+            agent: self.model.agent().map(str::to_owned),
+            commands: commands.collect(),
+            modes: words(AgentOption::Mode),
+            models: words(AgentOption::Model),
+            efforts: words(AgentOption::Effort),
+        });
+    }
+
+    /// Gives the chat the title of the agent, unless the person gave it one.
+    pub(in crate::chat) async fn take_agent_title(&mut self, title: String) {
+        let now = self.recorder.title();
+        let is_usual = self.recorder.has_first_title() || self.agent.title == Some(now.clone());
+        if title.trim().is_empty() || title == now || !is_usual {
+            return;
+        }
+        let Some(log) = self.recorder.log() else {
+            return;
+        };
+        let wanted = title.clone();
+        let renamed = blocking(move || {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.rename(&wanted)
+        });
+        match renamed.await {
+            Ok(()) => {
+                self.recorder.renamed(title.clone());
+                self.agent.title = Some(title);
+                self.show_state();
+            }
+            Err(why) => self.complain(why),
+        }
+    }
+
+    /// Carries out `/mode`, which only agents have.
+    pub(in crate::chat) fn switch_mode(&mut self, value: &str) {
+        match self.model.agent() {
+            Some(_) => self.set_agent_option(AgentOption::Mode, value),
+            None => {
+                self.complain("a model has no modes: /mode is about an agent, which /agent chooses")
+            }
+        }
+    }
+
     /// Carries out `/agent [name]`.
     pub(in crate::chat) fn switch_agent(&mut self, name: &str) {
         let prompted = |item: &Item| matches!(item, Item::User { .. });
@@ -55,6 +197,8 @@ impl Chat {
 
     fn set_choice(&mut self, choice: ModelChoice) {
         self.model.choose(choice);
+        self.agent = ChatAgent::default();
+        self.tell_agent_state();
         self.show_state();
     }
 

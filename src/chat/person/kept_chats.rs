@@ -7,11 +7,12 @@ use crate::blocking::blocking;
 use crate::chat::Chat;
 use crate::chat::events::ChatEvent;
 use crate::chat::jobs::Jobs;
+use crate::chat::person::agent::ChatAgent;
 use crate::chat::retell;
 use crate::protocol::{ChatState, Choice, NoticeLevel};
 use crate::store::{self, ChatSummary};
 use crate::tool::permissions::Permissions;
-use co_llm::transcript;
+use co_llm::transcript::{self, Item};
 
 impl Chat {
     pub(in crate::chat) async fn resume(&mut self, id: &str) {
@@ -72,7 +73,9 @@ impl Chat {
     pub(in crate::chat) async fn show_resumed(&mut self, resumed: ChatEvent) {
         self.find_plan();
         // The agent knows another chat.
-        self.agent = None;
+        self.agent = ChatAgent::default();
+        self.status.plan_from = 0;
+        self.tell_agent_state();
         // Lua gets the file's id before the text.
         self.set_state(ChatState::Idle, String::new());
         self.answering = matches!(resumed, ChatEvent::Resumed { answered: true, .. });
@@ -198,6 +201,12 @@ impl Chat {
             Ok(log) => {
                 let items = self.recorder.items()[..upto].to_vec();
                 self.recorder.resume(log, items);
+                // Its session knows more than the copy, and belongs to the original.
+                if let Some(agent) = self.model.agent().map(str::to_owned) {
+                    let session = None;
+                    (self.recorder.record(Item::AgentSession { agent, session })).await;
+                    self.agent.process = None;
+                }
                 true
             }
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
+use crate::agent::AgentOption;
 use crate::chat::Chat;
 use crate::chat::events::ChatEvent;
 use crate::chat::turn::RequestHistory;
@@ -108,8 +109,8 @@ struct Candidate {
 impl Chat {
     /// Carries out `/model [name [provider]]`.
     pub(in crate::chat) fn switch_model(&mut self, args: &str) {
-        if self.is_only_for_models("/model") {
-            return;
+        if self.model.agent().is_some() {
+            return self.set_agent_option(AgentOption::Model, args);
         }
         if args.is_empty() {
             return self.choose_model();
@@ -255,8 +256,8 @@ impl Chat {
 
     /// Sets the effort with which the model thinks in this chat.
     pub(in crate::chat) fn switch_effort(&mut self, name: &str) {
-        if self.is_only_for_models("/effort") {
-            return;
+        if self.model.agent().is_some() {
+            return self.set_agent_option(AgentOption::Effort, name);
         }
         if name.is_empty() {
             let choices = Effort::NAMES.map(|name| Choice {

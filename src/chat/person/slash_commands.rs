@@ -25,6 +25,7 @@ impl Chat {
             "model" => self.switch_model(args),
             "effort" => self.switch_effort(args),
             "agent" => self.switch_agent(args),
+            "mode" => self.switch_mode(args),
             "retry" => self.retry().await,
             "continue" => self.go_on().await,
             "compact" => self.compact().await,

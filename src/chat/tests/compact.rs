@@ -98,7 +98,7 @@ async fn compacting_by_hand_is_counted_and_takes_nothing_away() {
         .seen
         .iter()
         .rev()
-        .find_map(pick!(ToEditor::State { used, turn, .. } => (*used, *turn)));
+        .find_map(pick!(ToEditor::State { used, turn, .. } => (*used, **turn)));
     let (used, turn) = told.unwrap();
     assert_eq!((used.input, used.output, turn.input), (150, 3, 30));
     assert_eq!(used.cost, Some(3.0003));

@@ -3,6 +3,7 @@
 use tokio::sync::oneshot;
 
 use super::super::events::ChatEvent;
+use crate::agent::SessionState;
 use crate::protocol::{ChatState, Question};
 use crate::tool::context;
 use crate::tool::job_list::JobListRequest;
@@ -38,6 +39,12 @@ pub(in crate::chat) enum TurnEvent {
     Usage(Usage),
     /// The part of the model's window that the last request filled, in percent.
     WindowUsed(u64),
+    /// The modes, options and commands of the chat's agent.
+    AgentState(Box<SessionState>),
+    /// The agent gives the chat a title.
+    Title(String),
+    /// The agent has no plan any more.
+    PlanRemoved,
 }
 
 /// The state of the chat before a request.

@@ -1,8 +1,12 @@
 """An agent that a script drives, by the Agent Client Protocol. `agent.py SCRIPT`: the script has the steps for each prompt by its text.
 
-A step is {"update": ...}, {"ask": ...} (a request for permission), {"sh": COMMAND} (its output becomes a message), {"raw": TEXT},
-{"until": FILE} (waits until there is such a file), {"flood": JSON} (calls with very large inputs of this value),
-{"await": "cancel"}, {"stop": REASON}, {"error": MESSAGE} or {"die": STATUS}.
+A step is {"update": ...}, {"of": SESSION, "update": ...} (of a sub-agent), {"ask": ...} (a request for permission), {"elicit": ...} (a
+question to the person), {"notify": METHOD, "params": ...}, {"sh": COMMAND} (its output becomes a message), {"raw": TEXT}, {"until": FILE}
+(waits until there is such a file), {"flood": JSON} (calls with very large inputs of this value), {"await": "cancel"}, {"await": METHOD}
+(answers this request), {"stop": REASON}, {"error": MESSAGE} or {"die": STATUS}.
+
+The script may also have `capabilities` and `session` (fields of the answers to `initialize` and `session/new`), `load` (the steps of
+`session/load`), `lost` (the error of `session/load` and `session/resume`), and `log` (a file that gets each message of the client).
 """
 
 import json
@@ -22,11 +26,14 @@ def receive() -> dict:
     line = sys.stdin.readline()
     if not line:
         sys.exit(0)
+    if "log" in script:
+        with open(script["log"], "a", encoding="utf8") as file:
+            file.write(line)
     return json.loads(line)
 
 
-def update(what: dict) -> None:
-    send({"method": "session/update", "params": {"sessionId": SESSION, "update": what}})
+def update(what: dict, session: str = SESSION) -> None:
+    send({"method": "session/update", "params": {"sessionId": session, "update": what}})
 
 
 def say(text: str) -> None:
@@ -41,6 +48,26 @@ def ask(params: dict) -> None:
     say(f"answered: {outcome.get('optionId', outcome['outcome'])}\n")
 
 
+def elicit(params: dict) -> None:
+    send({"id": "elicit", "method": "elicitation/create", "params": {"sessionId": SESSION, **params}})
+    while (answer := receive()).get("id") != "elicit":
+        pass
+    say(f"elicited: {json.dumps(answer['result'])}\n")
+
+
+def change(request: dict) -> dict:
+    """Changes the session as a request says, and returns the reply."""
+    params = request["params"]
+    if request["method"] == "session/set_mode":
+        if params["modeId"] == "broken":
+            return {"error": {"code": -32603, "message": "this mode is broken"}}
+        return {"result": {}}
+    for option in session["configOptions"]:
+        if option["id"] == params["configId"]:
+            option["currentValue"] = params["value"]
+    return {"result": {"configOptions": session["configOptions"]}}
+
+
 def run(command: str) -> None:
     done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
     say(f"{done.stdout}status {done.returncode}\n")
@@ -49,8 +76,14 @@ def run(command: str) -> None:
 def prompt(steps: list[dict]) -> dict:
     for step in steps:
         match step:
+            case {"of": child, "update": what}:
+                update(what, child)
             case {"update": what}:
                 update(what)
+            case {"elicit": params}:
+                elicit(params)
+            case {"notify": method, "params": params}:
+                send({"method": method, "params": params})
             case {"ask": params}:
                 ask(params)
             case {"sh": command}:
@@ -69,6 +102,10 @@ def prompt(steps: list[dict]) -> dict:
                 while receive().get("method") != "session/cancel":
                     pass
                 return {"result": {"stopReason": "cancelled"}}
+            case {"await": method}:
+                while (request := receive()).get("method") != method:
+                    pass
+                send({"id": request["id"], **change(request)})
             case {"stop": reason}:
                 return {"result": {"stopReason": reason}}
             case {"error": message}:
@@ -80,17 +117,24 @@ def prompt(steps: list[dict]) -> dict:
 
 
 def main() -> None:
-    with open(sys.argv[1], encoding="utf8") as file:
-        script = json.load(file)
     while True:
         request = receive()
         match request.get("method"):
             case "initialize":
-                reply = {"result": {"protocolVersion": 1, "agentCapabilities": {}}}
+                reply = {"result": {"protocolVersion": 1, "agentCapabilities": script.get("capabilities", {})}}
             case "session/new":
-                reply = {"result": {"sessionId": SESSION}}
+                reply = {"result": {"sessionId": SESSION, **session}}
+            case "session/load" | "session/resume" if "lost" in script:
+                reply = {"error": {"code": -32002, "message": script["lost"]}}
+            case "session/load":
+                prompt(script["load"])
+                reply = {"result": session}
+            case "session/resume":
+                reply = {"result": session}
+            case "session/set_mode" | "session/set_config_option":
+                reply = change(request)
             case "session/prompt":
-                blocks = [block["text"] for block in request["params"]["prompt"]]
+                blocks = [block["text"] for block in request["params"]["prompt"] if "text" in block]
                 text = next(block for block in blocks if not block.startswith("<"))
                 reply = prompt(script.get(text, [{"error": f"no steps for {text}"}]))
             case _:
@@ -98,4 +142,7 @@ def main() -> None:
         send({"id": request["id"], **reply})
 
 
+with open(sys.argv[1], encoding="utf8") as script_file:
+    script = json.load(script_file)
+session = script.get("session", {})
 main()

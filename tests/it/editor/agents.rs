@@ -5,8 +5,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use co_acp::schema::{
-    SessionUpdate, Terminal, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus,
-    ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    AvailableCommand, AvailableCommandsUpdate, CompactionStatus, CompactionSummaryChunk,
+    CompactionUpdate, ContentChunk, Cost, CreateElicitationRequest, CurrentModeUpdate,
+    ElicitationFormMode, ElicitationSchema, ElicitationSessionScope, ElicitationUrlMode, Notice,
+    NoticeSeverity, PlanMarkdown, PlanRemoved, PlanUpdate, PlanUpdateContent, SessionConfigOption,
+    SessionConfigOptionCategory, SessionConfigSelectOption, SessionInfoUpdate, SessionMode,
+    SessionModeState, SessionReference, SessionUpdate, SetSessionConfigOptionRequest,
+    SubagentUpdate, Terminal, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus,
+    ToolCallUpdate, ToolCallUpdateFields, ToolKind, UsageUpdate,
 };
 
 use super::scene::Scene;
@@ -27,17 +33,22 @@ fn scene_with(script: &Value, more: Value) -> Scene {
 fn scene_in(workspace: Workspace, script: &str, more: Value) -> Scene {
     workspace.write("a.txt", "one\ntwo\n");
     workspace.write("script.json", script);
+    let settings = settings(&workspace, more);
+    let scene = Scene::in_workspace(workspace, settings, &[]);
+    scene.co("/agent scripted");
+    scene.wait_notice("scripted works in this chat");
+    scene
+}
+
+/// Returns the settings with the agent of the workspace's script.
+fn settings(workspace: &Workspace, more: Value) -> Value {
     let program = format!("{}/tests/it/editor/agent.py", env!("CARGO_MANIFEST_DIR"));
     let script = workspace.path().join("script.json");
     let mut agent = json!({ "cmd": ["python3", program, script] });
     for (name, value) in more.as_object().unwrap() {
         agent[name] = value.clone();
     }
-    let settings = json!({ "agents": { "scripted": agent } });
-    let scene = Scene::in_workspace(workspace, settings, &[]);
-    scene.co("/agent scripted");
-    scene.wait_notice("scripted works in this chat");
-    scene
+    json!({ "agents": { "scripted": agent } })
 }
 
 /// Returns a step of the script that sends an update.
@@ -183,6 +194,349 @@ fn the_output_of_a_call_is_shown_while_it_comes() {
             "{text}: {resumed}"
         );
     }
+}
+
+#[test]
+fn modes_and_options_are_chosen_and_shown() {
+    let option = |id: &str, category, values: &[&str]| {
+        let values = values.iter();
+        let values: Vec<_> = values
+            .map(|it| SessionConfigSelectOption::new((*it).to_owned(), it.to_uppercase()))
+            .collect();
+        let first = values[0].value.clone();
+        SessionConfigOption::select(id.to_owned(), id.to_owned(), first, values).category(category)
+    };
+    let options = [
+        option(
+            "model",
+            SessionConfigOptionCategory::Model,
+            &["big", "small"],
+        ),
+        option(
+            "thinks",
+            SessionConfigOptionCategory::ThoughtLevel,
+            &["low", "high"],
+        ),
+    ];
+    let modes = ["ask", "plan", "broken"].map(|it| SessionMode::new(it, it.to_uppercase()));
+    let script = json!({
+        "log": "requests",
+        "session": { "modes": SessionModeState::new("ask", modes.to_vec()), "configOptions": options },
+        "hi": [message("Hello.")],
+        "change": [
+            message("Ready."),
+            { "await": "session/set_mode" },
+            said(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new("ask"))),
+            message("Changed."),
+        ],
+        "a plan": [message("1. Look\\n2. Change it")],
+        "more": [message("More.")],
+    });
+    let scene = scene(&script);
+    let sent = |method: &str| {
+        let requests = scene.workspace.read("requests").unwrap_or_default();
+        let requests = requests.lines().map(|it| serde_json::from_str(it).unwrap());
+        let requests = requests.filter(|it: &Value| it["method"] == method);
+        requests.map(|it| it["params"].clone()).collect::<Vec<_>>()
+    };
+    // Before the agent has started.
+    scene.co("/effort high");
+    scene.wait_notice("scripted takes the effort high with the next prompt");
+    scene.co("hi");
+    scene.wait_turns(1);
+    scene.nvim.wait_text("mode ASK");
+    let set: SetSessionConfigOptionRequest =
+        serde_json::from_value(sent("session/set_config_option").remove(0)).unwrap();
+    assert_eq!(
+        (set.config_id.to_string().as_str(), set.value),
+        ("thinks", "high".into())
+    );
+    let complete = |text: &str| {
+        let words = scene
+            .nvim
+            .lua("return vim.fn.getcompletion(..., 'cmdline')", json!([text]));
+        words
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it.as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(complete("Co /mode "), ["ask", "broken", "plan"]);
+    assert_eq!(complete("Co /model s"), ["small"]);
+    assert_eq!(complete("Co /effort "), ["high", "low"]);
+    // Between two turns, and during one.
+    scene.co("/model huge");
+    scene.wait_notice("scripted has no model huge; it has: big, small");
+    scene.co("/mode broken");
+    scene.wait_notice("scripted takes the mode broken now");
+    scene.co("change");
+    scene.wait_chat("scripted did not take the change: this mode is broken");
+    scene.wait_chat("Ready.");
+    scene.co("/mode plan");
+    scene.wait_chat("Changed.");
+    scene.wait_turns(2);
+    scene.nvim.wait_text("mode ASK");
+    // A turn for a plan uses the agent's plan mode, and leaves it.
+    scene.co("/plan a plan");
+    scene.wait_chat("2. Change it");
+    scene.wait_turns(3);
+    scene.nvim.wait_text("this answer is the plan");
+    scene.co("more");
+    scene.wait_turns(4);
+    let modes: Vec<_> = sent("session/set_mode")
+        .into_iter()
+        .map(|it| it["modeId"].clone())
+        .collect();
+    assert_eq!(modes, ["broken", "plan", "plan", "ask"]);
+    scene.nvim.wait_text("mode ASK");
+}
+
+#[test]
+fn all_kinds_of_updates_are_shown() {
+    let chunk = |text: &str| ContentChunk::new(text.into());
+    let of_child = |update: SessionUpdate| json!({ "of": "child", "update": update });
+    let reference = ToolCall::new("task", "Delegate")
+        .kind(ToolKind::Other)
+        .status(ToolCallStatus::InProgress)
+        .content(vec![SessionReference::new("child").into()]);
+    let done = ToolCallUpdateFields::new().status(ToolCallStatus::Completed);
+    let commands = vec![AvailableCommand::new("review", "Reviews a file")];
+    let script = json!({
+        "do it": [
+            said(SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(commands))),
+            said(SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().title("Agent title".to_owned()))),
+            said(SessionUpdate::UsageUpdate(UsageUpdate::new(50, 200).cost(Cost::new(1.5, "EUR")))),
+            said(SessionUpdate::Notice(
+                Notice::new(NoticeSeverity::Warning, "Slow server").description("It takes longer.".to_owned()),
+            )),
+            said(SessionUpdate::CompactionUpdate(CompactionUpdate::new("c1", CompactionStatus::InProgress))),
+            said(SessionUpdate::CompactionSummaryChunk(CompactionSummaryChunk::new("c1", "All in short.".into()))),
+            said(SessionUpdate::CompactionUpdate(CompactionUpdate::new("c1", CompactionStatus::Completed))),
+            said(SessionUpdate::SubagentUpdate(SubagentUpdate::new("child").title("Finder".to_owned()))),
+            said(SessionUpdate::ToolCall(reference)),
+            of_child(SessionUpdate::AgentMessageChunk(chunk("The child looks."))),
+            of_child(SessionUpdate::ToolCall(ToolCall::new("1", "grep needle"))),
+            said(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new("task", done))),
+            of_child(SessionUpdate::AgentMessageChunk(chunk("The child goes on."))),
+            said(SessionUpdate::PlanUpdate(PlanUpdate::new(PlanUpdateContent::Markdown(
+                PlanMarkdown::new("p", "# The plan as text"),
+            )))),
+            said(SessionUpdate::PlanRemoved(PlanRemoved::new("p"))),
+            { "update": { "sessionUpdate": "dream", "text": "of sheep" } },
+            { "update": { "sessionUpdate": "plan", "entries": [{ "content": "step", "priority": "high", "status": "pending" }, { "odd": "entry" }] } },
+            message("All through."),
+        ],
+        "/review a.txt": [message("Reviewed.")],
+    });
+    let mut scene = scene(&script);
+    scene.co("do it");
+    scene.wait_chat("All through.");
+    scene.wait_turns(1);
+    let live = scene.chat();
+    let shown = [
+        "scripted warns: Slow server",
+        "sum up the session",
+        "All in short.",
+        "Delegate",
+        "The child looks.",
+        "- grep needle",
+        "sub-agent Finder",
+        "The child goes on.",
+        "# The plan as text",
+        "scripted dropped its plan",
+        "of sheep",
+        r#"{"odd":"entry"}"#,
+        "scripted says that its session cost 1.5 EUR so far",
+    ];
+    for text in shown {
+        assert!(live.contains(text), "{text}: {live}");
+    }
+    scene.nvim.wait_text("window 25%");
+    scene.nvim.wait_text("Agent title");
+    let words = scene.nvim.lua(
+        "return vim.fn.getcompletion('Co /agent:', 'cmdline')",
+        json!([]),
+    );
+    assert_eq!(words, json!(["/agent:review"]));
+    scene.co("/agent:odd x");
+    scene.wait_notice("scripted has no command odd");
+    scene.co("/agent:review a.txt");
+    scene.wait_chat("Reviewed.");
+    scene.wait_turns(2);
+    scene.restart();
+    scene.resume();
+    let resumed = scene.wait_chat("Reviewed.");
+    for text in shown {
+        assert!(resumed.contains(text), "{text}: {resumed}");
+    }
+}
+
+#[test]
+fn an_agent_goes_on_with_its_session_where_it_can() {
+    let user = |text: &str| {
+        said(SessionUpdate::UserMessageChunk(ContentChunk::new(
+            text.into(),
+        )))
+    };
+    let cases = [
+        (
+            json!({ "loadSession": true }),
+            json!({}),
+            "goes on with its session of this chat",
+        ),
+        (
+            json!({ "loadSession": true, "sessionCapabilities": { "resume": {} } }),
+            json!({ "load": [{ "die": 1 }] }),
+            "goes on with its session of this chat",
+        ),
+        (
+            json!({ "loadSession": true }),
+            json!({ "load": [message("Replayed.")] }),
+            "goes on with its session, which knows 0 of the 1 prompts of this chat",
+        ),
+        (
+            json!({ "loadSession": true }),
+            json!({ "lost": "no such session" }),
+            "before: no such session",
+        ),
+        (
+            json!({}),
+            json!({}),
+            "does not know what this chat said before: it cannot continue sessions",
+        ),
+    ];
+    for (capabilities, more, told) in cases {
+        let mut script = json!({
+            "capabilities": capabilities,
+            "load": [user("hi"), message("Replayed.")],
+            "hi": [message("Hello.")],
+            "on": [message("Back.")],
+        });
+        for (name, value) in more.as_object().unwrap() {
+            script[name] = value.clone();
+        }
+        let mut scene = scene(&script);
+        scene.co("hi");
+        scene.wait_turns(1);
+        scene.restart_with(settings(&scene.workspace, json!({})));
+        scene.resume();
+        scene.wait_chat("Hello.");
+        scene.co("on");
+        let chat = scene.wait_chat("Back.");
+        assert!(chat.contains(told), "{told}: {chat}");
+        assert!(!chat.contains("Replayed."), "{chat}");
+        scene.wait_turns(1);
+        let sessions = scene.items();
+        let sessions = sessions
+            .iter()
+            .filter(|it| it["item"] == "agent_session")
+            .count();
+        assert_eq!(
+            sessions,
+            if told.contains("goes on") { 1 } else { 2 },
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn what_the_agent_asks_becomes_questions() {
+    let schema = ElicitationSchema::new()
+        .boolean("a_test", true)
+        .integer("b_count", 1, 9, true);
+    let scope = ElicitationSessionScope::new("s1");
+    let form = ElicitationFormMode::new(scope.clone(), schema);
+    let form = CreateElicitationRequest::new(form, "Set up the project");
+    let address = ElicitationUrlMode::new(scope, "e1", "https://good.test@evil.test/login?x=1");
+    let address = CreateElicitationRequest::new(address, "Log in");
+    let script = json!({
+        "form": [{ "elicit": form }, message("Done.")],
+        "url": [
+            { "elicit": address },
+            { "notify": "elicitation/complete", "params": { "elicitationId": "e1" } },
+            message("Opened."),
+        ],
+        "cancel": [{ "elicit": address }, { "stop": "cancelled" }],
+    });
+    let scene = scene(&script);
+    scene.co("form");
+    scene.nvim.wait_text("Set up the project");
+    scene.answer("1");
+    scene.nvim.wait_text("a number from 1 to 9");
+    scene.answer("e");
+    scene.nvim.wait_mode("i");
+    scene.nvim.type_keys("many<CR>");
+    // An answer that is no number is asked for again.
+    scene.wait_chat("b_count must be a whole number");
+    scene.nvim.wait_text("Set up the project");
+    scene.answer("2");
+    scene.nvim.wait_text("a number from 1 to 9");
+    scene.answer("e");
+    scene.nvim.wait_mode("i");
+    scene.nvim.type_keys("4<CR>");
+    scene
+        .wait_chat(r#"elicited: {"action": "accept", "content": {"a_test": false, "b_count": 4}}"#);
+    scene.wait_turns(1);
+    scene.co("url");
+    scene.nvim.wait_text("this address of evil.test:");
+    scene
+        .nvim
+        .wait_text("https://good.test@evil.test/login?x=1");
+    scene.answer("1");
+    scene.wait_chat(r#"elicited: {"action": "accept"}"#);
+    scene.wait_chat("scripted has what it asked you for");
+    scene.wait_turns(2);
+    scene.co("cancel");
+    scene.nvim.wait_text("this address of evil.test:");
+    scene.interrupt();
+    scene.wait_turns(3);
+    scene.nvim.wait_no_text("this address of evil.test:");
+}
+
+#[test]
+fn faults_end_no_turn_that_the_agent_does_not_end() {
+    let answer = json!({ "jsonrpc": "2.0", "id": 77, "result": {} });
+    let ask = json!({
+        "toolCall": { "toolCallId": "9", "title": "Run it", "kind": "execute", "rawInput": { "command": "touch made" } },
+        "options": [{ "optionId": "no", "name": "Cancel", "kind": "reject_once" }],
+    });
+    let script = json!({
+        "odd": [
+            { "raw": "no json\n" },
+            { "raw": format!("{answer}\n") },
+            { "raw": "{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"sessionId\":\"s1\"," },
+            { "raw": "\"update\":{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"In two pieces.\"}}}}\n" },
+            { "update": { "sessionUpdate": "tool_call_update", "toolCallId": "never", "status": "completed", "content": [{ "type": "terminal", "terminalId": "nobody's" }] } },
+            call("9", "execute", "Run it"),
+            { "ask": ask },
+            ended("9", "failed", "refused"),
+            { "stop": "cancelled" },
+        ],
+        "on": [message("Back.")],
+    });
+    let scene = scene(&script);
+    scene.co("odd");
+    scene.nvim.wait_text("touch made");
+    scene.answer("1");
+    scene.wait_turns(1);
+    let chat = scene.chat();
+    for text in [
+        "no json",
+        "\"id\":77",
+        "In two pieces.",
+        "[terminal nobody's]",
+        "answered: no",
+    ] {
+        assert!(chat.contains(text), "{text}: {chat}");
+    }
+    let items = scene.items();
+    let end = items.iter().rfind(|it| it["item"] == "end").unwrap();
+    assert_eq!(end["reason"], "cancelled");
+    scene.co("on");
+    scene.wait_chat("Back.");
+    scene.wait_turns(2);
+    assert!(!scene.chat().contains("anew"));
 }
 
 #[test]

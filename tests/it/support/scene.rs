@@ -82,13 +82,13 @@ impl Scene {
 
     /// Another Neovim of the same person, in place of this one.
     pub(crate) fn restart(&mut self) {
-        self.nvim = start(
-            &self.server,
-            &self.workspace,
-            self.home.path(),
-            json!({}),
-            &[],
-        );
+        self.restart_with(json!({}));
+    }
+
+    /// Another Neovim of the same person with more settings, in place of this one.
+    pub(crate) fn restart_with(&mut self, settings: Value) {
+        let home = self.home.path();
+        self.nvim = start(&self.server, &self.workspace, home, settings, &[]);
     }
 
     /// Starts another Neovim of the same person beside this one. Returns this one.

@@ -256,6 +256,7 @@ impl<'a> MessageWriter<'a> {
             Item::Decision { .. }
             | Item::Notice { .. }
             | Item::Plan { .. }
+            | Item::AgentSession { .. }
             | Item::CommandEdited { .. }
             | Item::ModelChosen { .. }
             | Item::Unknown => {}

@@ -97,6 +97,12 @@ pub enum Item {
     Reduced,
     /// A plan of the work: the model's answer to `/plan`, or what the person made of it. `/go` sends it as a prompt.
     Plan { text: String },
+    /// An agent works in this session of its own. None if it must not continue an earlier one.
+    AgentSession {
+        agent: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
+    },
     /// A line for the person only. No model is sent it.
     Notice { text: String },
     /// The person put another command, as it is shown, in the place of the call's.

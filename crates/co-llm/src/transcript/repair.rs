@@ -42,6 +42,7 @@ pub(crate) fn is_of_turn(item: &Item) -> Option<bool> {
         Item::Summary { .. }
         | Item::Notice { .. }
         | Item::Plan { .. }
+        | Item::AgentSession { .. }
         | Item::CommandEdited { .. }
         | Item::ModelChosen { .. }
         | Item::Unknown => None,
@@ -130,6 +131,7 @@ impl<'a> Repair<'a> {
                 Item::Decision { .. }
                 | Item::Notice { .. }
                 | Item::Plan { .. }
+                | Item::AgentSession { .. }
                 | Item::CommandEdited { .. }
                 | Item::ModelChosen { .. }
                 | Item::Surroundings(_)

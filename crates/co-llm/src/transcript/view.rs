@@ -95,6 +95,7 @@ fn is_told(item: &Item) -> bool {
         | Item::JobEnded { .. }
         | Item::Notice { .. }
         | Item::Plan { .. }
+        | Item::AgentSession { .. }
         | Item::CommandEdited { .. }
         | Item::ModelChosen { .. }
         | Item::Surroundings(_)

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use co_acp::schema::{Diff, ToolCallUpdateFields, ToolKind};
+use co_acp::schema::{ContentBlock, Diff, ToolCallUpdateFields};
 
 fn update(id: &str, fields: ToolCallUpdateFields) -> ToolCallUpdate {
     ToolCallUpdate::new(id.to_owned(), fields)
@@ -134,7 +134,7 @@ fn the_output_has_all_that_the_agent_tells() {
         "{text}"
     );
     let long = call("1").content(vec![
-        ContentBlock::from("x".repeat(LONGEST_OUTPUT + 5)).into(),
+        ContentBlock::from("x".repeat(2 * LONGEST_OUTPUT + 5)).into(),
     ]);
     assert!(output(long, &[], &[]).0.ends_with("\n[5 more bytes]"));
 }

@@ -50,6 +50,7 @@ pub(super) fn item_tokens(item: &Item) -> u64 {
             | Item::End { .. }
             | Item::Notice { .. }
             | Item::Plan { .. }
+            | Item::AgentSession { .. }
             | Item::CommandEdited { .. }
             | Item::ModelChosen { .. }
             | Item::Unknown => 0,
