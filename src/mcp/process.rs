@@ -1,6 +1,8 @@
 //! The process of a server: its start in its confinement, and the handshake.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::home;
@@ -8,6 +10,7 @@ use crate::blocking::blocking;
 use crate::config::McpServerSettings;
 use crate::editor::Editor;
 use crate::text::start_of;
+use crate::workspace::judge::Judge;
 use crate::{paths, program_places};
 use co_exec::{
     Caller, CommandSpec, Confinement, Environment, ExecSettings, Executor, GrantedPlaces, Program,
@@ -37,6 +40,8 @@ const DOWNLOADERS: [(&str, &str); 4] = [
 pub struct ServerStart {
     pub settings: McpServerSettings,
     pub workspace: PathBuf,
+    /// It knows the secret files of the workspace.
+    pub judge: Arc<Judge>,
     pub executor: Executor,
     /// The limits of its memory and its processes.
     pub limits: [Option<u64>; 2],
@@ -132,6 +137,19 @@ impl ServerStart {
             more_tools,
             command,
         })
+    }
+
+    /// Returns the secret files of the workspace, which a server that starts now cannot read.
+    ///
+    /// # Errors
+    /// They cannot be found.
+    pub(super) async fn secrets(&self) -> Result<HashSet<PathBuf>, String> {
+        let judge = Arc::clone(&self.judge);
+        let read = move || {
+            let survey = judge.survey();
+            Ok::<_, String>(survey.closed_names().map(Path::to_owned).collect())
+        };
+        blocking(read).await
     }
 
     /// Finds the program, and makes the home. It blocks.

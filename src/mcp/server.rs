@@ -1,6 +1,6 @@
 //! A server: its state, its restarts, and the list of all servers that run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -56,6 +56,8 @@ pub enum ServerState {
 pub struct ReadyServer {
     connection: ServerConnection,
     tools: Mutex<ToolList>,
+    /// The secret files that were closed to it at its start.
+    closed: HashSet<PathBuf>,
 }
 
 /// The tools of a server.
@@ -134,9 +136,32 @@ impl ToolServer {
             } if Instant::now() >= *until => *failures,
             _ => return,
         };
+        *running = Some(self.run(start, failures));
+    }
+
+    /// Starts the server anew if a secret file of the workspace has appeared since the start of `ready`. Returns whether one has, or
+    /// cannot be excluded.
+    pub async fn close_secrets(&self, start: &ServerStart, ready: &Arc<ReadyServer>) -> bool {
+        match start.secrets().await {
+            Ok(found) if found.is_subset(&ready.closed) => return false,
+            Ok(_) => {}
+            Err(_) => return true,
+        }
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same =
+            matches!(&*self.state.borrow(), ServerState::Ready(it) if Arc::ptr_eq(it, ready));
+        if is_same {
+            // The old process ends first.
+            *running = None;
+            *running = Some(self.run(start, 0));
+        }
+        true
+    }
+
+    fn run(&self, start: &ServerStart, failures: u32) -> AbortOnDropHandle<()> {
         self.state.send_replace(ServerState::Starting);
         let run = run(start.clone(), Arc::clone(&self.state), failures);
-        *running = Some(AbortOnDropHandle::new(tokio::spawn(run)));
+        AbortOnDropHandle::new(tokio::spawn(run))
     }
 
     /// Waits until the server has started or failed, and returns the state.
@@ -161,6 +186,11 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
             failures: failures + 1,
         });
     };
+    // Before the start: one that appears meanwhile counts as open.
+    let closed = match start.secrets().await {
+        Ok(closed) => closed,
+        Err(why) => return fail(why, failures),
+    };
     let StartedServer {
         connection,
         tools,
@@ -181,6 +211,7 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
             changes: connection.changes(),
         }),
         connection,
+        closed,
     });
     state.send_replace(ServerState::Ready(Arc::clone(&ready)));
     ready.connection.ended().await;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use futures::future::join_all;
 use serde_json::{Map, Value};
 use tokio::time::{timeout, timeout_at};
 
@@ -23,17 +24,20 @@ use crate::config::{Config, McpServerSettings};
 use crate::mcp::{ReadyServer, ServerStart, ServerState, ShownTool, ToolServer, shown_tools};
 use crate::network::HostReport;
 use crate::text::{one_line, start_of};
-use co_exec::secrets::redact::RedactedText;
+use co_exec::secrets::redact::{RedactedText, is_secret_variable};
 use co_exec::{SERVER, SERVER_WORDS};
 use co_llm::ToolSpec;
 use co_llm::transcript::{Call, Decision, ShownPart};
 use co_mcp::{AnswerPart, CallError, ServerTool, ToolAnswer};
-use co_policy::{Grant, Verdict};
+use co_policy::{Grant, Verdict, printable};
 
 /// The most bytes of a server's own words about a failure.
 const LONGEST_WORDS: usize = 2_000;
 
 const NO_OUTPUT: &str = "(no output)";
+
+/// The text for the model in place of a result that may contain a secret.
+const WITHHELD: &str = "The call was carried out, but its result is withheld: a secret file that appeared in the workspace meanwhile was readable for the tool server. The server is started again without it.";
 
 /// The lead of a result that the server calls an error.
 const FAILED: &str = "The tool failed:\n";
@@ -90,21 +94,21 @@ impl ChatServers {
         let servers = self.take_settings(context, tools);
         let wait = context.services.config.mcp_wait;
         let until = tokio::time::Instant::now() + wait;
-        for server in &servers {
-            server.want(&start_of_server(context, server));
-        }
-        for server in &servers {
-            let ready = async {
+        let ready = servers.iter().map(async |server| {
+            let start = start_of_server(context, server);
+            server.want(&start);
+            if let ServerState::Ready(ready) = server.state() {
+                server.close_secrets(&start, &ready).await;
+            }
+            let refresh = async {
                 if let ServerState::Ready(ready) = server.settled().await {
                     // If this fails, the server has ended, which its state tells.
                     ready.refresh().await.ok();
                 }
             };
-            context
-                .unless_cancelled(timeout_at(until, ready))
-                .await?
-                .ok();
-        }
+            timeout_at(until, refresh).await.ok();
+        });
+        context.unless_cancelled(join_all(ready)).await?;
         Ok(self.take_tools(tools, Some(wait)))
     }
 
@@ -234,6 +238,7 @@ fn start(context: &CallContext, settings: McpServerSettings) -> ServerStart {
     ServerStart {
         settings,
         workspace: context.workspace.clone(),
+        judge: Arc::clone(&context.judge),
         executor: services.executor.clone(),
         limits: [
             services.config.agent_memory,
@@ -305,7 +310,8 @@ impl ServerCall {
     async fn run(self, context: &CallContext) -> Result<CallResult, Halt> {
         let started = Instant::now();
         let config = &context.services.config;
-        self.server.want(&start_of_server(context, &self.server));
+        let start = start_of_server(context, &self.server);
+        self.server.want(&start);
         let settled = timeout(config.mcp_wait, self.server.settled());
         let name = &self.server.settings.name;
         let ready = match context.unless_cancelled(settled).await? {
@@ -329,6 +335,11 @@ impl ServerCall {
         let limit = config.mcp_timeout;
         let answer = timeout(limit, ready.call(&self.tool, self.arguments.clone()));
         let answer = context.unless_cancelled(answer).await?;
+        let closing = self.server.close_secrets(&start, &ready);
+        if context.unless_cancelled(closing).await? {
+            let words = "the result is withheld".to_owned();
+            return Ok(self.end(false, words, WITHHELD.to_owned().into(), [0, 0]));
+        }
         Ok(match answer {
             Ok(Ok(answer)) => self.result(context, answer, started).await,
             Ok(Err(error)) => self.failed(context, &error, started).await,
@@ -388,7 +399,8 @@ impl ServerCall {
             return self.end(false, error.to_string(), told.into(), [0, 0]);
         };
         let lead = "The tool server refused the call:\n";
-        let told = self.redact(context, start_of(words, LONGEST_WORDS), started);
+        let words = printable(start_of(words, LONGEST_WORDS));
+        let told = self.redact(context, &words, started);
         let (text, hidden) = match told.await {
             Ok(RedactedText { text, hidden }) => (text, hidden),
             Err(withheld) => (format!("[{withheld}]"), 0),
@@ -404,20 +416,17 @@ impl ServerCall {
         )
     }
 
-    /// Returns a text of the server for the model, without secrets and without the values of the server's variables.
+    /// Returns a text of the server for the model, without secrets and without those in the server's variables.
     async fn redact(
         &self,
         context: &CallContext,
         text: &str,
         started: Instant,
     ) -> Result<RedactedText, String> {
-        let values = self
-            .server
-            .settings
-            .env
-            .iter()
-            .map(|(_, value)| value.clone());
-        context.redact_beside(text, values.collect(), started).await
+        let env = self.server.settings.env.iter();
+        let secret = env.filter(|(name, value)| is_secret_variable(name, value));
+        let values = secret.map(|(_, value)| value.clone()).collect();
+        context.redact_beside(text, values, started).await
     }
 
     fn end(&self, ok: bool, words: String, told: RedactedText, output: [usize; 2]) -> CallResult {
@@ -443,7 +452,7 @@ impl ServerCall {
 impl PlannedCall for ServerCall {
     fn shown(&self) -> ShownCall {
         ShownCall::Command {
-            command: co_policy::printable(&self.line),
+            command: printable(&self.line),
             mode: ExecMode::default(),
         }
     }
@@ -472,7 +481,7 @@ impl CallAction for ServerCall {
     }
 }
 
-/// Returns the parts of an answer as one text.
+/// Returns the parts of an answer as one text, in which hidden characters are escaped.
 fn text(answer: ToolAnswer) -> String {
     let part = |part| match part {
         AnswerPart::Text(text) | AnswerPart::Structured(text) => text,
@@ -483,7 +492,7 @@ fn text(answer: ToolAnswer) -> String {
         ),
     };
     let parts: Vec<_> = answer.parts.into_iter().map(part).collect();
-    parts.join("\n")
+    printable(&parts.join("\n").replace("\r\n", "\n"))
 }
 
 fn lines(text: &str) -> String {

@@ -210,7 +210,7 @@ impl ServerConnection {
         }
     }
 
-    /// Returns when the server has closed its output, or sent a message that is too long.
+    /// Returns when the server has closed its output, has sent too much, or does not read what it is sent.
     pub async fn ended(&self) {
         self.ended.cancelled().await;
     }

@@ -246,6 +246,7 @@ async fn a_storm_of_requests_from_a_server_that_reads_nothing_ends_in_an_answer(
     assert_eq!(answer, Ok(answered("done")));
     let refused = connection.call("x", Map::new()).await;
     assert_eq!(refused, Err(CallError::Stuck));
+    connection.ended().await;
 }
 
 #[tokio::test]
@@ -259,6 +260,29 @@ async fn a_message_that_is_too_long_ends_the_connection() {
     };
     let (answer, ()) = tokio::join!(connection.call("x", Map::new()), serve);
     assert_eq!(answer, Err(CallError::Ended));
+    connection.ended().await;
+}
+
+#[tokio::test]
+async fn a_flood_that_nobody_asked_for_ends_the_connection() {
+    let (connection, mut server) = connect().await;
+    let log = json!({ "level": "info", "data": "x".repeat(1 << 16) });
+    let log = json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": log });
+    let log = format!("{log}\n");
+    // An answer begins the count again.
+    for _ in 0..3 {
+        let serve = async {
+            let asked = server.next().await;
+            for _ in 0..500 {
+                server.write(&log).await;
+            }
+            server.answer(&asked, text("done")).await;
+        };
+        let (answer, ()) = tokio::join!(connection.call("x", Map::new()), serve);
+        assert_eq!(answer, Ok(answered("done")));
+    }
+    // The client closes the pipe.
+    while server.output.write_all(log.as_bytes()).await.is_ok() {}
     connection.ended().await;
 }
 

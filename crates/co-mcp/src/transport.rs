@@ -26,6 +26,9 @@ pub(crate) const LONGEST_MESSAGE: usize = 8 << 20;
 const LARGEST_MESSAGE: usize = 48 << 20;
 const VALUE_BYTES: usize = 72;
 
+/// The most memory that lines may take between two answers. A server that sends so much unasked would keep others waiting.
+const MOST_UNASKED: usize = 64 << 20;
+
 /// The most messages that wait for a server. A client has few requests open, so more only wait if the server reads nothing.
 const QUEUE: usize = 64;
 
@@ -37,8 +40,10 @@ pub(crate) struct BoundedTransport {
     _writer: AbortOnDropHandle<()>,
     /// The requests of the client that have no answer.
     open: Vec<RequestId>,
+    /// The memory that lines have taken since the last answer.
+    unasked: usize,
     /// Cancels the token that tells of the end.
-    _end: DropGuard,
+    end: DropGuard,
 }
 
 impl BoundedTransport {
@@ -56,7 +61,8 @@ impl BoundedTransport {
             queue: Some(queue),
             _writer: AbortOnDropHandle::new(tokio::spawn(write(input, waiting))),
             open: Vec::new(),
-            _end: ended.drop_guard(),
+            unasked: 0,
+            end: ended.drop_guard(),
         }
     }
 
@@ -127,6 +133,7 @@ impl BoundedTransport {
             None => return None,
         };
         let id = self.open.swap_remove(at);
+        self.unasked = 0;
         Some(match message {
             JsonRpcMessage::Response(it) => JsonRpcMessage::response(it.result, id),
             JsonRpcMessage::Error(it) => JsonRpcMessage::error(it.error, Some(id)),
@@ -147,7 +154,7 @@ fn memory(line: &str) -> usize {
             _ => {}
         }
     }
-    line.len() + values * VALUE_BYTES
+    line.len() + (values + 1) * VALUE_BYTES
 }
 
 fn unknown_method() -> ErrorData {
@@ -174,14 +181,21 @@ impl Transport<RoleClient> for BoundedTransport {
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         self.follow(&message);
-        std::future::ready(self.put(&message))
+        let sent = self.put(&message);
+        if sent.is_err() {
+            // Later calls would not reach the server either.
+            self.end.token().cancel();
+        }
+        std::future::ready(sent)
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
             // A line that is too long, has too many values or is no text ends the connection: what follows it may be the rest of it.
             let line = self.lines.next().await?.ok()?;
-            if memory(&line) > LARGEST_MESSAGE {
+            let memory = memory(&line);
+            self.unasked += memory;
+            if memory > LARGEST_MESSAGE || self.unasked > MOST_UNASKED {
                 return None;
             }
             // Programs print other lines too, such as a greeting.

@@ -18,7 +18,7 @@ fn scene_with(script: &Value, mut settings: Value) -> Scene {
     let program = format!("{}/tests/it/editor/server.py", env!("CARGO_MANIFEST_DIR"));
     let script = workspace.path().join("script.json");
     settings["mcp_servers"] = json!({
-        "s": { "cmd": ["python3", program, script], "env": { "S_TOKEN": "hunter2-of-the-server", "S_FILE": "~/of-s" } },
+        "s": { "cmd": ["python3", program, script], "env": { "S_TOKEN": "hunter2-of-the-server", "S_FILE": "~/of-s", "S_MODE": "production" } },
     });
     Scene::in_workspace(workspace, settings, &[("OUTER", "hunter2-of-neovim")])
 }
@@ -56,7 +56,7 @@ fn its_tools_are_called_shown_and_recorded() {
         "fails": [{ "result": { "content": [{ "type": "text", "text": "no such sum" }], "isError": true } }],
         "mixed": [{ "result": { "content": [
             { "type": "image", "mimeType": "image/png", "data": "AAAAAAAAAAAAAAAA" },
-            { "type": "resource_link", "uri": "file:///sum", "name": "the sum" },
+            { "type": "resource_link", "uri": "file:///sum", "name": "the\u{202e} sum" },
         ], "structuredContent": { "sum": 3 } } }],
     })));
     scene.replies([
@@ -75,7 +75,7 @@ fn its_tools_are_called_shown_and_recorded() {
     assert!(told.contains("the sum is 3\nand no more"), "{told}");
     assert!(scene.outcome(2, "2").starts_with("The tool failed:\n"));
     let told = scene.outcome(3, "3");
-    for part in ["image/png", "the sum: file:///sum", "{\"sum\":3}"] {
+    for part in ["image/png", "the\\u{202e} sum: file:///sum", "{\"sum\":3}"] {
         assert!(told.contains(part), "{told}");
     }
     assert_eq!(offered(&scene, 0), ["s__add", "s__fails", "s__mixed"]);
@@ -122,7 +122,10 @@ fn its_walls_hold() {
     assert!(!chat.contains("hunter2"), "{chat}");
     let told = scene.outcome(1, "1");
     assert!(
-        told.contains("reads\nstatus 0") && told.contains("S_TOKEN=") && told.contains("/of-s\n"),
+        told.contains("reads\nstatus 0")
+            && told.contains("S_TOKEN=")
+            && told.contains("/of-s\n")
+            && told.contains("S_MODE=production\n"),
         "{told}"
     );
     let told = scene.outcome(2, "2");
@@ -137,6 +140,43 @@ fn its_walls_hold() {
         told.contains("Error") && !told.contains("status 0"),
         "{told}"
     );
+}
+
+#[test]
+fn a_secret_that_appears_later_is_closed_to_it_and_the_result_of_a_call_meanwhile_withheld() {
+    let scene = scene(&tools(json!({
+        "look": [{ "sh": "cat readme later/.env" }],
+        "wait": [{ "gate": "go" }, { "sh": "cat more/.env" }],
+    })));
+    for name in ["readme", "later/readme", "more/readme"] {
+        scene.workspace.write(name, "is read\n");
+    }
+    scene.replies([Reply::text("Started.")]);
+    scene.co("start");
+    scene.wait_chat("Started.");
+    scene.workspace.write("later/.env", "WORD=first\n");
+    scene.replies([
+        calls("1", "look"),
+        calls("2", "wait"),
+        calls("3", "look"),
+        Reply::text("All through."),
+    ]);
+    scene.co("look");
+    scene.wait_chat("s__wait");
+    scene.workspace.write("more/.env", "WORD=second\n");
+    scene.workspace.write("go", "");
+    scene.wait_chat("All through.");
+    for (request, id) in [(2, "1"), (4, "3")] {
+        let told = scene.outcome(request, id);
+        assert!(
+            told.contains("is read") && told.contains("status 1"),
+            "{told}"
+        );
+        assert!(!told.contains("WORD"), "{told}");
+    }
+    let told = scene.outcome(3, "2");
+    assert!(told.contains("its result is withheld"), "{told}");
+    assert!(!told.contains("WORD"), "{told}");
 }
 
 #[test]

@@ -117,8 +117,8 @@ impl SandboxReport {
             true => self.support().reason(),
         };
         Err(SandboxRefusal::Unable(format!(
-            "secrets in the workspace cannot be hidden from an agent or a tool server here: {why}; if an agent may read them and run \
-             unconfined, set confinement = 'none' for it in the setting agents"
+            "secrets in the workspace cannot be hidden from an agent or a tool server here: {why}; no tool server starts \
+             without that, and an agent only with confinement = 'none' in the setting agents, by which it may read them"
         )))
     }
 
