@@ -15,10 +15,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::FlockOperation;
-
 use self::clean::Removes;
-use self::held::{FILES, is_at, lock, open_dir, unlock};
+use self::held::{FILES, is_at, is_held};
 pub(super) use self::merge::EndedTrial;
 use self::merge::{LayerPair, Merge};
 pub use self::sizes::Cleared;
@@ -26,6 +24,7 @@ pub(super) use self::sizes::{clear, total};
 use self::trash::Trash;
 use crate::paths::{private_dir, workspace_name};
 use co_exec::beneath::Dir;
+use co_exec::directory_lock::{self, lock, lock_shared, unlock};
 use co_exec::sandbox::{LAYER_DOWNLOADS, Removals};
 
 /// The directory of the caches of programs, beside it.
@@ -81,12 +80,12 @@ impl IgnoredLayer {
             for dir in [&files, &top.join(CACHES)] {
                 private_dir(dir)?;
             }
-            let held = match open_dir(&files) {
+            let held = match directory_lock::open(&files) {
                 // Another process has just removed it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 opened => opened?,
             };
-            let is_alone = lock(&held, FlockOperation::NonBlockingLockExclusive)?;
+            let is_alone = is_held(lock(&held))?;
             if is_alone {
                 if !is_at(&held, &files) {
                     continue;
@@ -99,7 +98,7 @@ impl IgnoredLayer {
                 }
                 // The kernel unlocks it in between, so another trial may come first. What that one leaves is new.
             }
-            if lock(&held, FlockOperation::NonBlockingLockShared)? && is_at(&held, &files) {
+            if is_held(lock_shared(&held))? && is_at(&held, &files) {
                 let opened = Self {
                     top,
                     held,
@@ -126,7 +125,8 @@ impl IgnoredLayer {
 
     /// Lets others change the files. The trial must have ended.
     pub(super) fn release(&self) {
-        unlock(&self.held);
+        // To close it is not enough: a child of this process that starts just now has the descriptor too.
+        unlock(&self.held).ok();
     }
 
     /// Moves the ignored files of a trial here. Returns false if they are dropped, because another trial uses these files, or
@@ -143,8 +143,8 @@ impl IgnoredLayer {
         let mut trash = Trash::new(self.top.parent().unwrap_or(&self.top), &self.removals);
         let end = Instant::now() + MAX_END_WAIT;
         let held = loop {
-            let held = open_dir(&files)?;
-            if lock(&held, FlockOperation::NonBlockingLockExclusive)? && is_at(&held, &files) {
+            let held = directory_lock::open(&files)?;
+            if is_held(lock(&held))? && is_at(&held, &files) {
                 break held;
             }
             if Instant::now() >= end || ended.given_up.is_cancelled() {
@@ -153,7 +153,7 @@ impl IgnoredLayer {
             std::thread::sleep(RETRY_INTERVAL);
         };
         if ended.given_up.is_cancelled() {
-            unlock(&held);
+            unlock(&held).ok();
             return Ok(false);
         }
         let ignored = LayerPair::open_ignored(ended, &files)?;
@@ -168,7 +168,7 @@ impl IgnoredLayer {
             Ok(()) => fs::remove_file(&marker)?,
             Err(_) => discard(&self.top, &mut trash)?,
         }
-        unlock(&held);
+        unlock(&held).ok();
         moved.map(|()| true)
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
 /// Opens a directory without following a link.
-pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
+pub fn open(path: &Path) -> io::Result<OwnedFd> {
     let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, how, Mode::empty())?)
 }
@@ -16,7 +16,7 @@ pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
 ///
 /// # Errors
 /// Another process holds the lock, or the file system has no locks.
-pub(crate) fn lock(dir: &OwnedFd) -> io::Result<()> {
+pub fn lock(dir: &OwnedFd) -> io::Result<()> {
     Ok(rustix::fs::flock(
         dir,
         FlockOperation::NonBlockingLockExclusive,
@@ -27,7 +27,7 @@ pub(crate) fn lock(dir: &OwnedFd) -> io::Result<()> {
 ///
 /// # Errors
 /// Another process holds [`lock`], or the file system has no locks.
-pub(crate) fn lock_shared(dir: &OwnedFd) -> io::Result<()> {
+pub fn lock_shared(dir: &OwnedFd) -> io::Result<()> {
     Ok(rustix::fs::flock(
         dir,
         FlockOperation::NonBlockingLockShared,
@@ -38,6 +38,6 @@ pub(crate) fn lock_shared(dir: &OwnedFd) -> io::Result<()> {
 ///
 /// # Errors
 /// The file system has no locks.
-pub(crate) fn unlock(dir: &OwnedFd) -> io::Result<()> {
+pub fn unlock(dir: &OwnedFd) -> io::Result<()> {
     Ok(rustix::fs::flock(dir, FlockOperation::Unlock)?)
 }

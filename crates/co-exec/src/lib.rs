@@ -41,7 +41,7 @@ pub mod beneath;
 mod command;
 mod confinement;
 pub mod container;
-mod directory_lock;
+pub mod directory_lock;
 mod environment;
 mod error;
 mod executor;

@@ -1,38 +1,25 @@
 //! Locks on the directories of ignored files.
 
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
-use rustix::io::Errno;
-
 /// The directory of the files.
 pub(super) const FILES: &str = "files";
 
-/// Opens a directory to lock it.
-pub(super) fn open_dir(path: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(path, flags, Mode::empty())?)
-}
-
-/// Locks a directory without waiting. Returns whether it is locked.
+/// Returns whether a lock is held, after an attempt that does not wait.
 ///
 /// # Errors
 /// The file system has no locks.
-pub(super) fn lock(dir: &OwnedFd, how: FlockOperation) -> io::Result<bool> {
-    match flock(dir, how) {
-        Ok(()) => Ok(true),
-        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
-        Err(error) => Err(error.into()),
+pub(super) fn is_held(locked: io::Result<()>) -> io::Result<bool> {
+    match locked {
+        Err(error) if [ErrorKind::WouldBlock, ErrorKind::Interrupted].contains(&error.kind()) => {
+            Ok(false)
+        }
+        locked => locked.map(|()| true),
     }
-}
-
-/// Unlocks a directory. To close it is not enough: a child of this process that starts just now has the descriptor too.
-pub(super) fn unlock(dir: &OwnedFd) {
-    let _unlocked = flock(dir, FlockOperation::Unlock);
 }
 
 /// Returns whether an open directory is still the one at a path.

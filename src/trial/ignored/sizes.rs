@@ -7,12 +7,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rustix::fs::{AtFlags, FileType, FlockOperation, Stat, statat};
+use rustix::fs::{AtFlags, FileType, Stat, statat};
 
-use super::held::{FILES, is_at, lock, open_dir};
+use super::held::{FILES, is_at, is_held};
 use super::trash::Trash;
 use crate::trial::tree::MOST_DEPTH;
 use co_exec::beneath::Dir;
+use co_exec::directory_lock::{self, lock};
 use co_exec::sandbox::Removals;
 
 /// The file with the number of bytes that a workspace takes, written after each of its trials.
@@ -129,11 +130,11 @@ fn left(all: &Path) -> Vec<Left> {
 /// Removes what the trials of a workspace left. Returns false if a trial uses it.
 fn remove(all: &Path, left: &Left, trash: &mut Trash<'_>) -> io::Result<bool> {
     let files = all.join(&left.name).join(FILES);
-    let held = match open_dir(&files) {
+    let held = match directory_lock::open(&files) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
         opened => opened?,
     };
-    if !lock(&held, FlockOperation::NonBlockingLockExclusive)? || !is_at(&held, &files) {
+    if !is_held(lock(&held))? || !is_at(&held, &files) {
         return Ok(false);
     }
     trash.take(&Dir::open_own(all)?, &left.name)?;
