@@ -6,7 +6,6 @@
 
 mod agents;
 mod given;
-mod help;
 mod layers;
 mod model_choice;
 mod names;
@@ -21,13 +20,11 @@ use std::time::Duration;
 
 pub use agents::{AgentConfinement, AgentSettings};
 pub use given::GivenSettings;
-pub use help::{
-    help, help_environment, help_inherit, help_obeyed, help_secret_names, help_unasked,
-};
 pub use layers::{Env, Layers, LoadedSettings, load};
 pub use model_choice::ModelChoice;
 pub use servers::McpServerSettings;
-pub use setting::Applies;
+pub use setting::{Applies, Setting};
+pub use table::settings;
 
 /// The time-out of a command of the model that asks for none. It is part of the tool's description, so it is no setting; the setting
 /// `shell_max_timeout` bounds it.

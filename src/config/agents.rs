@@ -41,15 +41,12 @@ static FIELDS: &[Setting] = &[
     setting(
         "confinement",
         "",
-        Kind::Choice {
-            of: &["workspace", "none"],
-            set: |c, v| {
-                agent(c).confinement = match v {
-                    "none" => AgentConfinement::None,
-                    _ => AgentConfinement::Workspace,
-                };
-            },
-        },
+        Kind::Choice(&["workspace", "none"], |c, v| {
+            agent(c).confinement = match v {
+                "none" => AgentConfinement::None,
+                _ => AgentConfinement::Workspace,
+            };
+        }),
         "",
     ),
 ];

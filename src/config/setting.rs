@@ -18,7 +18,7 @@ pub enum Applies {
 
 impl Applies {
     /// Returns the wording of the help.
-    pub(super) fn words(self) -> &'static str {
+    pub fn words(self) -> &'static str {
         match self {
             Self::Now => "at once",
             Self::NextChat => "from the next chat",
@@ -28,24 +28,29 @@ impl Applies {
 }
 
 /// One setting.
-pub(super) struct Setting {
-    pub(super) name: &'static str,
+pub struct Setting {
+    pub name: &'static str,
     pub(super) kind: Kind,
-    pub(super) applies: Applies,
+    pub applies: Applies,
     /// No prompt is sent while its value is wrong: the default could send prompts elsewhere, or protect less.
     pub(super) strict: bool,
     /// It also decides how commands of the person are confined, so none runs while its value is wrong.
     pub(super) confines: bool,
     /// The default as text for the environment; in parentheses if no text means it.
-    pub(super) default: &'static str,
-    /// [`help()`](super::help()) puts the words of the provider table in the place of `{...}`.
-    pub(super) help: &'static str,
+    pub default: &'static str,
+    /// The text of `doc/co.txt`, with `{...}` in the place of words of the provider table.
+    pub help: &'static str,
 }
 
 impl Setting {
     /// Returns the name of its environment variable.
-    pub(super) fn variable(&self) -> String {
+    pub fn variable(&self) -> String {
         format!("{PREFIX}{}", self.name.to_uppercase())
+    }
+
+    /// Returns a description of valid values, which follows "must be".
+    pub fn accepts(&self) -> String {
+        self.kind.accepts()
     }
 
     pub(super) const fn applies(self, applies: Applies) -> Self {

@@ -11,7 +11,7 @@ mod servers;
 use super::setting::Setting;
 
 /// Returns every setting, in the order of the help.
-pub(super) fn settings() -> impl Iterator<Item = &'static Setting> {
+pub fn settings() -> impl Iterator<Item = &'static Setting> {
     let topics = [
         model::SETTINGS,
         agents::SETTINGS,

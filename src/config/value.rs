@@ -1,5 +1,7 @@
 //! The kinds of settings, and the conversion of a layer's values to them.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -12,37 +14,15 @@ use co_policy::{HostPattern, Pattern};
 /// The type of a setting and its setter.
 pub(super) enum Kind {
     Flag(fn(&mut Config, bool)),
-    Number {
-        least: u64,
-        most: u64,
-        set: fn(&mut Config, u64),
-    },
+    Number(RangeInclusive<u64>, fn(&mut Config, u64)),
     /// A number, or `none`.
-    Limit {
-        least: u64,
-        most: u64,
-        set: fn(&mut Config, Option<u64>),
-    },
-    Decimal {
-        least: f64,
-        most: f64,
-        set: fn(&mut Config, f64),
-    },
+    Limit(RangeInclusive<u64>, fn(&mut Config, Option<u64>)),
+    Decimal(RangeInclusive<f64>, fn(&mut Config, f64)),
     /// Bytes.
-    Size {
-        least: u64,
-        most: u64,
-        set: fn(&mut Config, u64),
-    },
-    /// Bytes, or `none`.
-    SizeLimit {
-        least: u64,
-        set: fn(&mut Config, Option<u64>),
-    },
-    Choice {
-        of: &'static [&'static str],
-        set: fn(&mut Config, &str),
-    },
+    Size(RangeInclusive<u64>, fn(&mut Config, u64)),
+    /// Bytes from a least number on, or `none`.
+    SizeLimit(u64, fn(&mut Config, Option<u64>)),
+    Choice(&'static [&'static str], fn(&mut Config, &str)),
     Text(fn(&mut Config, String)),
     /// A text that a function checks.
     Checked {
@@ -81,7 +61,7 @@ impl Kind {
     /// Returns the names of a `Choice`; none for any other kind.
     pub(super) fn choices(&self) -> &'static [&'static str] {
         match self {
-            Self::Choice { of, .. } => of,
+            Self::Choice(of, _) => of,
             _ => &[],
         }
     }
@@ -90,21 +70,19 @@ impl Kind {
     pub(super) fn accepts(&self) -> String {
         match self {
             Self::Flag(_) => "true or false".to_owned(),
-            Self::Number { least, most, .. } => format!("a whole number from {least} to {most}"),
-            Self::Limit { least, most, .. } => {
-                format!("a whole number from {least} to {most}, or \"none\"")
-            }
-            Self::Decimal { least, most, .. } => format!("a number from {least} to {most}"),
-            Self::Size { least, most, .. } => format!(
+            Self::Number(range, _) => format!("a whole number {}", ends(range)),
+            Self::Limit(range, _) => format!("a whole number {}, or \"none\"", ends(range)),
+            Self::Decimal(range, _) => format!("a number {}", ends(range)),
+            Self::Size(range, _) => format!(
                 "a size from {} to {}, in bytes or such as \"64MiB\"",
-                size_text(*least),
-                size_text(*most)
+                size_text(*range.start()),
+                size_text(*range.end())
             ),
-            Self::SizeLimit { least, .. } => format!(
+            Self::SizeLimit(least, _) => format!(
                 "a size from {} up, in bytes or such as \"64MiB\", or \"none\"",
                 size_text(*least)
             ),
-            Self::Choice { of, .. } => format!("one of {}", of.join(", ")),
+            Self::Choice(of, _) => format!("one of {}", of.join(", ")),
             Self::Text(_) => "a text that is not empty".to_owned(),
             Self::Checked { accepts, .. } => (*accepts).to_owned(),
             Self::Url(_) => "an address that starts with http:// or https://".to_owned(),
@@ -137,37 +115,29 @@ impl Kind {
     ) -> Result<(), BadValue> {
         match self {
             Self::Flag(set) => set(config, value.as_bool().ok_or(BadValue)?),
-            Self::Number { least, most, set } => set(config, within(whole(value)?, *least, *most)?),
-            Self::Limit { least, most, set } => {
-                let number = (!none(value))
-                    .then(|| within(whole(value)?, *least, *most))
-                    .transpose()?;
-                set(config, number);
+            Self::Number(range, set) => set(config, within(whole(value)?, range)?),
+            Self::Limit(range, set) => {
+                let number = unless_none(value, |it| within(whole(it)?, range));
+                set(config, number?);
             }
-            Self::Decimal { least, most, set } => {
-                set(
-                    config,
-                    within(value.as_f64().ok_or(BadValue)?, *least, *most)?,
-                );
+            Self::Decimal(range, set) => {
+                let number = value.as_f64().ok_or(BadValue)?;
+                set(config, within(number, range)?);
             }
-            Self::Size { least, most, set } => set(config, within(size(value)?, *least, *most)?),
-            Self::SizeLimit { least, set } => {
-                let bytes = (!none(value))
-                    .then(|| within(size(value)?, *least, u64::MAX))
-                    .transpose()?;
-                set(config, bytes);
+            Self::Size(range, set) => set(config, within(size(value)?, range)?),
+            Self::SizeLimit(least, set) => {
+                let bytes = unless_none(value, |it| within(size(it)?, &(*least..=u64::MAX)));
+                set(config, bytes?);
             }
-            Self::Choice { of, set } => {
+            Self::Choice(of, set) => {
                 let given = text(value)?;
-                set(
-                    config,
-                    of.iter().find(|one| **one == given).ok_or(BadValue)?,
-                );
+                let chosen = of.iter().find(|one| **one == given);
+                set(config, chosen.ok_or(BadValue)?);
             }
             Self::Text(set) => set(config, text(value)?.to_owned()),
             Self::Checked { check, set, .. } => {
-                let given = text(value)?;
-                set(config, if check(given) { given } else { Err(BadValue)? });
+                let given = Some(text(value)?).filter(|given| check(given));
+                set(config, given.ok_or(BadValue)?);
             }
             Self::Url(set) => set(config, url(text(value)?)?),
             Self::Path(set) => set(config, path(text(value)?, home)?),
@@ -187,15 +157,8 @@ impl Kind {
             }
             Self::Variables(set) => set(config, variables(value)?),
             Self::Argv(set) => {
-                let argv = words(value)?;
-                set(
-                    config,
-                    if argv.is_empty() {
-                        Err(BadValue)?
-                    } else {
-                        argv
-                    },
-                );
+                let argv = Some(words(value)?).filter(|argv| !argv.is_empty());
+                set(config, argv.ok_or(BadValue)?);
             }
             Self::Pairs(set) => set(config, pairs(value)?),
             Self::Object(set) => set(config, Value::Object(object(value)?)),
@@ -215,8 +178,8 @@ impl Kind {
                 "false" | "0" | "no" | "off" => Value::Bool(false),
                 _ => return Err(BadValue),
             },
-            Self::Number { .. } | Self::Decimal { .. } => json()?,
-            Self::Limit { .. } if text != "none" => json()?,
+            Self::Number(..) | Self::Decimal(..) => json()?,
+            Self::Limit(..) if text != "none" => json()?,
             Self::Pairs(_) | Self::Object(_) | Self::Prices(_) | Self::Tables { .. } => json()?,
             Self::Paths(_)
             | Self::Words(_)
@@ -246,14 +209,21 @@ fn split<'a>(parts: impl Iterator<Item = &'a str>) -> Value {
         .collect()
 }
 
-fn none(value: &Value) -> bool {
-    value == "none"
+/// Returns the number that `read` finds in a value, unless the value is `none`.
+fn unless_none(
+    value: &Value,
+    read: impl FnOnce(&Value) -> Result<u64, BadValue>,
+) -> Result<Option<u64>, BadValue> {
+    (value != "none").then(|| read(value)).transpose()
 }
 
-fn within<T: PartialOrd>(value: T, least: T, most: T) -> Result<T, BadValue> {
-    (least <= value && value <= most)
-        .then_some(value)
-        .ok_or(BadValue)
+fn ends<T: Display>(range: &RangeInclusive<T>) -> String {
+    format!("from {} to {}", range.start(), range.end())
+}
+
+fn within<T: PartialOrd>(value: T, range: &RangeInclusive<T>) -> Result<T, BadValue> {
+    let is_in = range.contains(&value);
+    is_in.then_some(value).ok_or(BadValue)
 }
 
 /// Returns a whole number. Lua also sends one as `600.0`.

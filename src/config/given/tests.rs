@@ -7,10 +7,11 @@ use crate::config::value::Kind;
 fn other_value(setting: &Setting) -> Value {
     match &setting.kind {
         Kind::Flag(_) => json!(setting.default != "true"),
-        Kind::Number { most, .. } | Kind::Size { most, .. } => json!(most),
-        Kind::Limit { least, .. } | Kind::SizeLimit { least, .. } => json!(least),
-        Kind::Decimal { most, .. } => json!(most),
-        Kind::Choice { of, .. } => json!(of.iter().rfind(|word| **word != setting.default)),
+        Kind::Number(range, _) | Kind::Size(range, _) => json!(range.end()),
+        Kind::Limit(range, _) => json!(range.start()),
+        Kind::SizeLimit(least, _) => json!(least),
+        Kind::Decimal(range, _) => json!(range.end()),
+        Kind::Choice(of, _) => json!(of.iter().rfind(|word| **word != setting.default)),
         Kind::Text(_) => json!("other"),
         Kind::Checked { check, .. } => json!(["docker", "1000"].iter().find(|text| check(text))),
         Kind::Words(_) | Kind::Rules(_) | Kind::Argv(_) | Kind::Variables(_) => json!(["OTHER"]),

@@ -23,21 +23,14 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "agent_memory",
         "16GiB",
-        Kind::SizeLimit {
-            least: 64 * MIB,
-            set: |c, v| c.agent_memory = v,
-        },
+        Kind::SizeLimit(64 * MIB, |c, v| c.agent_memory = v),
         "The most memory of an agent with all that it starts. Beyond that, co ends it.",
     )
     .applies(Applies::NextChat),
     setting(
         "agent_processes",
         "4096",
-        Kind::Limit {
-            least: 16,
-            most: 1 << 22,
-            set: |c, v| c.agent_processes = v,
-        },
+        Kind::Limit(16..=1 << 22, |c, v| c.agent_processes = v),
         "The most processes and threads of an agent with all that it starts. Beyond that, co ends it.",
     )
     .applies(Applies::NextChat),

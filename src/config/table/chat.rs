@@ -9,21 +9,13 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "max_steps",
         "50",
-        Kind::Number {
-            least: 0,
-            most: 100_000,
-            set: |c, v| c.max_steps = small(v),
-        },
+        Kind::Number(0..=100_000, |c, v| c.max_steps = small(v)),
         "Requests to the model in one turn before it must sum up; 0 is no limit.",
     ),
     setting(
         "max_scouts",
         "4",
-        Kind::Number {
-            least: 0,
-            most: 8,
-            set: |c, v| c.max_scouts = index(v),
-        },
+        Kind::Number(0..=8, |c, v| c.max_scouts = index(v)),
         "Scouts of a turn that look at once, see |co-explore|; with 0 the model has no such tool.",
     )
     .applies(Applies::NextChat),
@@ -43,10 +35,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "chat_calls",
         "short",
-        Kind::Choice {
-            of: &["short", "full"],
-            set: |c, v| c.full_calls = v == "full",
-        },
+        Kind::Choice(&["short", "full"], |c, v| c.full_calls = v == "full"),
         "What a chat shows of each call. short is a line with what is not as usual, and the last lines of \
          its output; a fold has the rest. full opens all of it, and also says what is usual.",
     )
@@ -66,11 +55,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "chat_prune_days",
         "none",
-        Kind::Limit {
-            least: 1,
-            most: 100_000,
-            set: |c, v| c.chat_prune_days = v.map(small),
-        },
+        Kind::Limit(1..=100_000, |c, v| c.chat_prune_days = v.map(small)),
         "Chats untouched for this many days are removed; none keeps them all.",
     )
     .applies(Applies::Restart),

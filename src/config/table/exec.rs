@@ -11,21 +11,18 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "shell_max_timeout",
         "600",
-        Kind::Number {
-            least: 1,
-            most: 7 * DAY,
-            set: |c, v| c.exec.max_timeout = Duration::from_secs(v),
-        },
+        Kind::Number(1..=7 * DAY, |c, v| {
+            c.exec.max_timeout = Duration::from_secs(v)
+        }),
         "Seconds a command may run at most, whatever the model asks for. A model's job that was \
          given no time-out has none. Your own commands may have another limit, |co-run_timeout|.",
     ),
     setting(
         "run_environment",
         "restricted",
-        Kind::Choice {
-            of: &["restricted", "inherit"],
-            set: |c, v| c.run_inherits = v == "inherit",
-        },
+        Kind::Choice(&["restricted", "inherit"], |c, v| {
+            c.run_inherits = v == "inherit"
+        }),
         "The shell and environment of your own commands, those of :Co! and ! in a chat. restricted is \
          bash with the variables that the model's commands have and a few more. inherit is 'shell' with \
          'shellcmdflag' and Neovim's environment, less what never passes. |:Co-++env| chooses for \
@@ -34,11 +31,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "run_timeout",
         "(shell_max_timeout)",
-        Kind::Number {
-            least: 0,
-            most: 7 * DAY,
-            set: |c, v| c.run_timeout = Some(v),
-        },
+        Kind::Number(0..=7 * DAY, |c, v| c.run_timeout = Some(v)),
         "Seconds that your own commands may run, also more than shell_max_timeout; 0 is no limit. \
          |:Co-++timeout| chooses for one run.",
     ),
@@ -58,31 +51,19 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "shell_max_output",
         "30000",
-        Kind::Size {
-            least: 1000,
-            most: 4 * MIB,
-            set: |c, v| c.exec.max_output = index(v),
-        },
+        Kind::Size(1000..=4 * MIB, |c, v| c.exec.max_output = index(v)),
         "Bytes of one command's output that the model reads at most: its beginning and its end.",
     ),
     setting(
         "shell_screen_lines",
         "10000",
-        Kind::Number {
-            least: 100,
-            most: 1_000_000,
-            set: |c, v| c.exec.screen_lines = index(v),
-        },
+        Kind::Number(100..=1_000_000, |c, v| c.exec.screen_lines = index(v)),
         "Lines of one run that its buffer keeps.",
     ),
     setting(
         "shell_spill_max",
         "64MiB",
-        Kind::Size {
-            least: 0,
-            most: TIB,
-            set: |c, v| c.exec.spill_max = v,
-        },
+        Kind::Size(0..=TIB, |c, v| c.exec.spill_max = v),
         "Bytes of one command's output that are kept in a file. Of more, the file has the first half and \
          the last half of so many bytes, and between them a line that counts the lines and bytes left \
          out. 0 keeps none.",
@@ -90,123 +71,84 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "shell_spill_age",
         "7",
-        Kind::Number {
-            least: 0,
-            most: 3650,
-            set: |c, v| c.exec.spill_age = Duration::from_secs(v * DAY),
-        },
+        Kind::Number(0..=3650, |c, v| {
+            c.exec.spill_age = Duration::from_secs(v * DAY)
+        }),
         "Days those files are kept.",
     )
     .applies(Applies::Restart),
     setting(
         "shell_spill_total",
         "1GiB",
-        Kind::Size {
-            least: 0,
-            most: 16 * TIB,
-            set: |c, v| c.exec.spill_total = v,
-        },
+        Kind::Size(0..=16 * TIB, |c, v| c.exec.spill_total = v),
         "Bytes of all those files together; the oldest go first.",
     )
     .applies(Applies::Restart),
     setting(
         "shell_flood_max",
         "1GiB",
-        Kind::Size {
-            least: MIB,
-            most: 16 * TIB,
-            set: |c, v| c.exec.flood_max = v,
-        },
+        Kind::Size(MIB..=16 * TIB, |c, v| c.exec.flood_max = v),
         "Bytes of output after which a command is ended.",
     ),
     setting(
         "shell_memory",
         "(three quarters of the machine's)",
-        Kind::SizeLimit {
-            least: 16 * MIB,
-            set: |c, v| c.exec.memory = v,
-        },
+        Kind::SizeLimit(16 * MIB, |c, v| c.exec.memory = v),
         "Most memory that a model's command and all that it started may use together. co kills a command that \
          uses more.",
     ),
     setting(
         "shell_processes",
         "(512, and 64 for each processor)",
-        Kind::Limit {
-            least: 8,
-            most: 4_194_304,
-            set: |c, v| c.exec.processes = v,
-        },
+        Kind::Limit(8..=4_194_304, |c, v| c.exec.processes = v),
         "Most processes and threads that a model's command and all that it started may have together. co \
          kills a command that has more.",
     ),
     setting(
         "shell_tmp_size",
         "4GiB",
-        Kind::SizeLimit {
-            least: MIB,
-            set: |c, v| c.exec.tmp_size = v,
-        },
+        Kind::SizeLimit(MIB, |c, v| c.exec.tmp_size = v),
         "Most bytes that a model's command may keep in its private $TMPDIR, if it is confined. co kills a \
          command that keeps more. Commands that run unasked have 512MiB at most.",
     ),
     setting(
         "unasked_timeout",
         "60",
-        Kind::Number {
-            least: 1,
-            most: 7 * DAY,
-            set: |c, v| c.unasked_timeout = Duration::from_secs(v),
-        },
+        Kind::Number(1..=7 * DAY, |c, v| {
+            c.unasked_timeout = Duration::from_secs(v)
+        }),
         "Most seconds that a command may take that runs unasked. |co-shell_max_timeout| applies too. \
          Jobs, and commands that your rules allow, do not have this limit.",
     ),
     setting(
         "unasked_memory",
         "2GiB",
-        Kind::SizeLimit {
-            least: 16 * MIB,
-            set: |c, v| c.exec.unasked_memory = v,
-        },
+        Kind::SizeLimit(16 * MIB, |c, v| c.exec.unasked_memory = v),
         "The same as |co-shell_memory| for commands that run unasked, if it is less.",
     ),
     setting(
         "unasked_processes",
         "(64, and 2 for each processor)",
-        Kind::Limit {
-            least: 8,
-            most: 4_194_304,
-            set: |c, v| c.exec.unasked_processes = v,
-        },
+        Kind::Limit(8..=4_194_304, |c, v| c.exec.unasked_processes = v),
         "The same as |co-shell_processes| for commands that run unasked, if it is less.",
     ),
     setting(
         "trial_size",
         "2GiB",
-        Kind::SizeLimit {
-            least: MIB,
-            set: |c, v| c.exec.trial_size = v,
-        },
+        Kind::SizeLimit(MIB, |c, v| c.exec.trial_size = v),
         "The most that a trial may write in the workspace, see |co-trials|. co ends a trial that writes more.",
     ),
     setting(
         "trial_files",
         "1000000",
-        Kind::Limit {
-            least: 1000,
-            most: 1_000_000_000,
-            set: |c, v| c.exec.trial_files = v,
-        },
+        Kind::Limit(1000..=1_000_000_000, |c, v| c.exec.trial_files = v),
         "The most files that a trial may make or change in the workspace. Its caches may have a tenth of that. co ends a trial \
          that exceeds this.",
     ),
     setting(
         "trial_cache",
         "5GiB",
-        Kind::SizeLimit {
-            least: MIB,
-            set: |c, v| c.exec.trial_cache = v,
-        },
+        Kind::SizeLimit(MIB, |c, v| c.exec.trial_cache = v),
         "The most that trials leave for later ones in all workspaces: ignored files and the caches of programs, see \
          |co-trials|. co removes those of the workspace first whose last trial is the longest ago. It ends a trial whose \
          caches alone are more.",
@@ -214,41 +156,26 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "unasked_open_files",
         "256",
-        Kind::Limit {
-            least: 16,
-            most: 1_000_000,
-            set: |c, v| c.exec.unasked_open_files = v,
-        },
+        Kind::Limit(16..=1_000_000, |c, v| c.exec.unasked_open_files = v),
         "The same as |co-shell_open_files| for commands that run unasked, if it is less.",
     ),
     setting(
         "shell_cpu_seconds",
         "none",
-        Kind::Limit {
-            least: 1,
-            most: 7 * DAY,
-            set: |c, v| c.exec.cpu_seconds = v,
-        },
+        Kind::Limit(1..=7 * DAY, |c, v| c.exec.cpu_seconds = v),
         "Processor seconds of each process of a command.",
     ),
     setting(
         "shell_open_files",
         "none",
-        Kind::Limit {
-            least: 16,
-            most: 1_000_000,
-            set: |c, v| c.exec.open_files = v,
-        },
+        Kind::Limit(16..=1_000_000, |c, v| c.exec.open_files = v),
         "Files that each process of a command may have open. In a trial, and if a confined command of the model runs, it is at \
          most 1024.",
     ),
     setting(
         "shell_file_size",
         "none",
-        Kind::SizeLimit {
-            least: MIB,
-            set: |c, v| c.exec.file_size = v,
-        },
+        Kind::SizeLimit(MIB, |c, v| c.exec.file_size = v),
         "The largest file that a command may write.",
     ),
 ];

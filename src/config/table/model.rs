@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::config::setting::{Applies, Setting, setting};
 use crate::config::units::small;
 use crate::config::value::{BadValue, Kind, object};
-use co_llm::ProviderSettings;
+use co_llm::{ProviderSettings, provider_table};
 
 /// Returns true for the settings that a profile has, too.
 fn is_of_provider(setting: &Setting) -> bool {
@@ -21,10 +21,9 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "provider",
         "(the first whose key is set, else {fallback})",
-        Kind::Choice {
-            of: &co_llm::provider_table::NAMES,
-            set: |c, v| c.llm.provider = Some(v.to_owned()),
-        },
+        Kind::Choice(&provider_table::NAMES, |c, v| {
+            c.llm.provider = Some(v.to_owned());
+        }),
         "The provider that answers. If it is not set, a base_url means a server that speaks OpenAI's \
          protocol, one of these if the address is its own, and a model that starts with {model_prefixes} means its maker. Else the first of \
          {key_variables} that is in the environment names the provider; without any, {fallback} \
@@ -91,22 +90,14 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "max_output_tokens",
         "none",
-        Kind::Limit {
-            least: 1,
-            most: u32::MAX as u64,
-            set: |c, v| c.llm.max_output_tokens = v.map(small),
-        },
+        Kind::Limit(1..=u32::MAX as u64, |c, v| c.llm.max_output_tokens = v.map(small)),
         "The longest answer to ask for, in tokens; none leaves it to the provider.",
     )
     .applies(Applies::NextChat),
     setting(
         "context_window",
         "none",
-        Kind::Limit {
-            least: 1000,
-            most: 1_000_000_000,
-            set: |c, v| c.llm.context_window = v,
-        },
+        Kind::Limit(1000..=1_000_000_000, |c, v| c.llm.context_window = v),
         "How many tokens the model can read. Needed only for models that co does not know. Ollama is \
          asked for that many, as far as its model can read them; unset, for what is set there, else 8192.",
     )
@@ -121,10 +112,9 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "protocol",
         "(the provider's usual one)",
-        Kind::Choice {
-            of: &co_llm::provider_table::PROTOCOL_NAMES,
-            set: |c, v| c.llm.protocol = co_llm::provider_table::Protocol::named(v),
-        },
+        Kind::Choice(&provider_table::PROTOCOL_NAMES, |c, v| {
+            c.llm.protocol = provider_table::Protocol::named(v);
+        }),
         "The format of requests. OpenAI's own server is asked over openai_responses, other servers with OpenAI's format over \
          openai, which are chat completions.",
     )
@@ -132,10 +122,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "effort",
         "(the provider's usual one)",
-        Kind::Choice {
-            of: &co_llm::Effort::NAMES,
-            set: |c, v| c.llm.effort = v.parse().ok(),
-        },
+        Kind::Choice(&co_llm::Effort::NAMES, |c, v| c.llm.effort = v.parse().ok()),
         "How hard the model thinks. co says it in the words of each family of models; |co-/effort| changes it for one chat.",
     )
     .applies(Applies::NextChat),
@@ -164,11 +151,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "stall_timeout",
         "120",
-        Kind::Number {
-            least: 1,
-            most: 3600,
-            set: |c, v| c.stall_timeout = Duration::from_secs(v),
-        },
+        Kind::Number(1..=3600, |c, v| c.stall_timeout = Duration::from_secs(v)),
         "Seconds a model may send nothing before its answer counts as broken off.",
     )
     .applies(Applies::NextChat),

@@ -11,10 +11,10 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "sandbox_backend",
         "subprocess",
-        Kind::Choice {
-            of: &["subprocess", "landlock", "docker", "auto"],
-            set: |c, v| c.sandbox_backend = ConfinementSetting::from_word(v).unwrap_or(ConfinementSetting::Subprocess),
-        },
+        Kind::Choice(&["subprocess", "landlock", "docker", "auto"], |c, v| {
+            c.sandbox_backend =
+                ConfinementSetting::from_word(v).unwrap_or(ConfinementSetting::Subprocess);
+        }),
         "The way approved commands run: as plain processes (subprocess), confined to the workspace by the \
          kernel (landlock), or in a container (docker), see |co-containers|. Landlock also protects the hooks and the configuration of the workspace's git \
          repository, so `git init` and `git config` fail there. It does not protect those of other repositories \
@@ -70,16 +70,13 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "try_first",
         "changes",
-        Kind::Choice {
-            of: &["never", "code", "changes"],
-            set: |c, v| {
-                c.try_first = match v {
-                    "never" => TryFirst::Never,
-                    "code" => TryFirst::Code,
-                    _ => TryFirst::Changes,
-                }
-            },
-        },
+        Kind::Choice(&["never", "code", "changes"], |c, v| {
+            c.try_first = match v {
+                "never" => TryFirst::Never,
+                "code" => TryFirst::Code,
+                _ => TryFirst::Changes,
+            }
+        }),
         "The commands that co tries before it asks, see |co-trials|, in a workspace where you allowed that: \
          none (never), those that run code and those that co does not know (code), or also those that change files \
          (changes). Those that fetch packages count as those that run code if |co-sandbox_network| is ask, and are not tried otherwise.",
@@ -138,11 +135,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "sandbox_mem_limit",
         "1GiB",
-        Kind::Size {
-            least: 16 * MIB,
-            most: TIB,
-            set: |c, v| c.exec.container.memory = v,
-        },
+        Kind::Size(16 * MIB..=TIB, |c, v| c.exec.container.memory = v),
         "Memory of the container, for all its commands together.",
     )
     .confines()
@@ -150,11 +143,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "sandbox_cpus",
         "1",
-        Kind::Decimal {
-            least: 0.01,
-            most: 1024.0,
-            set: |c, v| c.exec.container.cpus = v,
-        },
+        Kind::Decimal(0.01..=1024.0, |c, v| c.exec.container.cpus = v),
         "Processors of the container.",
     )
     .confines()
@@ -183,11 +172,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "container_tmp_size",
         "256MiB",
-        Kind::Size {
-            least: MIB,
-            most: TIB,
-            set: |c, v| c.exec.container.tmp_size = v,
-        },
+        Kind::Size(MIB..=TIB, |c, v| c.exec.container.tmp_size = v),
         "The largest size of /tmp in the container. It is a part of its memory.",
     )
     .confines()

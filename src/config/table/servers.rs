@@ -23,21 +23,13 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "mcp_wait",
         "10",
-        Kind::Number {
-            least: 0,
-            most: 600,
-            set: |c, v| c.mcp_wait = Duration::from_secs(v),
-        },
+        Kind::Number(0..=600, |c, v| c.mcp_wait = Duration::from_secs(v)),
         "Seconds that a prompt waits for tool servers that start. Then it goes without their tools, and the chat says so.",
     ),
     setting(
         "mcp_timeout",
         "120",
-        Kind::Number {
-            least: 1,
-            most: 86_400,
-            set: |c, v| c.mcp_timeout = Duration::from_secs(v),
-        },
+        Kind::Number(1..=86_400, |c, v| c.mcp_timeout = Duration::from_secs(v)),
         "Seconds that a call of a tool server may take. Then it is cancelled.",
     ),
 ];

@@ -1,5 +1,7 @@
 //! Compares the lists of settings, variables, programs and times in `doc/co.txt` with those of the code.
 
+mod lists;
+
 use std::path::Path;
 
 use crate::support::ROOT;
@@ -40,10 +42,26 @@ fn the_help_lists_every_setting_as_the_code_does() {
         // Nothing to hold the list to until there is a help.
         return;
     };
-    let list = co::config::help();
+    let list = lists::settings_list();
     let section = section(&help, "*co-settings*").unwrap_or("");
     if let Some(why) = difference(section, &list) {
         panic!("doc/co.txt, *co-settings*: {why}; the list is\n\n{list}");
+    }
+}
+
+#[test]
+fn the_help_names_every_setting_and_keeps_its_width() {
+    let help = lists::settings_list();
+    for setting in co::config::settings() {
+        assert!(help.contains(&format!("*co-{}*", setting.name)));
+        assert!(help.contains(&format!("${}", setting.variable())));
+    }
+    for rule in co_policy::DENY_RULES {
+        assert!(help.contains(rule), "{rule}");
+    }
+    for line in help.lines() {
+        assert!(line.chars().count() <= 78, "{line}");
+        assert_eq!(line.trim_end(), line);
     }
 }
 
@@ -60,7 +78,7 @@ fn has(tag: &str, text: &str) {
 
 #[test]
 fn the_help_lists_what_runs_unasked_as_the_tables_do() {
-    has("*co-unasked*", &co::config::help_unasked());
+    has("*co-unasked*", &lists::unasked());
     for tool in co::workspace::files::NAMES {
         has("*co-unasked*", &format!("`{tool}`"));
     }
@@ -68,18 +86,18 @@ fn the_help_lists_what_runs_unasked_as_the_tables_do() {
 
 #[test]
 fn the_help_lists_the_environment_as_the_executor_builds_it() {
-    has("*co-environment*", &co::config::help_environment());
-    has("*co-inherit*", &co::config::help_inherit());
+    has("*co-environment*", &lists::environment());
+    has("*co-inherit*", &lists::inherited());
 }
 
 #[test]
 fn the_help_lists_the_names_of_secrets_as_policy_does() {
-    has("*co-secret-files*", &co::config::help_secret_names());
+    has("*co-secret-files*", &lists::secret_files());
 }
 
 #[test]
 fn the_help_lists_what_others_obey_as_policy_does() {
-    has("*co-obeyed*", &co::config::help_obeyed());
+    has("*co-obeyed*", &lists::obeyed_files());
 }
 
 #[test]

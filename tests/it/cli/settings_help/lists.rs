@@ -1,9 +1,6 @@
-//! Lists of settings, environment variables and programs in the format of the help.
-//!
-//! `doc/co.txt` contains these lists. It is written by hand; `tests/it/cli/settings_help.rs` compares it with them.
+//! Lists of settings, environment variables and programs in the format of `doc/co.txt`.
 
-use super::setting::Setting;
-use super::table::settings;
+use co::config::{Setting, settings};
 use co_exec::Caller;
 use co_policy::{obeyed, programs, secret_names};
 
@@ -11,7 +8,7 @@ use co_policy::{obeyed, programs, secret_names};
 const WIDTH: usize = 78;
 
 /// Returns the section's text: an entry for each setting, a blank line between two.
-pub fn help() -> String {
+pub(super) fn settings_list() -> String {
     let entries: Vec<String> = settings().map(entry).collect();
     entries.join("\n")
 }
@@ -24,7 +21,7 @@ fn entry(setting: &Setting) -> String {
         "" => "(an empty list)",
         other => other,
     };
-    fill(&mut text, &sentence(&setting.kind.accepts()));
+    fill(&mut text, &sentence(&setting.accepts()));
     fill(&mut text, &with_providers(&format!("Default: {default}")));
     fill(&mut text, &format!("Environment: ${}", setting.variable()));
     fill(&mut text, &format!("Applies: {}", setting.applies.words()));
@@ -41,7 +38,7 @@ fn with_providers(text: &str) -> String {
 }
 
 /// Returns the text about the environment of commands.
-pub fn help_environment() -> String {
+pub(super) fn environment() -> String {
     let lists = co_exec::ENVIRONMENT;
     let forced = |caller, terminal| co_exec::forced_environment(caller, terminal).join(", ");
     let parts = [
@@ -71,7 +68,7 @@ pub fn help_environment() -> String {
 }
 
 /// Returns the variables that a command does not inherit from Neovim, besides those that never pass.
-pub fn help_inherit() -> String {
+pub(super) fn inherited() -> String {
     listed(&[("terminal:", co_exec::ENVIRONMENT.outer.join(", "))])
 }
 
@@ -85,7 +82,7 @@ fn listed(parts: &[(&str, String)]) -> String {
 }
 
 /// Returns the names of secret files and directories, and those of files that are none.
-pub fn help_secret_names() -> String {
+pub(super) fn secret_files() -> String {
     let list = |names: &[&str]| names.join(", ");
     let sources = secret_names::SOURCES.map(|extension| format!("*.{extension}"));
     listed(&[
@@ -118,7 +115,7 @@ pub fn help_secret_names() -> String {
 }
 
 /// Returns the names of files that others run or obey, by the reason.
-pub fn help_obeyed() -> String {
+pub(super) fn obeyed_files() -> String {
     let list = |names: &mut dyn Iterator<Item = &str>| names.collect::<Vec<_>>().join(", ");
     let mut parts: Vec<(&str, String)> = obeyed::rows()
         .map(|(reason, names)| (reason, list(&mut names.into_iter())))
@@ -135,7 +132,7 @@ pub fn help_obeyed() -> String {
 }
 
 /// Returns the programs that may run unasked.
-pub fn help_unasked() -> String {
+pub(super) fn unasked() -> String {
     let mut names: Vec<&str> = programs::that_look().collect();
     names.sort_unstable();
     let (subcommands, plain): (Vec<&str>, Vec<&str>) =
