@@ -20,6 +20,10 @@ fn other_value(setting: &Setting) -> Value {
         Kind::Url(_) => json!("http://127.0.0.1:1"),
         Kind::Path(_) => json!("~/other"),
         Kind::Pairs(_) | Kind::Object(_) => json!({ "name": "other" }),
+        // A tool server has no program of its own.
+        Kind::Tables { .. } if setting.name == "mcp_servers" => {
+            json!({ "work": { "cmd": ["other"] } })
+        }
         Kind::Tables { .. } => json!({ "work": {} }),
         Kind::Prices(_) => json!({ "model": { "input": 1, "output": 2 } }),
     }
@@ -27,7 +31,9 @@ fn other_value(setting: &Setting) -> Value {
 
 fn given(setting: &Setting) -> GivenSettings {
     let mut given = GivenSettings::new(Some("/home/ann".into()));
-    given.put(setting, other_value(setting)).unwrap();
+    given
+        .put(setting, other_value(setting))
+        .expect(setting.name);
     given
 }
 
