@@ -13,15 +13,34 @@ const LEAST_DEPTH: usize = 3;
 /// The most bytes of the first line of a script.
 const LONGEST_FIRST_LINE: u64 = 256;
 
+/// The directories that decide which places a program needs.
+pub(crate) struct KnownDirectories<'a> {
+    pub(crate) home: &'a Path,
+    /// The program may read it anyway. Whoever writes there must not choose further places by a link or by the first line of a script.
+    pub(crate) workspace: &'a Path,
+    /// The variable PATH.
+    pub(crate) path: &'a OsStr,
+}
+
 /// Returns the places that a command line needs: the directories of its program, of the interpreter of a script, and of every file
-/// that a word names. The home directory, what contains it, and the root are never among them.
-pub(crate) fn of(program: &Path, words: &[String], home: &Path, path: &OsStr) -> Vec<PathBuf> {
+/// outside the workspace that a word names. The home directory, what contains it, and the root are never among them.
+pub(crate) fn of(program: &Path, words: &[String], around: &KnownDirectories<'_>) -> Vec<PathBuf> {
+    let home = around.home;
     let mut found = Vec::new();
+    let workspace = around.workspace.canonicalize();
+    let workspace = workspace.as_deref().unwrap_or(around.workspace);
+    let is_inside = |it: &Path| {
+        it.starts_with(around.workspace)
+            || it.canonicalize().is_ok_and(|it| it.starts_with(workspace))
+    };
     let files = words.iter().map(Path::new);
-    let files = files.filter(|it| it.is_absolute() && it.is_file());
+    let files = files.filter(|it| it.is_absolute() && it.is_file() && !is_inside(it));
     for file in std::iter::once(program).chain(files) {
         found.extend(place(file, home));
-        if let Some(interpreter) = interpreter(file, path) {
+        if is_inside(file) {
+            continue;
+        }
+        if let Some(interpreter) = interpreter(file, around.path) {
             found.extend(place(&interpreter, home));
         }
     }
@@ -93,9 +112,14 @@ mod tests {
         fs::create_dir_all(&bin).unwrap();
         symlink(&script, bin.join("acp")).unwrap();
         let path = std::env::join_paths([&real.join("home/ann/.node/bin")]).unwrap();
+        let around = KnownDirectories {
+            home: &home,
+            workspace: &real.join("ws"),
+            path: &path,
+        };
         let found = |file: &Path, words: &[&str]| {
             let words: Vec<_> = words.iter().map(|it| (*it).to_owned()).collect();
-            let places = of(file, &words, &home, &path);
+            let places = of(file, &words, &around);
             let below = places.iter().map(|it| it.strip_prefix(&real).unwrap_or(it));
             let below: Vec<_> = below.map(|it| it.display().to_string()).collect();
             below.join(" ")
@@ -104,6 +128,15 @@ mod tests {
         assert_eq!(found(&bin.join("acp"), &[]), npm);
         let node = real.join("home/ann/.node/bin/node");
         assert_eq!(found(&node, &[script.to_str().unwrap(), "relative"]), npm);
+        let settings = program("home/ann/.config/editor/user/settings.json", "");
+        let first_line = format!("#!{}\n", settings.display());
+        let chosen = program("ws/server.js", &first_line);
+        let link = real.join("ws/link.js");
+        symlink(&settings, &link).unwrap();
+        for word in [&chosen, &link] {
+            assert_eq!(found(&bin.join("acp"), &[word.to_str().unwrap()]), npm);
+        }
+        assert_eq!(found(&chosen, &[]), "ws");
         let alone = program("home/ann/agent", "");
         assert_eq!(found(&alone, &[]), "home/ann/agent");
         let in_bin = program("home/ann/bin/agent", "");

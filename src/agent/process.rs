@@ -15,7 +15,7 @@ use super::session::{SessionChange, SessionState};
 use crate::blocking::blocking;
 use crate::config::AgentConfinement;
 use crate::network::{self, HostAccess, HostAsker, OpenAccess, OpenCommand, StartError};
-use crate::program_places;
+use crate::program_places::{self, KnownDirectories};
 use crate::services::Services;
 use crate::text::start_of;
 use co_acp::schema::{
@@ -479,8 +479,13 @@ fn prepare(
         Some(((*name).to_owned(), value))
     });
     let mut env: Vec<_> = keys.chain(spec.env.iter().cloned()).collect();
+    let around = KnownDirectories {
+        home: &services.places.home,
+        workspace,
+        path: &path,
+    };
     let mut places = GrantedPlaces {
-        read: program_places::of(&program, &argv[1..], &services.places.home, &path),
+        read: program_places::of(&program, &argv[1..], &around),
         write: Vec::new(),
     };
     let is_confined = spec.confinement == AgentConfinement::Workspace;

@@ -9,9 +9,10 @@ use super::home;
 use crate::blocking::blocking;
 use crate::config::McpServerSettings;
 use crate::editor::Editor;
+use crate::paths;
+use crate::program_places::{self, KnownDirectories};
 use crate::text::start_of;
 use crate::workspace::judge::Judge;
-use crate::{paths, program_places};
 use co_exec::{
     Caller, CommandSpec, Confinement, Environment, ExecSettings, Executor, GrantedPlaces, Program,
     RunningCommand, Streams, UNTIL_IT_ENDS,
@@ -172,7 +173,12 @@ impl ServerStart {
             let value = home::in_home(&home, value);
             (name.clone(), value)
         }));
-        let read = program_places::of(&found, arguments, &self.person_home, &path);
+        let around = KnownDirectories {
+            home: &self.person_home,
+            workspace: &self.workspace,
+            path: &path,
+        };
+        let read = program_places::of(&found, arguments, &around);
         let words = std::iter::once(found.display().to_string()).chain(arguments.iter().cloned());
         Ok(CommandSpec {
             program: Program::Argv(words.collect()),

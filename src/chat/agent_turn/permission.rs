@@ -19,6 +19,9 @@ use co_policy::{Grant, Verdict, printable};
 const LONGEST_QUESTION: usize = 20_000;
 const LONGEST_NAME: usize = 500;
 
+/// The most options of a question.
+const MOST_OPTIONS: usize = 20;
+
 /// The shells whose text co reads as a command.
 const SHELLS: &[&str] = &[
     "sh",
@@ -65,8 +68,8 @@ pub(super) struct PermissionAnswer {
 }
 
 impl PermissionRequest {
-    /// Returns the question: what the agent wants, with all that it gives, and its options. If it is too long to be shown whole, only
-    /// the options that refuse are left.
+    /// Returns the question: what the agent wants, with all that it gives, and its options. If it is too long to be shown whole, or has
+    /// too many options, only options that refuse are left.
     pub(super) fn question(
         &mut self,
         context: &CallContext,
@@ -75,9 +78,7 @@ impl PermissionRequest {
     ) -> Question {
         let call = &shown.call;
         let (text, is_cut) = shown.text(agent);
-        if is_cut {
-            self.options.retain(|it| refuses(it.kind));
-        }
+        self.bound_options(is_cut);
         let choices = self.options.iter().map(|option| OfferedChoice {
             label: one_line(&printable(start_of(option.name.trim(), LONGEST_NAME))),
             about: Some(words(option.kind).to_owned()),
@@ -96,6 +97,14 @@ impl PermissionRequest {
                 several: false,
             }],
             ..Question::default()
+        }
+    }
+
+    /// Leaves only options that refuse if a part of the text is not shown, or if there are too many options.
+    fn bound_options(&mut self, is_cut: bool) {
+        if is_cut || self.options.len() > MOST_OPTIONS {
+            self.options.retain(|it| refuses(it.kind));
+            self.options.truncate(MOST_OPTIONS);
         }
     }
 
@@ -396,9 +405,18 @@ mod tests {
             (text.as_str(), is_cut),
             ("codex asks for permission: Look\n\n{\"path\":\"a\"}", false)
         );
-        let mut request = request();
-        request.options.retain(|it| refuses(it.kind));
-        assert_eq!(request.options.len(), 2);
+        let mut cut = request();
+        cut.bound_options(true);
+        assert_eq!(cut.options.len(), 2);
+        let mut many = request();
+        let all = many.options.len() * MOST_OPTIONS;
+        many.options = many.options.into_iter().cycle().take(all).collect();
+        many.bound_options(false);
+        assert_eq!(many.options.len(), MOST_OPTIONS);
+        assert!(many.options.iter().all(|it| refuses(it.kind)));
+        let mut few = request();
+        few.bound_options(false);
+        assert_eq!(few.options, request().options);
     }
 
     #[test]
