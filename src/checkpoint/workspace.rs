@@ -157,7 +157,7 @@ impl Workspace {
         self.begin_window(false, None)
     }
 
-    /// Takes a snapshot before the turn of an agent. [`Self::record_open`] records its changes while the turn runs.
+    /// Takes a snapshot before the turn of an agent. `record_open` records its changes while the turn runs.
     ///
     /// # Errors
     /// There is no snapshot. The text says why.
