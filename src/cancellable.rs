@@ -1,6 +1,11 @@
 //! Waits for a command that can be cancelled.
 
+use std::time::Duration;
+
 use co_exec::{CommandOutcome, RunningCommand};
+
+/// The time for a program to end by itself after it closed its output. Then its processes are ended.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Waits for the outcome of a command. Cancels it if `cancelled` is ready first.
 pub(crate) async fn outcome(
@@ -17,4 +22,15 @@ pub(crate) async fn outcome(
             outcome.await
         }
     }
+}
+
+/// Waits a short time for the end of a program, then ends it. Returns the end of its standard error, printable and of at most `longest`
+/// bytes.
+pub(crate) async fn last_words(command: RunningCommand, longest: usize) -> String {
+    let outcome = outcome(command, tokio::time::sleep(END_TIMEOUT)).await;
+    let mut output = co_policy::printable(outcome.output.trim());
+    let skip = output.len().saturating_sub(longest);
+    let skip = (skip..output.len()).find(|at| output.is_char_boundary(*at));
+    output.drain(..skip.unwrap_or(0));
+    output
 }

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -13,6 +12,7 @@ use super::hosts::TurnAsker;
 use super::preset::AgentSpec;
 use super::session::{SessionChange, SessionState};
 use crate::blocking::blocking;
+use crate::cancellable::last_words;
 use crate::config::AgentConfinement;
 use crate::network::{self, HostAccess, HostAsker, OpenAccess, OpenCommand, StartError};
 use crate::program_places::{self, KnownDirectories};
@@ -39,9 +39,6 @@ const LONGEST_OUTPUT: usize = 2_000;
 /// About the most bytes of memory that the messages of one turn may take, and those before the session. An agent that sends more is
 /// ended.
 pub const MOST_MEMORY: u64 = 256 << 20;
-
-/// The time for an agent to end by itself after it closed its output or its input. Then its processes are ended.
-const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The version of the protocol that co speaks.
 const VERSION: &str = "1";
@@ -210,7 +207,7 @@ impl AgentProcess {
     /// Ends the process, and returns the last that it said on its standard error.
     pub async fn last_words(self) -> String {
         self.command.cancel();
-        words(self.command).await
+        last_words(self.command, LONGEST_OUTPUT).await
     }
 }
 
@@ -232,7 +229,7 @@ impl AgentStart {
         let closed = secrets(&self.services, &self.workspace).await;
         let (mut command, access) = self.spawn().await?;
         let Some(pipes) = command.take_pipes() else {
-            return Err(StartFault::Ended(words(command).await));
+            return Err(StartFault::Ended(last_words(command, LONGEST_OUTPUT).await));
         };
         let mut connection = AgentConnection::new(pipes.output, pipes.input);
         let made = async {
@@ -274,11 +271,11 @@ impl AgentStart {
             }),
             Err(StartFault::Ended(_) | StartFault::Send(_)) => {
                 drop(connection);
-                Err(StartFault::Ended(words(command).await))
+                Err(StartFault::Ended(last_words(command, LONGEST_OUTPUT).await))
             }
             Err(fault) => {
                 command.cancel();
-                words(command).await;
+                last_words(command, LONGEST_OUTPUT).await;
                 Err(fault)
             }
         }
@@ -553,21 +550,4 @@ fn unreachable_answer<T>() -> Result<T, StartFault> {
     Err(StartFault::Refused(
         "its answer is of another kind".to_owned(),
     ))
-}
-
-/// Waits a short time for the end of a process, then ends it. Returns the end of its standard error.
-async fn words(command: RunningCommand) -> String {
-    let cancel = command.canceller();
-    let mut outcome = std::pin::pin!(command.outcome());
-    let outcome = match tokio::time::timeout(END_TIMEOUT, &mut outcome).await {
-        Ok(outcome) => outcome,
-        Err(_) => {
-            cancel.cancel();
-            outcome.await
-        }
-    };
-    let output = co_policy::printable(outcome.output.trim());
-    let skip = output.len().saturating_sub(LONGEST_OUTPUT);
-    let skip = (skip..output.len()).find(|at| output.is_char_boundary(*at));
-    start_of(&output[skip.unwrap_or(0)..], LONGEST_OUTPUT).to_owned()
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use super::home;
 use crate::blocking::blocking;
+use crate::cancellable::last_words;
 use crate::config::McpServerSettings;
 use crate::editor::Editor;
 use crate::paths;
 use crate::program_places::{self, KnownDirectories};
-use crate::text::start_of;
 use crate::workspace::judge::Judge;
 use co_exec::{
     Caller, CommandSpec, Confinement, Environment, ExecSettings, Executor, GrantedPlaces, Program,
@@ -21,9 +21,6 @@ use co_mcp::{CallError, ClientName, OpenError, ServerConnection, ServerTool};
 
 /// The time for a server to start and to tell its tools.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
-
-/// The time for a server to end by itself after it closed its output. Then its processes are ended.
-const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The most bytes of a server's standard error that are shown.
 const LONGEST_OUTPUT: usize = 1_000;
@@ -117,7 +114,7 @@ impl ServerStart {
         let executor = self.executor.with(settings)?;
         let mut command = executor.start_on(spec, Streams::Pipes).await?;
         let Some(pipes) = command.take_pipes() else {
-            return Err(StartFault::Failed(last_words(command).await));
+            return Err(StartFault::Failed(last_line(command).await));
         };
         let client = ClientName {
             name: "co",
@@ -126,7 +123,7 @@ impl ServerStart {
         let connection = match ServerConnection::open(pipes.output, pipes.input, client).await {
             Ok(connection) => connection,
             Err(error) => {
-                let words = last_words(command).await;
+                let words = last_line(command).await;
                 let words = self.advice().unwrap_or(words);
                 return Err(StartFault::Open { error, words });
             }
@@ -210,21 +207,9 @@ impl ServerStart {
     }
 }
 
-/// Waits a short time for the end of a process, then ends it. Returns the end of its standard error, in a line.
-pub(super) async fn last_words(command: RunningCommand) -> String {
-    let cancel = command.canceller();
-    let mut outcome = std::pin::pin!(command.outcome());
-    let outcome = match tokio::time::timeout(END_TIMEOUT, &mut outcome).await {
-        Ok(outcome) => outcome,
-        Err(_) => {
-            cancel.cancel();
-            outcome.await
-        }
-    };
-    let output = co_policy::printable(outcome.output.trim());
-    let skip = output.len().saturating_sub(LONGEST_OUTPUT);
-    let skip = (skip..output.len()).find(|at| output.is_char_boundary(*at));
-    let lines = start_of(&output[skip.unwrap_or(0)..], LONGEST_OUTPUT).lines();
-    let lines: Vec<_> = lines.map(str::trim).filter(|it| !it.is_empty()).collect();
-    lines.join("; ")
+/// Waits a short time for the end of a server, then ends it. Returns the end of its standard error, in a line.
+pub(super) async fn last_line(command: RunningCommand) -> String {
+    let words = last_words(command, LONGEST_OUTPUT).await;
+    let lines = words.lines().map(str::trim).filter(|it| !it.is_empty());
+    lines.collect::<Vec<_>>().join("; ")
 }

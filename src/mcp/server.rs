@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::process::{ServerStart, StartedServer, last_words};
+use super::process::{ServerStart, StartedServer, last_line};
 use crate::config::McpServerSettings;
 use crate::protocol::{NoticeLevel, ToEditor};
 use crate::text::start_of;
@@ -216,7 +216,7 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
     state.send_replace(ServerState::Ready(Arc::clone(&ready)));
     ready.connection.ended().await;
     drop(ready);
-    let words = last_words(command).await;
+    let words = last_line(command).await;
     let failures = match since.elapsed() >= SOUND_AFTER {
         true => 0,
         false => failures,
