@@ -70,12 +70,27 @@ impl Recorder {
         first.is_some_and(|first| first == self.title)
     }
 
-    /// Notes that the chat has another title.
-    pub(super) fn renamed(&mut self, title: String) {
+    /// Gives the chat another title. Returns false if the chat has not begun.
+    ///
+    /// # Errors
+    /// The title cannot be written.
+    pub(super) async fn rename(&mut self, title: &str) -> Result<bool, String> {
+        let Some(log) = self.log.clone() else {
+            return Ok(false);
+        };
+        let title = title.to_owned();
+        let wanted = title.clone();
+        let written = blocking(move || {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.rename(&wanted)
+        });
+        written.await?;
         self.title = title;
+        Ok(true)
     }
 
     /// Returns the transcript file. No other process can open it as long as this chat has it.
+    #[cfg(test)]
     pub(super) fn log(&self) -> Option<Arc<Mutex<TranscriptWriter>>> {
         self.log.clone()
     }

@@ -1,11 +1,10 @@
 //! The agent of a chat: the person's choice with `/agent`, before the first prompt.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
 use crate::agent::{AgentOption, AgentProcess, AgentSpec, AgentWish, SessionState, names};
-use crate::blocking::blocking;
 use crate::chat::Chat;
 use crate::config::{AgentConfinement, ModelChoice};
 use crate::protocol::{AgentCommand, Choice, ToEditor};
@@ -127,17 +126,9 @@ impl Chat {
         if title.trim().is_empty() || title == now || !is_usual {
             return;
         }
-        let Some(log) = self.recorder.log() else {
-            return;
-        };
-        let wanted = title.clone();
-        let renamed = blocking(move || {
-            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-            log.rename(&wanted)
-        });
-        match renamed.await {
-            Ok(()) => {
-                self.recorder.renamed(title.clone());
+        match self.recorder.rename(&title).await {
+            Ok(false) => {}
+            Ok(true) => {
                 self.agent.title = Some(title);
                 self.show_state();
             }

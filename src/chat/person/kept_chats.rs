@@ -1,6 +1,6 @@
 //! The chats that are kept: `/chats` (`lua/co/chat/chat_list.lua` adds the open ones), `/resume`, `/rename`, `/delete` and `/fork`.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::blocking::blocking;
@@ -123,18 +123,13 @@ impl Chat {
     }
 
     pub(in crate::chat) async fn rename(&mut self, title: &str) {
-        let (Some(log), false) = (self.recorder.log(), title.is_empty()) else {
-            return self.complain("say /rename and a new title, in a chat that has begun");
+        let renamed = match title {
+            "" => Ok(false),
+            title => self.recorder.rename(title).await,
         };
-        let title = title.to_owned();
-        let wanted = title.clone();
-        let renamed = blocking(move || {
-            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-            log.rename(&wanted)
-        });
-        match renamed.await {
-            Ok(()) => {
-                self.recorder.renamed(title);
+        match renamed {
+            Ok(false) => self.complain("say /rename and a new title, in a chat that has begun"),
+            Ok(true) => {
                 self.show_state();
                 self.say("renamed");
             }
