@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::Config;
+use super::setting::{Setting, read_fields, setting};
 use super::value::{BadValue, Kind, object};
-use super::{Config, setting::Setting, setting::setting};
 use co_policy::HostPattern;
 
 /// The person's settings for one agent. The preset with its name gives those that are missing.
@@ -70,11 +71,7 @@ pub(super) fn set_agents(
         if name.is_empty() || !name.chars().all(is_word) {
             return Err(BadValue);
         }
-        let mut read = Config::default();
-        for (field, value) in object(&fields)? {
-            let setting = FIELDS.iter().find(|it| it.name == field).ok_or(BadValue)?;
-            setting.kind.take(&mut read, &value, home)?;
-        }
+        let mut read = read_fields(&fields, FIELDS.iter(), home)?;
         agents.push(AgentSettings {
             name,
             ..std::mem::take(agent(&mut read))

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::Config;
+use super::setting::{Setting, read_fields, setting};
 use super::value::{BadValue, Kind, object};
-use super::{Config, setting::Setting, setting::setting};
 
 /// The most bytes of a server's name: the names of its tools begin with it.
 const LONGEST_NAME: usize = 24;
@@ -46,11 +47,7 @@ pub(super) fn set_servers(
         if !is_word || name.contains("__") || name.ends_with('_') {
             return Err(BadValue);
         }
-        let mut read = Config::default();
-        for (field, value) in object(&fields)? {
-            let setting = FIELDS.iter().find(|it| it.name == field).ok_or(BadValue)?;
-            setting.kind.take(&mut read, &value, home)?;
-        }
+        let mut read = read_fields(&fields, FIELDS.iter(), home)?;
         let server = std::mem::take(server(&mut read));
         if server.cmd.is_empty() {
             return Err(BadValue);

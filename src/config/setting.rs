@@ -1,6 +1,11 @@
 //! One setting: its name, its kind, its default and its help.
 
-use super::value::Kind;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::Config;
+use super::value::{BadValue, Kind, object};
 
 /// The prefix of the environment variables that are settings.
 pub(super) const PREFIX: &str = "CO_CLI_";
@@ -70,6 +75,26 @@ impl Setting {
             ..self.strict()
         }
     }
+}
+
+/// Reads a table whose fields are settings of their own, such as that of a provider.
+///
+/// # Errors
+/// A field is none of the known ones, or its value is wrong.
+pub(super) fn read_fields<'a>(
+    table: &Value,
+    known: impl Iterator<Item = &'a Setting> + Clone,
+    home: Option<&Path>,
+) -> Result<Config, BadValue> {
+    let mut read = Config::default();
+    for (field, value) in object(table)? {
+        let setting = known.clone().find(|it| it.name == field);
+        setting
+            .ok_or(BadValue)?
+            .kind
+            .take(&mut read, &value, home)?;
+    }
+    Ok(read)
 }
 
 /// Returns a setting that applies at once; [`Setting::applies`] changes that.

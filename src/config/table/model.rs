@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::config::Config;
-use crate::config::setting::{Applies, Setting, setting};
+use crate::config::setting::{Applies, Setting, read_fields, setting};
 use crate::config::units::small;
 use crate::config::value::{BadValue, Kind, object};
 use co_llm::{ProviderSettings, provider_table};
@@ -164,12 +164,8 @@ fn set_profiles(config: &mut Config, value: &Value, home: Option<&Path>) -> Resu
         if name.is_empty() || name.contains('/') {
             return Err(BadValue);
         }
-        let mut profile = Config::default();
-        for (field, value) in object(&fields)? {
-            let mut settings = SETTINGS.iter().filter(|it| is_of_provider(it));
-            let setting = settings.find(|it| it.name == field).ok_or(BadValue)?;
-            setting.kind.take(&mut profile, &value, home)?;
-        }
+        let settings = SETTINGS.iter().filter(|it| is_of_provider(it));
+        let profile = read_fields(&fields, settings, home)?;
         profiles.push(ProviderSettings {
             name: Some(name),
             ..profile.llm
