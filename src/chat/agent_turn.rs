@@ -48,9 +48,9 @@ use crate::tool::permissions::Reply;
 use co_acp::MaybeUndefined;
 use co_acp::schema::{
     CompactionId, CompactionStatus, CompactionUpdate, ContentBlock, ElicitationAction,
-    ImageContent, NoticeSeverity, PlanUpdateContent, SessionId, SessionUpdate, StopReason,
-    ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
-    UsageUpdate,
+    ImageContent, NoticeSeverity, PlanUpdateContent, RequestId, SessionId, SessionUpdate,
+    StopReason, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+    ToolKind, UsageUpdate,
 };
 use co_acp::{AgentAnswer, Incoming, RequestNumber};
 use co_exec::AGENT;
@@ -105,10 +105,8 @@ struct Progress {
     live: Option<LiveCall>,
     thought: Option<(String, LiveThought)>,
     is_speaking: bool,
-    /// The questions about permissions that are open, with their requests.
-    asked: Vec<(PermissionRequest, u64)>,
-    /// The other questions of the agent that are open.
-    elicited: Vec<(Elicitation, u64)>,
+    /// The requests of the agent whose questions are open, with the numbers of these.
+    asked: Vec<(AgentRequest, u64)>,
     replies: FuturesUnordered<QuestionReply>,
     agents: SubAgents,
     /// The last plan that came as a text.
@@ -127,6 +125,21 @@ struct Progress {
     recorded: Instant,
     /// The secret files of which the person was told that the agent can read them.
     open_secrets: Vec<PathBuf>,
+}
+
+/// A request of the agent that the person answers.
+enum AgentRequest {
+    Permission(PermissionRequest),
+    Elicitation(Elicitation),
+}
+
+impl AgentRequest {
+    fn id(&self) -> &RequestId {
+        match self {
+            Self::Permission(request) => &request.id,
+            Self::Elicitation(asked) => &asked.id,
+        }
+    }
 }
 
 /// A call that has ended, or that is shown as one that goes on.
@@ -179,7 +192,6 @@ impl AgentTurn {
             thought: None,
             is_speaking: false,
             asked: Vec::new(),
-            elicited: Vec::new(),
             agents: SubAgents::default(),
             plan_text: None,
             other_cost: None,
@@ -654,9 +666,7 @@ impl Progress {
                     deadline = Some(now + CANCEL_TIMEOUT);
                     // If it does not read, it is ended at the deadline.
                     let _stuck = process.connection.cancel(&process.session);
-                    let asked = std::mem::take(&mut self.asked).into_iter().map(|it| it.1);
-                    let elicited = std::mem::take(&mut self.elicited).into_iter().map(|it| it.1);
-                    for question in asked.chain(elicited) {
+                    for (_, question) in std::mem::take(&mut self.asked) {
                         QuestionHost::withdraw(&self.turn.chat, question).await?;
                     }
                     process.asker.end();
@@ -754,21 +764,12 @@ impl Progress {
                 self.ask(process, request, input).await
             }
             Incoming::Withdrawn(id) => {
-                let at = self.asked.iter().position(|(asked, _)| asked.id == id);
-                match at {
-                    Some(at) => {
-                        let (_, question) = self.asked.swap_remove(at);
-                        Ok(QuestionHost::withdraw(&self.turn.chat, question).await?)
-                    }
-                    None => {
-                        let at = self.elicited.iter().position(|(asked, _)| asked.id == id);
-                        let Some(at) = at else {
-                            return Ok(());
-                        };
-                        let (_, question) = self.elicited.swap_remove(at);
-                        Ok(QuestionHost::withdraw(&self.turn.chat, question).await?)
-                    }
-                }
+                let at = self.asked.iter().position(|(asked, _)| *asked.id() == id);
+                let Some(at) = at else {
+                    return Ok(());
+                };
+                let (_, question) = self.asked.swap_remove(at);
+                Ok(QuestionHost::withdraw(&self.turn.chat, question).await?)
             }
             // Or it is the answer to a prompt that was given up.
             Incoming::Answer { number, answer } => {
@@ -1018,10 +1019,11 @@ impl Progress {
             self.tell_secrets(process).await?;
             self.recorded = Instant::now();
         }
-        while is_over && let Some(at) = self.asked.iter().position(|(it, _)| it.call == *call) {
+        let is_about = |(it, _): &(AgentRequest, u64)| matches!(it, AgentRequest::Permission(it) if it.call == *call);
+        while is_over && let Some(at) = self.asked.iter().position(is_about) {
             let (request, question) = self.asked.swap_remove(at);
             QuestionHost::withdraw(&self.turn.chat, question).await?;
-            let _stuck = process.connection.answer_permission(&request.id, None);
+            let _stuck = process.connection.answer_permission(request.id(), None);
         }
         Ok(())
     }
@@ -1088,11 +1090,16 @@ impl Progress {
             let text = format!("{} asks you to open {address}", turn.spec.name);
             turn.chat.note(&turn.redacted(&text).await.0).await?;
         }
+        self.put(AgentRequest::Elicitation(asked), question).await
+    }
+
+    /// Puts the question about a request of the agent to the person.
+    async fn put(&mut self, request: AgentRequest, question: Question) -> Result<(), Halt> {
         let number = question.id;
-        let reply = QuestionHost::ask(&self.turn.chat, question).await?;
+        let reply: oneshot::Receiver<Reply> = QuestionHost::ask(&self.turn.chat, question).await?;
         self.replies
             .push(Box::pin(async move { (number, reply.await.ok()) }));
-        self.elicited.push((asked, number));
+        self.asked.push((request, number));
         self.state(ChatState::Asking, "").await
     }
 
@@ -1166,12 +1173,7 @@ impl Progress {
             return Ok(());
         }
         let question = request.question(&turn.context, &turn.spec.name, &shown);
-        let number = question.id;
-        let reply: oneshot::Receiver<Reply> = QuestionHost::ask(&self.turn.chat, question).await?;
-        self.replies
-            .push(Box::pin(async move { (number, reply.await.ok()) }));
-        self.asked.push((request, number));
-        self.state(ChatState::Asking, "").await
+        self.put(AgentRequest::Permission(request), question).await
     }
 
     /// Takes the person's reply to a question.
@@ -1181,14 +1183,15 @@ impl Progress {
         question: u64,
         reply: Option<Reply>,
     ) -> Result<(), Halt> {
-        if let Some(at) = self.elicited.iter().position(|(_, it)| *it == question) {
-            let (asked, _) = self.elicited.swap_remove(at);
-            return self.elicited(process, asked, reply).await;
-        }
         let Some(at) = self.asked.iter().position(|(_, it)| *it == question) else {
             return Ok(());
         };
-        let (request, _) = self.asked.swap_remove(at);
+        let request = match self.asked.swap_remove(at) {
+            (AgentRequest::Elicitation(asked), _) => {
+                return self.elicited(process, asked, reply).await;
+            }
+            (AgentRequest::Permission(request), _) => request,
+        };
         let answer = request.answer(reply);
         self.answer(process, &request, answer, "person").await?;
         self.state(ChatState::Running, one_line(&request.title))
