@@ -85,9 +85,9 @@ pub(super) struct AgentTurn {
     pub has_past: bool,
     /// The session of an earlier process of the agent.
     pub past: Option<PastSession>,
-    /// What the person chose for the agent before.
+    /// The earlier choices of the person for the agent.
     pub wishes: Vec<AgentWish>,
-    /// Receives what the person chooses while the turn runs.
+    /// Receives the choices of the person while the turn runs.
     pub new_wishes: mpsc::Receiver<AgentWish>,
 }
 

@@ -29,7 +29,7 @@ pub enum Incoming {
         id: RequestId,
         request: Box<CreateElicitationRequest>,
     },
-    /// What the person did at an address has reached the agent.
+    /// The person has done at an address what the agent asked for, and the agent knows it.
     ElicitationCompleted(ElicitationId),
     /// The agent takes a question back.
     Withdrawn(RequestId),

@@ -2,7 +2,7 @@
 //!
 //! Most of it is one piece of memory: the entries in the order of their paths, each with the length of the prefix that its path
 //! shares with the one before, the rest of the path, and the bytes of the value. Some paths are whole, so that a search reads few.
-//! What has changed since is beside it, until [`PathMap::pack`] joins both.
+//! Later changes are beside it, until [`PathMap::pack`] joins both.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

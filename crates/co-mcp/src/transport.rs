@@ -1,6 +1,6 @@
 //! The lines of both directions, within bounds.
 //!
-//! What no part of the client waits for stops here: the protocol's crate would start a task for each message of the server.
+//! Messages that no part of the client waits for stop here: the protocol's crate would start a task for each of them.
 
 use std::io;
 use std::pin::Pin;

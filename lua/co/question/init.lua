@@ -315,7 +315,7 @@ end
 
 config.on_change(M.watch_keys)
 
--- What follows from each event of the float.
+-- The handlers of the float's events.
 ---@type table<string, fun(event: any)>
 local on_float = {
   next = function()

@@ -1,7 +1,7 @@
 --- Straight code that waits for callbacks. Each task is a coroutine.
 local M = {}
 
--- What is called at the end of each task.
+-- The function that is called at the end of each task.
 ---@type table<thread, fun(ok: boolean, ...: any)>
 local on_end = setmetatable({}, { __mode = 'k' })
 

@@ -15,7 +15,7 @@ pub(in crate::chat) struct PastSession {
     prompts: Vec<String>,
 }
 
-/// What an agent tells again of a session that it continues.
+/// The messages of an earlier session that an agent sends again when it continues this one.
 #[derive(Debug, Default)]
 pub(super) struct Replay {
     prompts: Vec<String>,

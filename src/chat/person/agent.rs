@@ -23,9 +23,9 @@ pub(in crate::chat) struct ChatAgent {
     pub process: Option<Box<AgentProcess>>,
     /// The modes, options and commands that it told last.
     told: SessionState,
-    /// What the person chose, for each process that starts.
+    /// The choices of the person, for each process that starts.
     pub wishes: Vec<AgentWish>,
-    /// Takes what the person chooses to the running turn.
+    /// Takes the choices of the person to the running turn.
     pub new_wishes: Option<mpsc::Sender<AgentWish>>,
     /// The title that it gave the chat last.
     title: Option<String>,

@@ -461,20 +461,18 @@ fn what_the_agent_asks_becomes_questions() {
     });
     let scene = scene(&script);
     scene.co("form");
-    scene.nvim.wait_text("Set up the project");
-    scene.answer("1");
-    scene.nvim.wait_text("a number from 1 to 9");
-    scene.answer("e");
-    scene.nvim.wait_mode("i");
-    scene.nvim.type_keys("many<CR>");
+    let fill_in = |choice: &str, words: &str| {
+        scene.nvim.wait_text("Set up the project");
+        scene.answer(choice);
+        scene.nvim.wait_text("a number from 1 to 9");
+        scene.answer("e");
+        scene.nvim.wait_mode("i");
+        scene.nvim.type_keys(&format!("{words}<CR>"));
+    };
+    fill_in("1", "many");
     // An answer that is no number is asked for again.
     scene.wait_chat("b_count must be a whole number");
-    scene.nvim.wait_text("Set up the project");
-    scene.answer("2");
-    scene.nvim.wait_text("a number from 1 to 9");
-    scene.answer("e");
-    scene.nvim.wait_mode("i");
-    scene.nvim.type_keys("4<CR>");
+    fill_in("2", "4");
     scene
         .wait_chat(r#"elicited: {"action": "accept", "content": {"a_test": false, "b_count": 4}}"#);
     scene.wait_turns(1);
