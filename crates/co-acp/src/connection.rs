@@ -95,7 +95,8 @@ impl AgentConnection {
 
     /// Begins the connection. The answer is [`AgentAnswer::Initialized`].
     ///
-    /// The client offers no files and no terminals: an agent uses its own. It names what it renders, so that agents send nothing else.
+    /// The client offers no files and no terminals: an agent uses its own. The client names what it renders, so that agents send
+    /// nothing else.
     ///
     /// # Errors
     /// The agent does not read.
@@ -498,7 +499,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Returns whether the other value has all parts of this one. What was read may lack parts of what was sent.
+/// Returns whether `whole` contains `part`. A value that was read may lack parts of the value that was sent.
 fn is_part(part: &Value, whole: &Value) -> bool {
     match (part, whole) {
         (Value::Object(part), Value::Object(whole)) => {
@@ -547,7 +548,7 @@ fn permission(option: Option<PermissionOptionId>) -> RequestPermissionResponse {
     })
 }
 
-/// Returns the number of values in a value, itself included. The parser limits how deep they lie.
+/// Returns the number of values in a value, itself included. The parser limits the depth of nesting.
 fn values(value: &Value) -> u64 {
     1 + match value {
         Value::Array(parts) => parts.iter().map(values).sum(),

@@ -16,7 +16,7 @@ pub enum Incoming {
     /// Something happened in a session.
     Update {
         update: Box<SessionNotification>,
-        /// The parts of it that this version of the protocol does not know, such as a new state, as JSON.
+        /// The parts of the update that this version of the protocol does not know, such as a new state, as JSON.
         unread: Vec<String>,
     },
     /// The agent asks for permission. It waits for [`AgentConnection::answer_permission`](crate::AgentConnection::answer_permission).
@@ -29,7 +29,7 @@ pub enum Incoming {
         id: RequestId,
         request: Box<CreateElicitationRequest>,
     },
-    /// The person has done at an address what the agent asked for, and the agent knows it.
+    /// The agent says that the person has finished, at an address on the web, what the agent asked for.
     ElicitationCompleted(ElicitationId),
     /// The agent takes a question back.
     Withdrawn(RequestId),
@@ -40,7 +40,7 @@ pub enum Incoming {
     },
     /// A message that this client does not know, as JSON. If it was a request, the agent was told that there is no such method.
     Unknown { method: String, text: String },
-    /// A line that is no message, or the start of a long one, or an answer to no request.
+    /// A line that is no message: the start of a line that is too long, an answer to no request, or anything else.
     Garbage { start: String, length: usize },
     /// The agent closed its output. Nothing more comes.
     Ended,

@@ -1,11 +1,11 @@
 //! The client's side of the Agent Client Protocol (ACP), version 1, over any pair of pipes.
 //!
 //! An [`AgentConnection`] sends requests to one agent, and [`AgentConnection::next`] returns the agent's messages in the order in
-//! which they were written: updates, questions, and the answers to requests. Nothing runs between two calls of it, so an agent that
-//! nobody listens to waits at its full pipe.
+//! which they were written: updates, questions, and the answers to requests. Nothing runs between two calls of `next`, so an
+//! agent to which nobody listens waits at its full pipe.
 //!
 //! - `connection`: the requests of both directions, and what is open.
-//! - [`Incoming`]: a message of the agent. One that cannot be read is kept with its text.
+//! - [`Incoming`]: a message of the agent. A message that cannot be read is kept with its text.
 //! - `lines`: the lines of a stream, within a limit.
 //! - `outgoing`: the lines that wait for the agent.
 //!

@@ -34,7 +34,8 @@ impl Hunk {
     }
 }
 
-/// The names of a file before and after a change; none if it does not exist. One that begins with a quote is quoted as in git.
+/// The names of a file before and after a change; none if the file does not exist then. A name that begins with a quote is quoted
+/// as in git.
 #[derive(Debug, Clone, Copy)]
 pub struct Names<'a> {
     pub old: Option<&'a str>,
@@ -157,7 +158,7 @@ fn write_hunk(diff: &mut String, old: &[&str], hunk: &Hunk) {
     write_lines(diff, '+', hunk.text.split_inclusive('\n'));
 }
 
-/// Returns a range of lines as a unified diff writes it. An empty one is named by the line before.
+/// Returns a range of lines as a unified diff writes it. An empty range has the number of the line before it.
 fn range(start: usize, length: usize) -> String {
     match length {
         0 => format!("{start},0"),

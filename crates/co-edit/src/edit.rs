@@ -55,7 +55,7 @@ impl fmt::Display for Note {
 /// Applies edits to a file, each to the text that the ones before it left.
 ///
 /// # Errors
-/// One of them cannot be applied. Then none is.
+/// One of the edits cannot be applied. Then none is applied.
 pub fn apply(file: &FileText, edits: &[Edit]) -> Result<EditedText, EditError> {
     let fail = |number, refusal| EditError {
         number,
@@ -175,7 +175,7 @@ fn overlap(file: &FileText, earlier: &[Edit], old: &str) -> Option<Refusal> {
     None
 }
 
-/// Returns the line number, from 1, of each of some places in order.
+/// Returns the line numbers, from 1, of places in a text, which are byte offsets in ascending order.
 fn line_numbers(text: &str, places: &[usize]) -> Vec<usize> {
     let mut from = 0;
     let mut line = 1;

@@ -183,7 +183,7 @@ impl Encoding {
         }
     }
 
-    /// Lets each unknown encoding have the characters of all.
+    /// Adds the characters of all unknown encodings to each of them.
     pub(crate) fn share_characters(all: &mut [&mut Self]) {
         let unknown = all.iter().filter_map(|it| match it {
             Self::Unknown(original) => Some(&**original),
@@ -246,7 +246,7 @@ impl Encoding {
     }
 }
 
-/// Returns bytes as a text in which those that are no UTF-8 are escapes.
+/// Returns bytes as a text, with escapes for the bytes that are not UTF-8.
 pub fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -261,7 +261,7 @@ pub fn escape(bytes: &[u8]) -> String {
     text
 }
 
-/// Returns bytes as a text in which all that are not ASCII are escapes.
+/// Returns bytes as a text, with escapes for the bytes that are not ASCII.
 fn escape_all(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
@@ -308,8 +308,8 @@ fn is_inside_escape(text: &str, at: usize) -> bool {
     text[..at].chars().rev().take(2).any(|it| it == ESCAPE)
 }
 
-/// Returns whether bytes are UTF-8 but for some: at least as many of its characters are not ASCII as bytes are no UTF-8. In
-/// another encoding, few characters look like UTF-8.
+/// Returns whether bytes are UTF-8 apart from a few: they have at least as many characters beyond ASCII as bytes that are not
+/// UTF-8. In another encoding, few characters look like UTF-8.
 fn is_mostly_utf8(bytes: &[u8]) -> bool {
     let (mut characters, mut others) = (0, 0);
     for chunk in bytes.utf8_chunks() {
@@ -339,8 +339,8 @@ fn is_inside_sequence(text: &str, at: usize) -> bool {
     next == ESCAPE && before.is_some_and(ends_with_escape)
 }
 
-/// Returns the sequences of bytes that may be characters of an unknown encoding: some that are not ASCII, and the next one if it
-/// may belong to them.
+/// Returns the sequences of bytes that may be characters of an unknown encoding: bytes that are not ASCII, and the next byte if
+/// it may belong to them.
 fn sequences(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -365,7 +365,7 @@ fn sequences(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Checks that all characters of a text in an unknown encoding also stand in another one.
+/// Checks that all characters of a text in an unknown encoding also occur in the original.
 fn check_sequences(original: &[u8], bytes: &[u8]) -> Result<(), NotText> {
     if original == bytes {
         return Ok(());

@@ -94,7 +94,7 @@ pub enum Refusal {
     NothingNear,
 }
 
-/// Returns the text that tells an edit from the others of its request.
+/// Returns the start of an error text: `edit 2 of 3: `; empty if the request has one edit.
 fn prefix(number: usize, total: usize) -> String {
     match total {
         0 | 1 => String::new(),

@@ -5,7 +5,7 @@ pub(crate) fn indentation(line: &str) -> &str {
     &line[..line.len() - line.trim_start().len()]
 }
 
-/// The way from the indentation of an edit to that of a file.
+/// The change that turns the indentation of an edit into that of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Shift<'a> {
     /// The file has this before each line.
@@ -23,7 +23,7 @@ pub(crate) enum Shift<'a> {
 const UNITS: [&str; 5] = ["\t", "    ", "  ", "        ", "   "];
 
 impl<'a> Shift<'a> {
-    /// Returns the shift that holds for all lines, given as pairs of their indentation in the edit and in the file.
+    /// Returns the shift that turns the first indentation of each pair into the second; none if no shift does so for all pairs.
     pub(crate) fn of(pairs: &[(&'a str, &'a str)]) -> Option<Self> {
         let (old, file) = *pairs.first()?;
         let added = file.strip_suffix(old).map(Self::Add);
@@ -39,7 +39,7 @@ impl<'a> Shift<'a> {
         })
     }
 
-    /// Returns the indentation for the file; none if the shift does not tell it.
+    /// Returns the indentation for the file; none if the shift does not apply to it.
     pub(crate) fn apply(&self, indentation: &str) -> Option<String> {
         match self {
             Self::Add(added) => Some(format!("{added}{indentation}")),

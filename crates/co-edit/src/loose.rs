@@ -69,8 +69,8 @@ pub(crate) struct Replacement {
     pub(crate) text: String,
 }
 
-/// Returns the replacement of `old` by `new` at a line of the file, with the indentation of the file; none if that cannot
-/// be told. Lines that `new` has in common with `old` stay as they are in the file.
+/// Returns the replacement of `old` by `new` at a line of the file, with the indentation of the file; none if this indentation
+/// cannot be found out. Lines that `new` has in common with `old` stay as they are in the file.
 pub(crate) fn replacement(file: &str, line: usize, old: &str, new: &str) -> Option<Replacement> {
     let (old, new) = (LineBlock::of(old), LineBlock::of(new));
     let pieces: Vec<&str> = file.split_inclusive('\n').collect();

@@ -2,19 +2,19 @@
 
 use crate::diff::{Hunk, hunks};
 
-/// A change, seen from the changed text.
+/// A change, after a move onto the changed text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RebaseResult {
     /// The change still applies, at these lines of the changed text.
     Moved(Hunk),
-    /// The lines of the change have changed too. It has the lines of the base.
+    /// The lines of the change have changed too. The hunk has the lines of the base.
     Stale(Hunk),
 }
 
 /// Moves changes of `base` onto `current`, another text that was made of `base`.
 ///
-/// A change is stale if it overlaps what has changed, or adds lines where others were added. The changes must be in order
-/// and must not overlap.
+/// A change is stale if it overlaps another change, or adds lines at a place where others were added. The changes must be in
+/// order and must not overlap.
 pub fn rebase(base: &str, changes: &[Hunk], current: &str) -> Vec<RebaseResult> {
     let theirs = hunks(base, current);
     let mut next = theirs.iter().peekable();
@@ -35,7 +35,7 @@ pub fn rebase(base: &str, changes: &[Hunk], current: &str) -> Vec<RebaseResult> 
     changes.iter().map(place).collect()
 }
 
-/// Returns whether a change ends before another one starts. Two that add lines at the same place have no order.
+/// Returns whether a change ends before another one starts. Two changes that add lines at the same place have no order.
 fn is_before(one: &Hunk, other: &Hunk) -> bool {
     let both_add = one.at.is_empty() && other.at.is_empty();
     one.at.end < other.at.start || one.at.end == other.at.start && !both_add
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
     use crate::apply_hunks;
 
-    /// Applies what is not stale to the changed text. Returns it and the number of stale changes.
+    /// Applies the changes that are not stale to the changed text. Returns the new text, and the number of stale changes.
     fn rebased(base: &str, proposed: &str, current: &str) -> (String, usize) {
         let all = rebase(base, &hunks(base, proposed), current);
         let count = all.len();

@@ -16,8 +16,8 @@ pub(crate) struct Wanted<R, A> {
     pub(crate) added: A,
 }
 
-/// Moves each hunk that only removes or only adds lines to the place where it makes the same text, and where most of its lines are
-/// wanted. The hunks still neither overlap nor touch.
+/// Moves each hunk that only removes or only adds lines. Of the places where the hunk makes the same text, it takes the one where
+/// most lines are wanted. The hunks still neither overlap nor touch.
 pub(crate) fn slide<R, A>(hunks: &mut [Hunk], old: &[&str], wanted: &Wanted<R, A>)
 where
     R: Fn(usize) -> bool,

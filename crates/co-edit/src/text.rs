@@ -34,8 +34,8 @@ pub struct FileText {
 }
 
 impl FileText {
-    /// Reads the bytes of a file. It is UTF-16 with a byte order mark, UTF-8, UTF-8 but for some bytes, or else a text of which
-    /// ASCII alone is known.
+    /// Reads the bytes of a file. The encoding is UTF-16 with a byte order mark, UTF-8, UTF-8 apart from a few bytes, or else
+    /// unknown except for ASCII.
     ///
     /// # Errors
     /// The bytes are not text.
@@ -54,7 +54,7 @@ impl FileText {
     /// Reads the bytes of another version of this file.
     ///
     /// # Errors
-    /// The bytes are not text, or not in the encoding of this one.
+    /// The bytes are not text, or not in the encoding of this file.
     pub fn decode_like(&self, bytes: &[u8]) -> Result<Self, NotText> {
         self.encoding.decode_like(bytes).map(Self::of)
     }
@@ -73,7 +73,7 @@ impl FileText {
         }
     }
 
-    /// Returns versions of a file so that lines of one can be put into another: the same bytes stand alike in all.
+    /// Returns versions of a file with the same escapes for the same bytes, so that lines of one version can be put into another.
     pub fn alike<const N: usize>(mut files: [Self; N]) -> [Self; N] {
         if files.iter().any(|it| it.encoding.has_escapes()) {
             for file in &mut files {
@@ -192,7 +192,7 @@ impl FileText {
         self.encoding.is_counted_alike(&self.text[line])
     }
 
-    /// Returns whether a replacement changes nothing but the text.
+    /// Returns whether a replacement needs no care for escapes or mixed line breaks.
     fn is_plain(&self) -> bool {
         !self.encoding.has_escapes() && !matches!(self.breaks, Breaks::Mixed(_))
     }

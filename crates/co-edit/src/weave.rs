@@ -17,7 +17,7 @@ pub struct Weave {
     lines: Vec<WovenLine>,
     /// The text ends with a line break, or is empty.
     ends: bool,
-    /// The base of [`Weave::FIRST`] does.
+    /// The base of [`Weave::FIRST`] ends with a line break, or is empty.
     base_ends: bool,
 }
 
@@ -32,7 +32,7 @@ pub struct Mark {
 /// The cause of an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EditBy {
-    /// The owner changes their text. Each base has that at once.
+    /// The owner changes their text. Each base gets this change at once.
     Owner,
     Author(Mark),
     /// The owner takes changes of an author back.
@@ -43,10 +43,10 @@ pub enum EditBy {
 struct WovenLine {
     /// It ends with a line break.
     text: String,
-    /// The change that added it; none if it is the owner's.
+    /// The change that added the line; none if the owner added it.
     by: Option<Mark>,
     is_accepted: bool,
-    /// The change of an author that removed it. The text has the line if there is none.
+    /// The change of an author that removed the line; none if the text has the line.
     gone: Option<Mark>,
 }
 
@@ -97,10 +97,10 @@ impl Weave {
     /// Changes the text to `now`.
     ///
     /// - A line that an author removes stays in the base of this author. A line that the owner removes is gone.
-    /// - A line that was removed comes back if the same line is added there. The others that were removed there stay above what is
-    ///   added; those behind lines that are replaced stay behind it.
+    /// - A line that was removed comes back if the same line is added there. Other removed lines of the place stay above the
+    ///   added lines, or below them if they were below the replaced lines.
     /// - If the owner replaces lines of an author, the lines that the author had replaced are gone.
-    /// - If lines of an author are taken back, those of the author that others had removed there are gone.
+    /// - If lines of an author are taken back, other lines of this author that were removed at the same place are gone too.
     pub fn edit(&mut self, now: &str, by: EditBy) {
         let old_last = self.last_of_base().map(str::to_owned);
         if let Some(author) = self.returned_to(now, by) {
@@ -148,8 +148,8 @@ impl Weave {
         self.set_ends(by, &now, old_last.as_deref());
     }
 
-    /// Makes the changes of an author that are in `accepted` changes of the owner. It is made of the base of the author by some of these
-    /// changes, and perhaps by other lines in the place of some.
+    /// Turns the changes of an author that are in `accepted` into changes of the owner. `accepted` is the base of the author with
+    /// some of these changes, perhaps with other lines in the place of some.
     pub fn accept(&mut self, author: usize, accepted: &str, change: usize) {
         let accepted = Ending::of(accepted);
         let has = |it: &WovenLine| it.is_shown() || it.is_base(author);
@@ -204,8 +204,8 @@ impl Weave {
         }
     }
 
-    /// Returns for each hunk between the base of an author and the text the changes of which it is made, those of other authors too.
-    /// A hunk is known by its lines in the base and in the text.
+    /// Returns the changes that make each hunk between the base of an author and the text, also the changes of other authors. A
+    /// hunk is identified by its lines in the base and in the text.
     pub fn changes_of(
         &self,
         author: usize,
@@ -289,8 +289,9 @@ impl Weave {
         places.map(|(at, _)| at).collect()
     }
 
-    /// The owner replaces lines of authors. Drops the older lines that an author had replaced by them. If the owner replaces only some
-    /// of the author's lines, the first one stands for the first older line, and so on; if their numbers differ, all older lines stay.
+    /// The owner replaces lines of authors. Drops the older lines in whose place an author had put the replaced lines. If the
+    /// owner replaces only some lines of an author, the first line of the author stands for the first older line, and so on; if
+    /// the numbers of lines differ, all older lines stay.
     fn forget_replaced(&mut self, removed: Range<usize>) {
         let shown = self.places(WovenLine::is_shown);
         let removed = &shown[removed];
@@ -411,7 +412,7 @@ impl WovenLine {
         self.gone.is_none()
     }
 
-    /// Returns the change that added it and is not accepted.
+    /// Returns the change that added the line, if it is not accepted.
     fn open_mark(&self) -> Option<Mark> {
         self.by.filter(|_| !self.is_accepted)
     }
@@ -439,7 +440,7 @@ impl WovenLine {
 /// A text, of which each line ends with a line break.
 struct Ending<'a> {
     text: Cow<'a, str>,
-    /// The text itself ends with one, or is empty.
+    /// The text itself ends with a line break, or is empty.
     ends: bool,
 }
 
@@ -476,7 +477,7 @@ fn settle(woven: &mut [WovenLine], author: usize, (first, is_accepted): (usize, 
     }
 }
 
-/// Returns the lines that an author's accepted text has in place of others, which the text does not have yet.
+/// Returns the lines of an accepted change that the text does not have yet.
 fn accepted_lines(change: &Hunk, mark: Mark) -> Vec<WovenLine> {
     let line = |text: &&str| WovenLine {
         text: (*text).to_owned(),

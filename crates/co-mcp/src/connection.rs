@@ -39,7 +39,7 @@ pub struct ClientName {
 /// The handshake failed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// It closed its output, or sent a line that is too long.
+    /// The server closed its output, or sent a line that is too long.
     #[error("it ended, or wrote something else than messages")]
     Ended,
     #[error("it speaks another version of the protocol")]
@@ -148,7 +148,7 @@ impl ServerConnection {
         Some((server.name.clone(), server.version.clone()))
     }
 
-    /// Returns the version of the protocol that both speak.
+    /// Returns the version of the protocol that client and server agreed on.
     pub fn protocol(&self) -> String {
         let info = self.service.peer_info();
         info.map_or_else(String::new, |it| it.protocol_version.to_string())
@@ -216,7 +216,7 @@ impl ServerConnection {
     }
 }
 
-/// Follows the changes of the list of tools, if the server speaks the form of the protocol in which a client asks for them.
+/// Follows the changes of the list of tools, if the server's version of the protocol lets clients subscribe to them.
 fn subscribe(peer: Peer<RoleClient>, changes: watch::Sender<u64>) -> Option<AbortOnDropHandle<()>> {
     let info = peer.peer_info()?;
     let changing = info.capabilities.tools.as_ref()?.list_changed?;

@@ -22,7 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 /// The most bytes of a message of the server.
 pub(crate) const LONGEST_MESSAGE: usize = 8 << 20;
 
-/// The most memory that a message of the server may take when it is read, and about how much a value of it takes.
+/// The most memory that a message of the server may take when it is parsed. Each JSON value takes about [`VALUE_BYTES`].
 const LARGEST_MESSAGE: usize = 48 << 20;
 const VALUE_BYTES: usize = 72;
 
@@ -42,7 +42,7 @@ pub(crate) struct BoundedTransport {
     open: Vec<RequestId>,
     /// The memory that lines have taken since the last answer.
     unasked: usize,
-    /// Cancels the token that tells of the end.
+    /// Cancels the token `ended` when it is dropped.
     end: DropGuard,
 }
 
@@ -142,7 +142,7 @@ impl BoundedTransport {
     }
 }
 
-/// Returns about how much memory a line of JSON takes when it is read.
+/// Returns about how much memory a line of JSON takes when it is parsed.
 fn memory(line: &str) -> usize {
     let (mut values, mut in_text, mut escaped) = (0, false, false);
     for byte in line.bytes() {

@@ -1,4 +1,5 @@
-//! Files that other programs run, or that co and other agents obey. An edit of one asks each time. Reads no file.
+//! Files that other programs run, or that co and other agents obey. Each edit of such a file requires approval. This module reads
+//! no file.
 
 use std::collections::HashMap;
 use std::path::{Component, Path};
@@ -8,7 +9,7 @@ use serde::Deserialize;
 
 use crate::text::one_line;
 
-/// A row of the table: names of files and directories, and the reason why they are in it.
+/// A row of the table: names of files and directories, and the reason that they share.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
@@ -16,7 +17,7 @@ struct Row {
     reason: String,
     #[serde(default)]
     names: String,
-    /// Names that ask and that commands confined to the workspace cannot change.
+    /// Names whose edits require approval, and that commands confined to the workspace cannot change.
     #[serde(default)]
     held: String,
 }
@@ -33,7 +34,7 @@ impl Row {
 struct TableFile {
     /// The reason for names that begin with a dot and have no row.
     hidden: String,
-    /// Names that begin with a dot and do not ask.
+    /// Names that begin with a dot and whose edits do not require approval.
     harmless: String,
     row: Vec<Row>,
 }
@@ -51,7 +52,7 @@ static HARMLESS: LazyLock<Names> = LazyLock::new(|| {
     names.map(|name| (name, "")).collect()
 });
 
-/// Returns the reason why an edit of a file asks each time: others run it, or co obeys it.
+/// Returns the reason why each edit of a file requires approval: other programs run it, or co obeys it.
 ///
 /// The path is relative to the workspace: each of its names counts.
 pub fn reason(path: &Path) -> Option<String> {
@@ -88,7 +89,7 @@ pub fn rows() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
     rows.map(|row| (row.reason.as_str(), row.all().collect()))
 }
 
-/// Returns the names that begin with a dot and do not ask.
+/// Returns the names that begin with a dot and whose edits do not require approval.
 pub fn harmless() -> impl Iterator<Item = &'static str> {
     FILE.harmless.split_whitespace()
 }

@@ -1,4 +1,5 @@
-//! Tells if a command may reach a secret or a place outside the workspace. A person must answer such a question by itself.
+//! Tells if a command may reach a secret or a place outside the workspace. A person must answer each such question alone, not
+//! together with others.
 
 use crate::bash::{SimpleCommand, Word, path_from};
 use crate::facts::LocalFacts;

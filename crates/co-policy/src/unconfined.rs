@@ -1,4 +1,4 @@
-//! The few commands that run unasked where the kernel cannot confine them.
+//! The few commands that run unasked even if the kernel cannot confine them.
 
 use crate::facts::{FileKind, LocalFacts, ProgramFact};
 use crate::plain;

@@ -26,7 +26,7 @@ pub enum Verdict {
 pub enum Grant {
     /// It only looks. It must run at the read-only level, held by the kernel.
     ReadOnly,
-    /// It only looks, by its literal words. It may run where the kernel cannot confine it.
+    /// It only looks, by its literal words. It may run even if the kernel cannot confine it.
     Unconfined,
     /// co reads a file itself; no process starts.
     InProcess,
@@ -41,11 +41,11 @@ pub struct ApprovalQuestion {
     pub destructive: bool,
     /// The prefix that the answer `always` may allow, besides this exact command.
     pub prefix: Option<Pattern>,
-    /// True if a part could not be read, so that deny rules cannot match it, or if a file is changed that others run. No
-    /// permission skips such a question.
+    /// True if a part could not be read, so that deny rules cannot match it, or if the command changes a file that other programs
+    /// run. No permission skips such a question.
     pub unread: bool,
-    /// The trial in a layer over the workspace that can show what the command does; none if it reaches out to more than packages,
-    /// if a part could not be read, or if a rule says to ask.
+    /// The trial in a layer over the workspace that can show what the command does; none if the command reaches out to more than
+    /// packages, if a part of it could not be read, or if a rule says to ask.
     pub trial: Option<PossibleTrial>,
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct FoundCommand {
 pub(crate) enum Role {
     #[default]
     Runs,
-    /// It is one reading of words that co cannot read for sure.
+    /// It is one of several possible readings of the words.
     MayRun,
     /// It runs in a container or on another machine.
     RunsElsewhere,
@@ -40,7 +40,7 @@ pub(crate) enum Role {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Starts {
     Nothing,
-    /// Commands that the list of found commands has as well.
+    /// Commands that are in the list of found commands too.
     Known,
     /// A command that bash computes.
     Computed,
@@ -175,7 +175,7 @@ impl Commands {
         starts
     }
 
-    /// Adds commands with a role, unless those around them do not run for sure either.
+    /// Adds commands with a role. If the commands around them have a role other than `Runs`, they keep that one.
     fn with_role<T>(&mut self, role: Role, add: impl FnOnce(&mut Self) -> T) -> T {
         let outer = self.role;
         if outer == Role::Runs {
@@ -384,7 +384,7 @@ fn may_be_wrapper(form: &CommandForm) -> bool {
     }
 }
 
-/// Returns the words of the command that a wrapper starts, with one for those that the wrapper adds.
+/// Returns the words of the command that a wrapper starts, with one word for those that the wrapper adds.
 fn started_words(command: &SimpleCommand, form: &CommandForm, row: &Program) -> Option<Vec<Word>> {
     let mut words = command.words.get(form.starts?..)?.to_vec();
     let unless = row.adds_words_unless.as_ref();

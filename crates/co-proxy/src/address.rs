@@ -5,13 +5,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 /// The address at which machines of Azure find the services of their host. It is in no range of special addresses.
 const AZURE_HOST: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
-/// The reason of an address that is on this machine.
+/// The reason for an address of this machine.
 const THIS_MACHINE: &str = "this machine";
 
 /// Returns why an address is not on the internet, such as "this machine"; none for all others.
 ///
-/// The ranges are those of IANA's registries of special-purpose addresses. An address of IPv6 that stands for an address of
-/// IPv4 has the kind of that. An address of this machine itself counts too: connections to it pass its firewall by.
+/// The ranges are those of IANA's registries of special-purpose addresses. An address of IPv6 that stands for an address of IPv4
+/// is judged as this address. An address of this machine counts too: connections to it bypass the firewall.
 pub(crate) fn special(address: IpAddr) -> Option<&'static str> {
     let special = match address {
         IpAddr::V4(address) => special_v4(address),
@@ -28,7 +28,8 @@ pub(crate) fn is_this_machine(address: IpAddr) -> bool {
     special(address) == Some(THIS_MACHINE)
 }
 
-/// Returns whether this machine has the address: only then is it the source of what goes there. This sends nothing.
+/// Returns whether this machine has the address: only then a socket that connects to the address has it as its own. Sends
+/// nothing.
 fn is_own(address: IpAddr) -> bool {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -75,7 +76,7 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
     }
 }
 
-/// Returns the address, and the one of IPv4 that it stands for.
+/// Returns the address, and the address of IPv4 that it stands for.
 pub(crate) fn forms(address: IpAddr) -> impl Iterator<Item = IpAddr> {
     let inner = match address {
         IpAddr::V4(_) => None,

@@ -1,7 +1,7 @@
-//! The way of one command to the network: an HTTP proxy that asks a [`Decider`] about each host, and counts the bytes.
+//! The HTTP proxy of one command. It asks a [`Decider`] about each host, and counts the bytes.
 //!
-//! The caller gives it a listening socket that only the command reaches, such as one in a network namespace. The proxy resolves
-//! names itself, after the host was allowed, and connects to the address that it checked. It never decrypts.
+//! The caller gives the proxy a listening socket that only the command reaches, such as one in a network namespace. The proxy
+//! resolves names itself, after the host was allowed, and connects to the address that it checked. It never decrypts.
 //!
 //! - [`Proxy`]: accepts connections, within limits; dropping it ends all of them.
 //! - [`Target`]: a host and a port that a command asks for.

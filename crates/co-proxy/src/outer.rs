@@ -1,4 +1,4 @@
-//! The person's own proxy, through which ours connects.
+//! The person's own proxy, through which co's proxy connects.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::target::Target;
 
 const HTTP_PORT: u16 = 80;
 
-/// Stands for an address of the person's proxy that cannot be read: none at all would mean a direct connection.
+/// Stands for an address of the person's proxy that cannot be read. Without an address, co's proxy would connect directly.
 const UNREADABLE: &str = "socks5://unreadable.invalid";
 
 /// The person's own proxies, from variables such as `HTTPS_PROXY`; or none.
@@ -61,10 +61,11 @@ impl OuterProxy {
         Self(Arc::new(matcher.build()))
     }
 
-    /// Returns the proxy for a target, which a request with this scheme wants; none if we connect to the target directly.
+    /// Returns the proxy for a target, which a request with this scheme wants; none if co's proxy connects to the target
+    /// directly.
     ///
     /// # Errors
-    /// Ours cannot connect through that one.
+    /// co's proxy cannot connect through the person's proxy.
     pub(crate) fn hop(
         &self,
         scheme: &str,

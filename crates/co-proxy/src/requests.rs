@@ -1,4 +1,4 @@
-//! The requests of a command: CONNECT, and those of plain HTTP. Each is decided anew.
+//! The requests of a command: CONNECT and plain HTTP. The decider is asked about each one.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -54,11 +54,11 @@ struct ServerBody {
 struct ServedClient<'a> {
     context: &'a Arc<ProxyContext>,
     stream: ClientStream,
-    /// The target of the CONNECT that the requests are within, if they are. All must be for that.
+    /// The target of the CONNECT in whose tunnel the requests come, if they come in one. All must be for this target.
     inside: Option<Target>,
 }
 
-/// The way that a CONNECT opened.
+/// The kind of connection that a CONNECT opened.
 enum Opened {
     Tunnel(Tunnel),
     /// Requests of plain HTTP to one target.
@@ -90,7 +90,7 @@ pub(crate) async fn serve(stream: TcpStream, context: &Arc<ProxyContext>) {
 }
 
 impl ServedClient<'_> {
-    /// Serves requests until the connection ends or a CONNECT opens a way.
+    /// Serves requests until the connection ends or a CONNECT opens a tunnel.
     async fn serve(
         &self,
         stream: impl hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
@@ -139,8 +139,8 @@ impl ServedClient<'_> {
         decided.map_err(|why| target.denied(why))
     }
 
-    /// Opens the way that a CONNECT asks for, if its target is allowed. At the port of plain HTTP, requests are read, so that an
-    /// allowed host is no way to its neighbours.
+    /// Opens the connection that a CONNECT asks for, if its target is allowed. At the port of plain HTTP, the requests are read,
+    /// so that a command cannot reach other hosts at the address of an allowed one.
     async fn open(&self, mut request: Request<Incoming>) -> Result<Opened, ProxyRefusal> {
         let context = self.context;
         let authority = request
@@ -269,7 +269,7 @@ impl ProxyContext {
         counted.ok_or_else(|| ProxyRefusal::TooManyTargets(target.clone()))
     }
 
-    /// Notes that the command did not reach a target, if that was not permitted.
+    /// Notes that the command did not reach a target, because it was not permitted.
     fn note<T>(&self, target: &Target, tried: Result<T, ProxyRefusal>) -> Result<T, ProxyRefusal> {
         if let Err(refusal) = &tried
             && refusal.is_denial()
@@ -280,7 +280,7 @@ impl ProxyContext {
     }
 }
 
-/// Returns the target of a request of plain HTTP: that of its URL, or that of the CONNECT which it is inside of.
+/// Returns the target of a request of plain HTTP: that of its URL, or that of the CONNECT in whose tunnel it came.
 fn plain_target(
     request: &Request<Incoming>,
     inside: Option<&Target>,

@@ -23,7 +23,7 @@ use crate::target::{Host, Target};
 /// The most addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 8;
 
-/// The longest time to find the addresses of a name if the person's proxy finds them too: its network may have no names.
+/// The longest time to find the addresses of a name if the person's proxy finds them too: this machine may have no DNS.
 const OUTER_LOOKUP: Duration = Duration::from_secs(2);
 
 /// A connection in both directions.
@@ -68,7 +68,7 @@ impl ProxyContext {
         })
     }
 
-    /// Checks the addresses of a target whose name the person's proxy resolves. A name that only that one can find passes.
+    /// Checks the addresses of a target whose name the person's proxy resolves. A name that only this proxy can resolve passes.
     pub(crate) async fn check_for_outer(&self, target: &Target) -> Result<(), ProxyRefusal> {
         match self.check_addresses(target, OUTER_LOOKUP).await {
             // That one may choose any address of the name.

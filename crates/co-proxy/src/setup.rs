@@ -14,17 +14,17 @@ use crate::target::Target;
 /// Decides which hosts the command may reach.
 #[async_trait]
 pub trait Decider: Send + Sync {
-    /// Returns the ground on which the command may reach a target, in a few words. The connection waits for the answer. It is asked
-    /// at each connection and each request; several may wait at once.
+    /// Returns the ground on which the command may reach a target, in a few words. The connection waits for the answer. The
+    /// decider is asked at each connection and each request; several may wait at once.
     ///
     /// # Errors
-    /// It may not: the reason, which the command reads.
+    /// The command may not reach the target: the reason, which the command reads.
     async fn decide(&self, target: &Target) -> Result<String, String>;
 
-    /// Returns why the command must not reach a forwarded port any more, if it must not. It is asked at each connection.
+    /// Returns why the command must not reach a forwarded port any more, if it must not. It is called at each connection.
     async fn refuses_port(&self, address: SocketAddr) -> Option<String>;
 
-    /// Returns why the command must not reach an allowed target at this address, if it must not. It is asked after
+    /// Returns why the command must not reach an allowed target at this address, if it must not. It is called after
     /// [`Self::decide`].
     fn denies_address(&self, target: &Target, address: IpAddr) -> Option<String>;
 
@@ -99,10 +99,10 @@ pub struct ProxyLimits {
     pub connect: Duration,
     /// The longest time from a request of plain HTTP to the head of its response.
     pub answer: Duration,
-    /// The time after which a client has left that closed its end while its target was decided. One that tries again comes sooner,
-    /// so the question about the target stays.
+    /// The time after which a client that closed its end during a decision counts as gone. A client that tries again comes
+    /// sooner, so the question about the target stays.
     pub left: Duration,
-    /// The most targets that a command may reach. Of those that it was refused, so many are noted.
+    /// The most targets that a command may reach, and the most refused targets that are noted.
     pub targets: usize,
 }
 

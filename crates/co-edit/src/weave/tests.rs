@@ -5,7 +5,7 @@ use super::*;
 const ONE: usize = Weave::FIRST;
 const TWO: usize = 1;
 
-/// Returns what `now` makes of the base of an author who has changed `base` to `seen`.
+/// Returns the base of an author who has changed `base` to `seen`, after the owner changed the text to `now`.
 fn carried(base: &str, seen: &str, now: &str) -> String {
     let mut weave = Weave::new(base, seen, 0);
     weave.edit(now, EditBy::Owner);

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use super::*;
 
-/// Paths of which an edit asks, with a part of the reason.
+/// Paths whose edits require approval, with a part of the reason.
 const ASKED: &str = "
 .nvim.lua               Neovim runs it
 deep/.exrc              Neovim runs it
@@ -142,7 +142,7 @@ PKGBUILD                packages or documents
 book.toml               packages or documents
 ";
 
-/// Paths of which an edit does not ask.
+/// Paths whose edits do not require approval.
 const FREE: &str = "src/main.rs src/build.rs.md README.md src/co/mod.rs hooks src/head.rs docs/mise.md a.toml .gitignore \
     src/.gitkeep .editorconfig .dockerignore .well-known/security.txt bazel/x.rs tools/x env.rs package/x build/x.c vscode/x \
     Makefile/x .changeset/a.md config x/config.toml agents/x.py .. ./a ../c";

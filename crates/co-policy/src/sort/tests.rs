@@ -2,7 +2,7 @@ use crate::bash;
 use crate::programs::Sort;
 use crate::wrappers;
 
-/// Returns the worst sort in a text, and the sentences of what asks.
+/// Returns the worst sort in a text, and the sentences about commands that require approval.
 fn sorted(text: &str) -> (Sort, Vec<String>) {
     let commands = wrappers::commands(bash::parse(text));
     let sorted = |found| super::sort(found, &commands.script.functions);

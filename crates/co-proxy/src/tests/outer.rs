@@ -1,4 +1,4 @@
-//! A proxy of the person behind ours, and TLS on port 443 through it: its port can be any.
+//! A proxy of the person behind co's, and TLS on port 443 through it: its port can be any.
 
 use super::tls::client_hello;
 use super::*;
