@@ -21,7 +21,8 @@ const FIRST: &str = "first";
 const MANY: &str = "many";
 
 pub(super) fn run() {
-    let dir = tempfile::tempdir().expect("a directory for the script");
+    // The agent may read its workspace alone, so its script is there.
+    let dir = tempfile::tempdir().expect("a workspace");
     let script = dir.path().join("script.json");
     let say = |text: &str| {
         json!({ "update": {
@@ -95,6 +96,7 @@ fn agent_alone(script: &Path) -> f64 {
 fn answer(script: &Path, prompt: &str) -> (f64, f64, f64) {
     let agents = json!({ "scripted": { "cmd": agent_command(script) } });
     let nvim = Client::start(&json!({ "agents": agents }));
+    nvim.lua("vim.cmd.cd(...)", json!([script.parent()]));
     nvim.lua("require('co').open()", json!([]));
     nvim.command("Co /agent scripted");
     nvim.wait_for(
