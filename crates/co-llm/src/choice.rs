@@ -17,7 +17,7 @@ pub(super) struct Choice {
     pub(super) base_url: String,
     /// True if `base_url` is the provider's own server.
     pub(super) own: bool,
-    /// None: the preferred one of those that the server offers.
+    /// None: the preferred model of those that the server offers.
     pub(super) model: Option<String>,
     /// True if nothing was set: then the fallback's address is a guess.
     pub(super) guessed: bool,

@@ -29,11 +29,11 @@ pub(crate) struct Family {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Thinking {
-    /// It decides itself how long, and can be told not to.
+    /// The model decides how long it thinks, and thinking can be turned off.
     Adaptive,
-    /// It decides itself how long, and cannot be told not to.
+    /// The model decides how long it thinks, and thinking cannot be turned off.
     Always,
-    /// It is told for how many tokens.
+    /// The request says for how many tokens the model thinks.
     Budget,
 }
 

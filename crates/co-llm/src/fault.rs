@@ -32,7 +32,7 @@ pub enum Fault {
     NoAddress { provider: String },
     #[error("nothing answers at {url} ({cause})")]
     Unreachable { url: String, cause: String },
-    /// The encrypted connection was refused, such as for a certificate that nobody vouches for.
+    /// The encrypted connection was refused, such as for a self-signed certificate.
     #[error("no secure connection to {url} ({cause})")]
     Tls { url: String, cause: String },
     /// Encrypted connections are impossible, usually because this system has no CA certificates.
@@ -118,7 +118,7 @@ impl Fault {
         )
     }
 
-    /// Returns true if the server refused the request for what is in it. The same bytes must not be sent again.
+    /// Returns true if the server refused the request because of its content. The same bytes must not be sent again.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
@@ -139,8 +139,8 @@ impl Fault {
         )
     }
 
-    /// Returns true if the reason may be what is in the request, though the server reports another one: OpenRouter knows no model for
-    /// images (404), a filter in front of a server answers with a page.
+    /// Returns true if the content of the request may be the reason, though the server reports another one: OpenRouter knows no
+    /// model for images (404), a filter in front of a server answers with a page.
     pub fn may_be_refusal(&self) -> bool {
         let by_status = matches!(
             self,
@@ -162,9 +162,9 @@ impl Fault {
 
     /// Returns the limit of tokens that the server's words name: 200000 for "prompt is too long: 210543 tokens > 200000 maximum".
     pub fn named_limit(&self) -> Option<u64> {
-        /// The number of tokens in any window, and not a year or the date of a model.
+        /// The sizes of windows, in tokens. Small numbers and the date of a model are outside this range.
         const TOKENS: std::ops::RangeInclusive<u64> = 1_024..=10_000_000;
-        /// A request is not so many times longer than a window.
+        /// A request is fewer times longer than a window than this.
         const MOST_TIMES: u64 = 64;
         let words = self.words().to_lowercase();
         let about_tokens = ["token", "context", "length", "n_ctx", "seq_len"];

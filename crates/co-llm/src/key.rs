@@ -23,14 +23,14 @@ pub(super) struct Key {
     source: Option<KeySource>,
     /// The variable to set if there is no key. None: this server has no usual one, and the setting `api_key_env` must name it.
     variable: Option<String>,
-    /// The key to send. A program's is read late, and again if a server refused it.
+    /// The key to send. The program that prints a key runs at the first use, and again if a server refused the key.
     current: Mutex<Option<SecretString>>,
     /// Every key so far, for redaction.
     used: std::sync::Mutex<Vec<SecretString>>,
 }
 
 impl Key {
-    /// Finds the key, or the program that prints it. A provider's own server cannot be used without one.
+    /// Finds the key, or the program that prints it. A provider's own server cannot be used without a key.
     pub(super) fn find(
         choice: &Choice,
         settings: &ProviderSettings,

@@ -16,9 +16,9 @@ pub const STALL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Returns the provider that the settings and the environment mean.
 ///
-/// If no provider is set, a base address means a server that speaks OpenAI's protocol, one of the table if it is its own
-/// address, and a model's name may mean its maker. Else the first provider of the table whose key is in the environment is
-/// taken, else Ollama on this machine.
+/// If no provider is set, a base address means the provider of the table that has this address, or else a server that speaks
+/// OpenAI's protocol. Without an address, the name of the model may mean its vendor. Else the first provider of the table whose
+/// key is in the environment is taken, else Ollama on this machine.
 ///
 /// Sends nothing, and builds no HTTP client, before the first request.
 pub fn make_provider(
@@ -28,7 +28,7 @@ pub fn make_provider(
     make_provider_with(settings, env, STALL_TIMEOUT, ServerMemory::default())
 }
 
-/// Does the same as [`make_provider`], with another longest silence of the server, and with what is known of servers.
+/// Does the same as [`make_provider`], with another longest silence of the server, and with the facts about servers so far.
 pub fn make_provider_with(
     settings: &ProviderSettings,
     env: &dyn Fn(&str) -> Option<String>,

@@ -37,8 +37,8 @@ pub trait Provider: Send + Sync {
         DEFAULT_WINDOW
     }
 
-    /// Remembers the size of the window that the server's refusals and answers showed. [`Self::window`] returns no more from then on.
-    /// With none, forgets it, because the server took more.
+    /// Remembers the size of the window that the server's refusals and answers showed. [`Self::window`] returns no more from then
+    /// on. With none, forgets the size, because the server took more.
     fn learn_window(&self, _tokens: Option<u64>) {}
 
     /// Returns true if the model takes images, as far as is known. May ask the server once.
@@ -88,9 +88,9 @@ fn bound(delta: Result<Delta, Fault>, left: &mut usize) -> Vec<Result<Delta, Fau
 pub enum Delta {
     Text(String),
     Reasoning(String),
-    /// The signature of the reasoning before it. Without reasoning it is an encrypted block.
+    /// The signature of the reasoning before it; without reasoning, an encrypted block.
     ///
-    /// It names its provider. The next request sends it to that provider only.
+    /// The text names its provider. The next request sends it to this provider only.
     Signature(String),
     /// A complete call. Its arguments are a JSON object.
     Call(Call),

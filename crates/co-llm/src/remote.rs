@@ -286,7 +286,7 @@ impl Remote {
         }
     }
 
-    /// Returns what the person is told with the first request: the model, if they named none.
+    /// Returns sentences for the person with the first request: the name of the model, if they chose none.
     fn first_words(&self, model: &str) -> Vec<String> {
         let first = !self.said_model.swap(true, Ordering::Relaxed);
         let title = &self.choice.title;
@@ -321,7 +321,7 @@ impl Remote {
         }
     }
 
-    /// Sends a request, and again if the server asks for another form of it. Adds what the person should know of that.
+    /// Sends a request, and again if the server asks for another form of it. Adds notices about this for the person.
     async fn adapted(
         &self,
         model: &str,
@@ -368,8 +368,9 @@ impl Remote {
         }
     }
 
-    /// Learns the window if the server says that the conversation and `limit`, the one of the answer, fill more than that together.
-    /// Returns the room that the conversation leaves of it; none if the server says something else, or if that is known.
+    /// Learns the window if the server says that the conversation and `limit`, the most tokens of the answer, exceed the window
+    /// together. Returns the tokens that the conversation leaves free; none if the server says something else, or if the window
+    /// is known.
     async fn learn_room(
         &self,
         fault: &Fault,
@@ -541,7 +542,7 @@ impl Provider for Remote {
     }
 }
 
-/// A request whose answer begins.
+/// A request that the server has accepted: its answer begins.
 struct Accepted {
     key: RequestKey,
     response: Response,

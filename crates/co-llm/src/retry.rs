@@ -11,7 +11,7 @@ const MAX_WAIT: Duration = Duration::from_secs(30);
 /// The longest wait that a provider may ask for. A longer one means that a quota is used up.
 const MAX_ASKED_WAIT: Duration = Duration::from_secs(300);
 const MAX_TRIES: u32 = 5;
-/// The number of waits after a server that sent nothing. Each try takes minutes.
+/// The most retries after a server that sent nothing, because each try takes minutes.
 const MAX_STALLED_TRIES: u32 = 1;
 
 /// The waits of one request.

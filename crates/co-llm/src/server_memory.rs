@@ -46,7 +46,7 @@ pub(crate) enum Adaptation {
 }
 
 impl Adaptation {
-    /// Returns true if it depends on the server alone. The others also depend on the model.
+    /// Returns true if the change depends on the server alone. The other changes also depend on the model.
     fn is_of_server(self) -> bool {
         matches!(
             self,
@@ -73,7 +73,7 @@ struct ServerFacts {
     windows: HashMap<(String, String), u64>,
     /// Requests that were refused, by [`RequestKey`].
     refused: HashMap<RequestKey, Fault>,
-    /// By base address. Each has the certificate authorities of the system and its open connections.
+    /// The clients by base address. Each has the certificate authorities of the system and its open connections.
     clients: HashMap<String, reqwest::Client>,
 }
 
@@ -132,7 +132,7 @@ impl ServerMemory {
         };
     }
 
-    /// Returns the fault with which a server refused this request. It must not get it again.
+    /// Returns the fault with which a server refused this request. The server must not get the request again.
     pub(crate) fn refusal(&self, request: RequestKey) -> Option<Fault> {
         self.facts().refused.get(&request).cloned()
     }
@@ -152,7 +152,7 @@ impl ServerMemory {
     /// Returns the client for a server, which `make` makes for the first chat.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The client cannot be made.
     pub(crate) fn client(
         &self,
         base_url: &str,

@@ -9,8 +9,8 @@ use crate::server_memory::Adaptation;
 /// The most times that one request is changed and sent again.
 pub(super) const MAX_ADAPTATIONS: usize = 4;
 
-/// Returns the change that the server asks for; none if its words ask for none that is possible. `limit` is that of the answer in
-/// the refused request.
+/// Returns the change that the server asks for; none if it asks for no change that co can make. `limit` is the most tokens of the
+/// answer in the refused request.
 pub(super) fn find(info: &RequestInfo, fault: &Fault, limit: Option<u64>) -> Option<Adaptation> {
     let (Fault::BadRequest { body, .. }
     | Fault::NotFound { body, .. }

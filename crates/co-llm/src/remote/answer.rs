@@ -131,7 +131,7 @@ impl Answer {
         &mut self.usage
     }
 
-    /// Passes the count of tokens on. Should the rest of the answer be lost, these tokens were used all the same.
+    /// Passes the count of tokens on: these tokens were used even if the rest of the answer is lost.
     pub(super) fn report_usage(&mut self) {
         if self.usage != Usage::default() {
             self.ready.push_back(Ok(Delta::Usage(self.usage)));

@@ -74,7 +74,7 @@ pub(super) fn block(marks: CacheMarks, text: &str) -> Value {
     }
 }
 
-/// Returns a person's text and images as a content. Without images it is that of [`block`].
+/// Returns a person's text and images as a content. Without images, the content is that of [`block`].
 pub(super) fn content(marks: CacheMarks, text: &str, images: Vec<Value>) -> Value {
     if images.is_empty() {
         return block(marks, text);

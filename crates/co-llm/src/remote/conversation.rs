@@ -88,8 +88,8 @@ impl Message {
 impl Conversation {
     /// Returns the conversation that a request sends.
     ///
-    /// A message depends on its own items and on earlier ones only. So each request of a chat begins with the bytes of the
-    /// one before it, and the provider can serve that part from its cache. Only images that are too many go later.
+    /// A message depends on its own items and on earlier ones only. So each request of a chat begins with the bytes of the one
+    /// before it, and the provider can serve that part from its cache. Only surplus images are left out of later requests.
     pub(super) fn new(info: &RequestInfo, request: &ModelRequest) -> Self {
         let (items, _) = transcript::repair(transcript::view(&request.items));
         let reduced = count_reduced(&items);
@@ -120,7 +120,7 @@ impl Conversation {
     }
 }
 
-/// Returns the number of first items that go in the reduced form. A step goes in one form.
+/// Returns the number of items at the start that are sent in the reduced form. All items of a step are sent in the same form.
 fn count_reduced(items: &[Item]) -> usize {
     let is_step = |item: &&Item| {
         matches!(
@@ -189,7 +189,7 @@ struct MessageWriter<'a> {
     messages: Vec<Message>,
     user: Vec<String>,
     user_images: Vec<Image>,
-    /// True directly after a summary. The end of that turn does not end the message.
+    /// True directly after a summary. The end of the turn that made the summary does not end the message.
     after_summary: bool,
     parts: Vec<MessagePart>,
     results: Vec<CallResult>,
@@ -377,8 +377,8 @@ impl<'a> MessageWriter<'a> {
         self.messages.push(Message::Model(parts));
     }
 
-    /// Returns true if the calls of a step cannot go back as calls: they go in the reduced form, one has a name that no tool has,
-    /// or another model made them, so that the reasoning which Anthropic wants with them is missing.
+    /// Returns true if the calls of a step must be sent as text: they are in the reduced form, no tool has the name of one of
+    /// them, or another model made them, so that they lack the reasoning which Anthropic requires.
     fn must_be_text(&self, parts: &[MessagePart]) -> bool {
         let thought = |part: &MessagePart| matches!(part, MessagePart::Reasoning { signature, .. } if signature.is_some());
         let unknown = |part: &MessagePart| matches!(part, MessagePart::Call(call) if !self.may_name(&call.name));

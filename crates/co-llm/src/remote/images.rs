@@ -1,4 +1,4 @@
-//! Chooses the images that a server accepts. `docs/PROVIDERS.md` says from where its limits are known.
+//! Chooses the images that a server accepts. `docs/PROVIDERS.md` names the sources of the limits.
 
 use std::ops::Range;
 
@@ -41,7 +41,7 @@ const ALL: &[ImageType] = &[
     ImageType::Gif,
 ];
 
-/// Those of OpenAI, which are also assumed of an unknown server.
+/// The limits of OpenAI, which are also assumed of an unknown server.
 const OPENAI: Limits = Limits {
     formats: ALL,
     moving: false,

@@ -72,7 +72,7 @@ fn model(row: &Value) -> Option<ListedModel> {
     })
 }
 
-/// Returns the size of the window by the name that this server gives it.
+/// Returns the size of the context window, whatever name the server has for this field.
 fn window(row: &Value) -> Option<u64> {
     const PATHS: [&str; 8] = [
         // What the server really holds goes before what the model could.
@@ -94,7 +94,7 @@ fn window(row: &Value) -> Option<u64> {
     sizes.find(|size| *size > 0)
 }
 
-/// Returns whether a model takes images, by the name that this server gives it.
+/// Returns whether a model takes images, whatever name the server has for this field.
 fn images(row: &Value) -> Option<bool> {
     // OpenRouter and xAI list what a model takes, llama.cpp what it can do.
     let lists = [

@@ -17,7 +17,7 @@ pub(super) struct RequestOptions {
     pub(super) answer_limit: Option<u64>,
     /// The context window to ask Ollama for.
     pub(super) window: u64,
-    /// Fields of the person. They replace our own.
+    /// Fields of the person. They replace those of co.
     pub(super) extra_body: Option<Value>,
 }
 

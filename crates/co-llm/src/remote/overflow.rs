@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::fault::numbers;
 
-/// The ways in which servers say that a request is too long: parts of a sentence in lower case, in their order. Numbers and names of
-/// models stand between them. Behind each are the servers that say so, and the place that shows it.
+/// The ways in which servers say that a request is too long: parts of a sentence in lower case, in their order. Numbers and names
+/// of models stand between them. The comment behind each phrase names the servers that use it, and the source.
 ///
 /// All places were read on 2026-11-26 and 2026-11-28. "pi 129" is earendil-works/pi issue 129: its author sent too long requests to the vendors.
 const PHRASES: &[&[&str]] = &[
@@ -125,8 +125,8 @@ pub(super) fn is_named(body: &str) -> bool {
     words.any(|words| PHRASES.iter().any(|phrase| is_in(phrase, words)))
 }
 
-/// Returns the window that a refusal names if a conversation and `limit`, that of its answer, are longer together: 200000 for
-/// "178959 + 64000 > 200000". None if the conversation alone is longer, or if the words do not say so.
+/// Returns the window that a refusal names if the conversation and `limit`, the most tokens of the answer, exceed it together:
+/// 200000 for "178959 + 64000 > 200000". None if the conversation alone exceeds the window, or if the words do not say so.
 pub(super) fn window_of_sum(body: &str, limit: u64) -> Option<u64> {
     let numbers: Vec<u64> = numbers(body).filter(|number| *number > 0).collect();
     if !numbers.contains(&limit) {
@@ -191,7 +191,6 @@ mod tests {
         }
     }
 
-    /// The sentences are those of the servers, as their users report them.
     /// The sentences are those of the servers, as their users report them.
     #[test]
     fn the_window_that_an_answer_would_exceed() {

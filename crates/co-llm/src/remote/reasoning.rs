@@ -27,7 +27,7 @@ const NEVER: [&str; 5] = [
     "azure.com",
 ];
 
-/// Families that demand their reasoning back (`docs/PROVIDERS.md` says from where that is known).
+/// Families that demand their reasoning back (`docs/PROVIDERS.md` names the sources).
 const DEMANDING: [&str; 4] = ["deepseek", "kimi", "moonshot", "mimo"];
 
 impl Replay {

@@ -1,4 +1,4 @@
-//! The rules for messages that one server has and its protocol does not. `docs/PROVIDERS.md` says from where each is known.
+//! The rules for messages that one server has and its protocol does not. `docs/PROVIDERS.md` names the source of each.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -25,8 +25,8 @@ pub(super) fn is_mistral(info: &RequestInfo) -> bool {
 
 /// Returns true if the model must speak between a result, or a prompt, and the next prompt.
 ///
-/// Chat templates and several servers refuse two messages of the person in a row. It is assumed of each server of which the
-/// contrary is not known.
+/// Chat templates and several servers refuse two messages of the person in a row. co assumes this of each server unless it knows
+/// the contrary.
 pub(super) fn must_alternate(info: &RequestInfo) -> bool {
     let is_openai = info.is_openai() || info.is_at("api.x.ai");
     match info.protocol {
@@ -53,7 +53,7 @@ pub(super) struct CallIds {
     form: IdForm,
     /// The most characters of an id.
     longest: usize,
-    /// The id for each one of the transcript.
+    /// The id that the server gets for each id of the transcript.
     given: HashMap<String, String>,
     used: HashSet<String>,
 }
@@ -75,7 +75,7 @@ impl CallIds {
         }
     }
 
-    /// Returns the id for one of the transcript: the same one if the server accepts that.
+    /// Returns the id that the server gets for an id of the transcript: the same one if the server accepts it.
     pub(super) fn get(&mut self, id: &str) -> String {
         if let Some(given) = self.given.get(id) {
             return given.clone();
@@ -107,7 +107,7 @@ impl CallIds {
         }
     }
 
-    /// Returns an id of nine characters that depends on the one of the transcript and on a number.
+    /// Returns an id of nine characters that depends on the id of the transcript and on a number.
     fn numbered(&self, id: &str, number: u64) -> String {
         const DIGITS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
         let mut hasher = DefaultHasher::new();

@@ -14,7 +14,7 @@ use crate::fault::Fault;
 use crate::provider::Delta;
 use crate::request::ModelRequest;
 
-/// The wait for frames after the reason for the end, which hold no more than the usage.
+/// The time-out for the frames after the reason for the end. They hold no more than the usage.
 const LAST_FRAMES_TIMEOUT: Duration = Duration::from_secs(5);
 
 struct AnswerStream {

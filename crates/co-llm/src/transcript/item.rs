@@ -72,7 +72,7 @@ pub enum Item {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         once: bool,
     },
-    /// The person chose a model or an effort for the chat. `model` is none for that of the settings.
+    /// The person chose a model or an effort for the chat. `model` is none for the model of the settings.
     ModelChosen {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
@@ -92,12 +92,12 @@ pub enum Item {
     Retried,
     /// Texts that the model is sent in part from here on, so that the chat fits its context window.
     Shortened { texts: Vec<Shortened> },
-    /// All before this item goes in the form with the fewest reasons for a refusal: texts alone. Images are named, calls and their
-    /// results are told as text, reasoning is left out.
+    /// All items before this one are sent as texts alone, the form with the fewest reasons for a refusal. Images are named, calls
+    /// and their results are told as text, reasoning is left out.
     Reduced,
     /// A plan of the work: the model's answer to `/plan`, or what the person made of it. `/go` sends it as a prompt.
     Plan { text: String },
-    /// An agent works in this session of its own. None if it must not continue an earlier one.
+    /// The session of the agent that works in the chat. None if the next agent must not continue an earlier session.
     AgentSession {
         agent: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -252,19 +252,19 @@ impl Outcome {
 /// The part of a result that the person saw.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownPart {
-    /// The bytes of the result's text that were a block of output, first and end.
+    /// The range of bytes of the result's text that is a block of output: its start and its end.
     #[serde(default)]
     pub output: [usize; 2],
     /// The end of the call in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub status: String,
-    /// The part of it that is not as usual; none in files of earlier versions, and for calls that run no command.
+    /// The unusual part of `status`; none in files of earlier versions, and for calls that run no command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exceptions: Option<String>,
     /// The time that a command took, in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub took: String,
-    /// A notice below that.
+    /// A notice below the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
     /// Lines above the output: the calls of a scout.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::item::{Call, Decision, Item, Outcome};
 
-/// The result of a call that has none because co ended before it did.
+/// The result for a call that has none, because co ended before the call.
 pub const INTERRUPTED: &str =
     "interrupted: co ended before this call did; whether it took effect is not known";
 

@@ -25,7 +25,8 @@ const MARKS: [&str; 9] = [
     "to=functions.",
     "<start_function_call>",
 ];
-/// Tags around calls. JSON, another tag or the name of a tool follows them; prose speaks of them without.
+/// Tags around calls. In a call, JSON, another tag or the name of a tool follows the tag; in prose about tags, none of these
+/// does.
 const TAGS: [&str; 6] = [
     "tool_call>",
     "tool_calls>",
@@ -104,7 +105,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     lines.flat_map(|line| line.split('`').step_by(2))
 }
 
-/// Returns true if a text has the end of reasoning without its beginning, or begins with reasoning that co does not take for it.
+/// Returns true if a text has the end of reasoning without its beginning, or begins with reasoning that co does not recognise.
 fn has_reasoning(text: &str) -> bool {
     let prose: Vec<&str> = prose(text).collect();
     let has = |tag: &str| prose.iter().any(|part| part.contains(tag));

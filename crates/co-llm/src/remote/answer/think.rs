@@ -1,6 +1,6 @@
 //! Reasoning that a model writes into its text, between `<think>` and `</think>`.
 //!
-//! Servers for local models often pass it on like this. Only at the beginning of an answer the tag is one.
+//! Servers for local models often pass it on like this. The tag counts only at the beginning of an answer.
 
 use crate::provider::Delta;
 
@@ -73,7 +73,7 @@ impl ThinkTags {
         }
     }
 
-    /// Returns what still waited. Text of the model that follows is no reasoning.
+    /// Returns the text that still waits. Later text of the model is no reasoning.
     pub(super) fn finish(&mut self) -> Option<Delta> {
         let rest = some(std::mem::take(&mut self.waiting))?;
         match std::mem::replace(&mut self.state, State::Text) {

@@ -409,7 +409,7 @@ fn context_is_told_with_its_name() {
     );
 }
 
-/// Holds for every request a provider takes.
+/// Checks the conditions that each valid request meets.
 fn assert_valid(protocol: Protocol, items: Vec<Item>, tools: bool) {
     let chat = Conversation::new(&info(protocol), &request(items, tools));
     assert!(matches!(chat.messages[0], Message::User { .. }));

@@ -101,7 +101,7 @@ fn limits_by_server() {
     check(&groq, &long(3_000_000), "larger");
 }
 
-/// Returns which of so many images are sent.
+/// Returns the indexes of the images that are sent, of `number` images.
 fn kept(info: &RequestInfo, number: usize, side: u32) -> Vec<usize> {
     let image = png(side, 1);
     let sent = choose(info, &vec![&image; number]);

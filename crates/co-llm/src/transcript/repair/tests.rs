@@ -125,7 +125,7 @@ fn a_turn_without_an_end_is_unfinished() {
     assert!(unfinished(&[user("x"), note("n", false)]));
 }
 
-/// Holds for every sequence of items a provider takes.
+/// Checks the conditions that all repaired items meet.
 fn assert_valid(items: &[Item]) {
     let mut ids = HashSet::new();
     let mut open: HashSet<&str> = HashSet::new();
