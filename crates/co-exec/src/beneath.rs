@@ -72,13 +72,14 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns whether it is a file with several names. Each directory has several: `..` in those in it.
+    /// Returns whether this is a file with several names (hard links). A directory is none: the `..` in each of its directories
+    /// is a name of it too.
     pub fn is_linked(&self) -> bool {
         self.kind == Kind::File && self.names > 1
     }
 }
 
-/// Opens the directories of paths, each of which often is in the directory of the one before.
+/// Opens the directories that paths are in. Keeps the last one open, because the next path is often in the same directory.
 #[derive(Debug)]
 pub struct Parents<'a> {
     root: &'a Dir,
@@ -368,7 +369,7 @@ impl Dir {
         fs::set_permissions(name_of(&file), Permissions::from_mode(mode))
     }
 
-    /// Changes the mode of a file to the one that `change` returns for it; none is no change. Returns none if there is no file, or no
+    /// Changes the mode of a file to the one that `change` returns, if it returns one. Returns none if there is no file, or no
     /// change.
     ///
     /// # Errors
@@ -388,7 +389,7 @@ impl Dir {
         fs::set_permissions(name_of(&file), Permissions::from_mode(mode)).map(Some)
     }
 
-    /// Makes a file under a temporary name in this directory, and opens it. The umask takes from `mode`.
+    /// Makes a file under a temporary name in this directory, and opens it. The umask applies to `mode`.
     ///
     /// # Errors
     /// It cannot be made.
@@ -599,7 +600,7 @@ pub fn open_real(path: &Path) -> io::Result<(File, Node)> {
     Dir::open(path.parent().unwrap_or(path))?.file(name)
 }
 
-/// Opens a regular file. The links of its path are resolved once, and then no part of it may be one.
+/// Opens a regular file. The links of its path are resolved once; after that, no part of the path may be a link.
 ///
 /// # Errors
 /// As for [`Dir::file`].
@@ -677,7 +678,7 @@ fn found<T>(opened: rustix::io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// The reason that a part of a path is a link.
+/// An error: a part of a path is a link.
 #[derive(Debug, thiserror::Error)]
 #[error("it or a directory above it is a link now")]
 struct LinkError;

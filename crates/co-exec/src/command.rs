@@ -13,7 +13,7 @@ pub const UNTIL_IT_ENDS: Duration = Duration::MAX;
 #[derive(Debug, Clone)]
 pub struct CommandSpec {
     pub program: Program,
-    /// An absolute path. If an agent wants the command, it is a real one, and no part of it may have become a link.
+    /// An absolute path. For a command of an agent, a real path, of which no part may have become a link.
     pub cwd: PathBuf,
     /// Decides the forced variables, and whether remaining processes are kept.
     pub caller: Caller,

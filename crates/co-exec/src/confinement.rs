@@ -30,16 +30,16 @@ use level::{ClosedBy, ClosedSecrets, GrantedPlaces, Level, Network, OverlayPlace
 pub enum Confinement {
     #[default]
     Plain,
-    /// It writes only in a private temporary directory, has no network, and reads no credentials.
+    /// The command writes only in a private temporary directory, has no network, and reads no credentials.
     ReadOnly { workspace: PathBuf },
-    /// It writes only in the workspace and a private temporary directory.
+    /// The command writes only in the workspace and a private temporary directory.
     Workspace {
         workspace: PathBuf,
         network: Network,
         shown: ShownSecrets,
     },
-    /// It sees the workspace and may change it, but all that it writes there goes to a layer: the workspace itself
-    /// stays as it is. It has a network of its own, in which there is nothing but itself.
+    /// The command sees the workspace and may change it, but all that it writes there goes to a layer: the workspace itself stays
+    /// as it is. It has a network of its own, in which there is nothing but itself.
     Trial {
         workspace: PathBuf,
         /// A private directory outside the workspace, which the caller makes. Afterwards, `upper` in it has the changes,
@@ -51,23 +51,23 @@ pub enum Confinement {
         /// A directory outside the workspace that the command may change too: the caches of programs. The changes go to `caches`
         /// in the layer. The locks are the same as for `ignored`.
         ///
-        /// The command may also change the places where toolchains keep packages. These changes go to `downloads` in the layer. The
-        /// directory `downloads` beside this one has those of earlier trials.
+        /// The command may also change the places where toolchains keep packages. These changes go to `downloads` in the layer.
+        /// The directory `downloads` beside this one has the changes of earlier trials.
         caches: Option<PathBuf>,
     },
-    /// It is another agent. It writes in the workspace and a private temporary directory, and gets places of its own.
+    /// The process is another agent. It writes in the workspace and a private temporary directory, and gets places of its own.
     Agent {
         workspace: PathBuf,
         places: GrantedPlaces,
         /// True if it has the network of the machine. Otherwise it has a network of its own, in which there is nothing but itself.
         whole_network: bool,
     },
-    /// It is a tool server. It reads the workspace, and changes a private temporary directory and places of its own.
+    /// The process is a tool server. It reads the workspace, and changes a private temporary directory and places of its own.
     Server {
         workspace: PathBuf,
         places: GrantedPlaces,
     },
-    /// It runs in a container that has the workspace.
+    /// The command runs in a container that has the workspace.
     Container {
         workspace: PathBuf,
         shown: ShownSecrets,
@@ -81,7 +81,7 @@ pub enum Confinement {
 pub(crate) enum Holder<'a> {
     /// Nothing. It may have limits.
     Nobody,
-    /// The kernel, as its launcher told it to.
+    /// The kernel, which the launcher set up.
     Kernel(Level<'a>),
     /// A container engine.
     Engine(ContainerLevel<'a>),
@@ -157,7 +157,7 @@ impl Confinement {
         self.parts().map(|(_, words, _)| words)
     }
 
-    /// Returns whether the command has a network of its own. The way to hosts out of it are listening sockets, see
+    /// Returns whether the command has a network of its own. Listening sockets lead from it to hosts, see
     /// [`Executor::start_listening`](crate::Executor::start_listening).
     pub fn has_own_network(&self) -> bool {
         self.level()

@@ -1,5 +1,5 @@
-//! The container of a command: finds an engine, docker or podman, and calls its command line. Each process and
-//! workspace has a container for approved commands, and another one for commands that only look.
+//! The container of a command: finds an engine, docker or podman, and calls its command line. A backend has two containers for
+//! each workspace: one for approved commands, and one for commands that only look.
 //!
 //! The supervisor of a command watches the engine's client; `inside` is the part of the command that the client hides.
 //!
@@ -28,5 +28,5 @@ pub(crate) use inside::{Inside, InsideRequest, OUTER_TIMEOUT_MARGIN};
 pub(crate) use instance::{Container, ContainerUse};
 pub(crate) use runner::Containers;
 
-/// The path of the workspace inside.
+/// The path of the workspace in the container.
 pub const WORKSPACE_INSIDE: &str = "/workspace";

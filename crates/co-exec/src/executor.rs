@@ -56,8 +56,8 @@ pub struct ExecutorSetup {
     /// Confines and limits commands. Without it, every [`Confinement`] but plain is refused, and the limits of a
     /// model's commands are only checked.
     pub launcher: Option<Launcher>,
-    /// True if this process starts processes that leave its session only through this executor. At shutdown, the
-    /// executor then kills every process that left the session.
+    /// True if only this executor starts processes that leave the session of this process. At shutdown, the executor then kills
+    /// every process that left the session.
     pub sole: bool,
     /// The environment from which the allowlist selects variables.
     pub env: Vec<(OsString, OsString)>,
@@ -83,7 +83,7 @@ struct Launch<'a> {
     inside: Option<Inside>,
 }
 
-/// Starts commands. A cheap handle: clones share all state. Those of [`Executor::with`] have other settings.
+/// Starts commands. A cheap handle: clones share all state. Handles of [`Executor::with`] have other settings.
 #[derive(Debug, Clone)]
 pub struct Executor {
     inner: Arc<Inner>,

@@ -6,7 +6,8 @@ use nix::unistd::ForkResult;
 
 /// Forks this process. Call it before any thread starts.
 ///
-/// Another start of the program would lose its capabilities, and take as long as everything else that a launcher does.
+/// To start the program again would lose the capabilities of this process, and take as long as everything else that a launcher
+/// does.
 ///
 /// # Errors
 /// The system refuses another process.

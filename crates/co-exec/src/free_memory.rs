@@ -1,7 +1,7 @@
 //! Gives the memory that this process has freed back to the system.
 
-/// Gives back the pages in which nothing is left. Some C libraries keep what a thread has freed, in case that it needs as much
-/// again: after looks at a big repository, hundreds of megabytes.
+/// Gives back the pages in which nothing is left. Some C libraries keep freed memory for the thread that freed it: hundreds of
+/// megabytes after surveys of a big repository.
 ///
 /// It takes some milliseconds.
 pub fn give_back() {

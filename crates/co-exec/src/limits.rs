@@ -28,11 +28,11 @@ pub(crate) struct ProcessLimits {
     pub(crate) pending_signals: Option<u64>,
 }
 
-/// The threads by which the kernel's limit is above that of the command. So co finds a command above its limit.
+/// The threads by which the kernel's limit is above that of the command. So a command can exceed its limit, and co notices that.
 const SPARE_THREADS: u64 = 8;
 
-/// The most open files of each process of a confined command. It is also the most descriptors of all programs of the user
-/// that may wait in sockets when such a command sends one.
+/// The most open files of each process of a confined command. It is also the most descriptors of all programs of the user that
+/// may be in flight in sockets when such a command sends one.
 pub(crate) const CONFINED_OPEN_FILES: u64 = 1024;
 
 /// The most pending signals of a command that nobody approved. The default of Linux depends on the memory, and all
@@ -96,15 +96,15 @@ pub enum Quota {
     LastWatch,
     /// Open files of all processes.
     Descriptors(u64),
-    /// Descriptors that wait in sockets.
+    /// Descriptors in flight: sent over a socket, and not yet received.
     WaitingDescriptors(u64),
     /// Bytes of the buffers of TCP and UDP.
     NetworkBuffers(u64),
 }
 
 impl CommandLimits {
-    /// Returns the limits of a command. A person's command has none, unless it is a trial: then it has those of what a trial
-    /// writes and takes of what all programs share.
+    /// Returns the limits of a command. A person's command has none, unless it is a trial: then the amounts that it writes are
+    /// limited, and its part of shared resources.
     pub(crate) fn of(settings: &ExecSettings, caller: Caller, holder: Holder<'_>) -> Self {
         let level = match holder {
             // The engine limits a container.

@@ -35,7 +35,7 @@ pub struct CommandOutcome {
     pub spill: Option<PathBuf>,
     /// The part that the file leaves out.
     pub gap: Option<OutputGap>,
-    /// The confinement in which the command ran: `plain`, `read-only`, `workspace`, `container`.
+    /// The name of the level at which the command ran, such as `read-only`.
     pub level: &'static str,
     /// The files that the command made or replaced in the workspace without being prevented, and that other programs
     /// run unasked.

@@ -35,7 +35,7 @@ pub struct Unpacker<'a>(&'a [u8]);
 #[derive(Debug, Clone)]
 pub struct PathMap<V> {
     packed: Arc<Table>,
-    /// The entries that differ; none for one that is gone.
+    /// The entries that differ from the packed ones; none for a removed entry.
     changed: BTreeMap<Arc<[u8]>, Option<V>>,
     len: usize,
 }
@@ -44,7 +44,7 @@ pub struct PathMap<V> {
 #[derive(Debug, Default)]
 struct Table {
     bytes: Box<[u8]>,
-    /// The place of each entry whose path is whole.
+    /// The place of each entry whose path is stored whole.
     blocks: Box<[usize]>,
 }
 
@@ -318,7 +318,7 @@ impl Table {
         cursor
     }
 
-    /// Returns the path of the entry at a place, which is whole.
+    /// Returns the path of the entry at a place, which is stored whole.
     fn whole_key(&self, at: usize) -> &[u8] {
         let mut rest = Unpacker(&self.bytes[at..]);
         let key = rest.number().and_then(|_| rest.bytes());
@@ -327,7 +327,7 @@ impl Table {
 }
 
 impl<'a> Cursor<'a> {
-    /// Returns the place of the first of some entries, of which the path is whole.
+    /// Returns the cursor at the first of some entries, whose path is stored whole.
     fn at(bytes: &'a [u8]) -> Self {
         let mut cursor = Self {
             rest: Unpacker(bytes),

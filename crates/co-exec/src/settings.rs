@@ -23,7 +23,8 @@ pub struct ExecSettings {
     pub max_output: usize,
     /// The number of lines that a screen keeps of one run.
     pub screen_lines: usize,
-    /// The most bytes of one spill file. A longer output keeps its first and last half of that. 0 means no file.
+    /// The most bytes of one spill file. Of a longer output, the file keeps the first and the last part, each half as large. 0
+    /// means no file.
     pub spill_max: u64,
     /// The most bytes of output. A command that prints more is ended.
     pub flood_max: u64,
@@ -39,7 +40,7 @@ pub struct ExecSettings {
     pub processes: Option<u64>,
     /// The most bytes in the private temporary directory of a model's confined command.
     pub tmp_size: Option<u64>,
-    /// The most bytes and files that a trial may write in the workspace. In its caches, it is a tenth of the files.
+    /// The most bytes and files that a trial may write in the workspace. In its caches, it may write a tenth of the files.
     pub trial_size: Option<u64>,
     pub trial_files: Option<u64>,
     /// The most bytes of ignored files and caches that trials leave for later ones, in all workspaces.

@@ -1,8 +1,8 @@
 //! Tells which directories of a workspace have changed since an earlier look, so that the next look reads only those.
 //!
 //! One inotify watch for each directory. The queue is read by a thread, so that it does not overflow, and to its end before each
-//! answer. If events may be missing, the answer is that anything may have changed, and the watcher ends. inotify tells nothing of
-//! writes through a mapping until the file is closed.
+//! answer. If events may be missing, the answer is that anything may have changed, and the watcher ends. inotify reports a write
+//! through a memory mapping only when the file is closed.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -34,10 +34,10 @@ const WATCH_SHARE: usize = 3;
 /// The setting with the number of watches that a user may have.
 const MAX_USER_WATCHES: &str = "/proc/sys/fs/inotify/max_user_watches";
 
-/// The kernel's list of mounts. `poll` on it tells of changes.
+/// The kernel's list of mounts. `poll` on it reports changes.
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// The file systems that tell of each change: ext, xfs, btrfs, f2fs, bcachefs, zfs, tmpfs and ramfs. What others contain may
+/// The file systems that report each change: ext, xfs, btrfs, f2fs, bcachefs, zfs, tmpfs and ramfs. What others contain may
 /// change on another machine, or below an overlay.
 const TELLING: [u64; 8] = [
     0xef53,
@@ -62,7 +62,7 @@ const MAX_LOGGED: usize = 200_000;
 /// The most changed directories that are remembered.
 const MAX_CHANGED: usize = 50_000;
 
-/// The most watches beside those that are packed, with as many as are.
+/// The most watches that are not packed, in addition to as many as are packed.
 const MAX_UNPACKED: usize = 4_096;
 
 /// The time between two readings of the queue, in which a program would have to make 16,384 events to overflow it.
@@ -138,7 +138,7 @@ struct LoggedEvents {
     /// The directories of which the names are in the log in any case.
     wanted: HashSet<PathBuf>,
     events: Vec<NameEvent>,
-    /// True if there were too many.
+    /// True if there were too many events.
     lost: bool,
 }
 

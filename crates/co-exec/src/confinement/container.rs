@@ -1,4 +1,4 @@
-//! The level of containers, which an engine holds.
+//! The level of containers, whose limits an engine enforces.
 
 use std::path::Path;
 

@@ -27,7 +27,7 @@ pub struct Level<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClosedSecrets<'a> {
     pub(crate) workspace: &'a Path,
-    /// Those that the command may open.
+    /// The secrets that the command may open.
     pub(crate) shown: &'a ShownSecrets,
     pub(crate) closed_by: ClosedBy,
 }
@@ -35,9 +35,9 @@ pub(crate) struct ClosedSecrets<'a> {
 /// Files and directories outside the workspace that a command gets, by their absolute paths. One that does not exist is not granted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GrantedPlaces {
-    /// It reads these, and runs programs in them.
+    /// The command reads these, and runs programs in them.
     pub read: Vec<PathBuf>,
-    /// It also changes these.
+    /// The command also changes these.
     pub write: Vec<PathBuf>,
 }
 
@@ -74,11 +74,11 @@ pub(crate) struct OverlayPlaces<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Calls {
-    /// Those of programs that read and compute.
+    /// The calls of programs that read and compute.
     Look,
-    /// Also those of builds, tests and servers.
+    /// Also the calls of builds, tests and servers.
     Work {
-        /// True if they may reserve room in files faster than co counts it.
+        /// True if programs may preallocate disk space (`fallocate`), which is faster than co counts.
         reserve: bool,
     },
 }
@@ -96,7 +96,7 @@ impl Calls {
 pub enum Network {
     #[default]
     None,
-    /// That of the machine.
+    /// The network of the machine.
     Machine,
     /// A network of its own, in which only the loopback interface is up. It needs namespaces.
     Own,
@@ -118,7 +118,7 @@ pub(crate) struct LevelLimits {
     /// True if nobody approved this command. Its processes then have limits even if a person started it, and it gets few threads
     /// and signals.
     pub(crate) unapproved: bool,
-    /// True if what it writes in a layer and in caches is limited, whoever wants the command.
+    /// True if the amounts in a layer and in caches are limited, whoever wants the command.
     pub(crate) layer: bool,
 }
 
@@ -127,11 +127,11 @@ pub(crate) struct LevelLimits {
 pub(crate) enum ClosedBy {
     /// Reading is granted around them, so what appears beside a secret is closed too.
     Rules,
-    /// A mount over an overlay covers each of them. It stays if the file below is removed.
+    /// A mount over an overlay covers each secret. The mount stays if the file below is removed.
     OverlayMounts,
-    /// A mount covers each of them, and the command changes nothing in the workspace.
+    /// A mount covers each secret, and the command changes nothing in the workspace.
     Mounts,
-    /// A mount covers each of them, and the command itself may make others.
+    /// A mount covers each secret, and the command itself may make other secrets.
     WritableMounts,
 }
 

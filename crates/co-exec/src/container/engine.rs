@@ -20,7 +20,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Finds the engine of the settings on the PATH of `env`, and checks that it answers and has the image.
 ///
 /// # Errors
-/// It does not.
+/// There is no such engine, it does not answer, or it has no such image.
 pub async fn check_engine(
     settings: &ContainerSettings,
     env: &[(OsString, OsString)],
@@ -42,7 +42,7 @@ impl Engine {
     /// Finds the engine that the setting `wanted` names on the PATH of `env`. Does not call it.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such engine.
     pub fn find(wanted: &str, env: &[(OsString, OsString)]) -> Result<Self, EngineFault> {
         let path = env::value(&env.to_vec(), "PATH").unwrap_or_default();
         let named = match wanted {
@@ -73,7 +73,7 @@ impl Engine {
     /// Finds the engine as [`find`](Self::find) does. If `auto` may be one of several, prefers the first one that answers.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such engine.
     pub async fn choose(wanted: &str, env: &[(OsString, OsString)]) -> Result<Self, EngineFault> {
         let found = ENGINES.iter().filter_map(|name| Self::find(name, env).ok());
         let engines: Vec<_> = found.collect();
@@ -101,7 +101,7 @@ impl Engine {
     /// Checks that the engine answers.
     ///
     /// # Errors
-    /// It does not.
+    /// The engine does not answer.
     pub async fn answers(&self) -> Result<(), EngineFault> {
         // Its client answers by itself without a format that asks for the service.
         let args = ["version", "--format", "{{.Server.Version}}"];
@@ -115,7 +115,7 @@ impl Engine {
     /// Checks that the engine answers and has an image.
     ///
     /// # Errors
-    /// It does not.
+    /// The engine does not answer, or has no such image.
     pub async fn check(&self, image: &str) -> Result<(), EngineFault> {
         let args = ["image", "inspect", "--format", "{{.Id}}", image];
         self.call(&args, image).await.map(drop)

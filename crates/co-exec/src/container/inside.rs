@@ -17,13 +17,13 @@ use crate::regular::ChangeTime;
 use crate::sandbox::WatchedPaths;
 use crate::secrets::exposure::SecretWatch;
 
-/// The time by which the supervisor's own time-out is later than the one inside.
+/// The time by which the supervisor's own time-out is later than the one inside the container.
 pub(crate) const OUTER_TIMEOUT_MARGIN: Duration = Duration::from_secs(5);
 
 /// The longest wait for the end of the processes inside. Then the container is removed.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A time longer than that by which the times of files may be behind the clock.
+/// The most by which the time of a changed file may be behind the clock, and a bit more.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(20);
 
 /// The first and the longest pause between two looks for processes that were left to a person.
@@ -41,9 +41,9 @@ static NEXT_MARK: AtomicU64 = AtomicU64::new(1_000_000);
 pub(crate) struct Inside {
     pub(crate) container: Arc<Container>,
     mark: u64,
-    /// The reports of its script. None if its streams are a terminal, so that no stream is left for them.
+    /// The reports of its script. None if its streams are a terminal, so that no stream is left for reports.
     control: Option<Control>,
-    /// The time-out inside.
+    /// The time-out that the script in the container enforces.
     limit: Option<Duration>,
     /// True if it only looks.
     pub(crate) read_only: bool,
@@ -57,7 +57,7 @@ pub(crate) struct Inside {
 /// A command to start inside a container.
 pub(crate) struct InsideRequest<'a> {
     pub(crate) program: &'a Program,
-    /// The directory inside.
+    /// The working directory in the container.
     pub(crate) cwd: &'a str,
     pub(crate) env: &'a Variables,
     /// True if it gets an input.
@@ -215,7 +215,7 @@ impl Inside {
         }
     }
 
-    /// Takes the setuid bits from what the command made in the workspace. Returns a sentence if there were any.
+    /// Removes the setuid bits of files that the command made in the workspace. Returns a sentence if there were any.
     pub(crate) async fn clear_setuid(&self) -> Option<String> {
         match self.read_only {
             true => None,

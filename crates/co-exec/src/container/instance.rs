@@ -28,7 +28,7 @@ pub(crate) struct Container {
     pub(super) purpose: ContainerUse,
     pub(super) covers: Vec<Cover>,
     pub(super) settings: ContainerSettings,
-    /// They are covered, so they must not go before the container.
+    /// Mounts cover them, so they must stay as long as the container.
     placeholders: Placeholders,
     removed: AtomicBool,
     /// True if a command ended in it without a report.
@@ -107,7 +107,7 @@ impl Container {
         (&self.purpose.workspace, self.purpose.read_only)
     }
 
-    /// Returns true once.
+    /// Returns true once, so that the person is told once that the workspace cannot be written.
     pub(crate) fn tells_unwritable(&self) -> bool {
         !self.told_unwritable.swap(true, Ordering::Relaxed)
     }
@@ -122,7 +122,7 @@ impl Container {
         self.suspect.swap(false, Ordering::Relaxed)
     }
 
-    /// Returns true once.
+    /// Returns true once, so that the person is told once of programs that the image lacks.
     pub(crate) fn tells_missing(&self) -> bool {
         !self.told.swap(true, Ordering::Relaxed)
     }

@@ -29,7 +29,7 @@ enum CoverKind {
     Hidden,
 }
 
-/// Returns the covers of what exists, sorted. A link cannot be covered; what it leads to has a cover of its own.
+/// Returns covers for the protected paths that exist, sorted. A link cannot be covered; its target has a cover of its own.
 pub(super) fn covers(protected: &ProtectedPaths) -> Vec<Cover> {
     let kinds = [
         (&protected.hidden, CoverKind::Hidden),
@@ -59,7 +59,7 @@ pub(super) fn covers(protected: &ProtectedPaths) -> Vec<Cover> {
     covers
 }
 
-/// Returns a secret that `covers` do not hide: it was gone when they were found, or is now, or is another file.
+/// Returns a secret that `covers` do not hide: it was missing when the covers were made, is missing now, or is another file now.
 pub(super) fn unhidden(protected: &ProtectedPaths, covers: &[Cover]) -> Option<PathBuf> {
     let now = self::covers(protected);
     let is_hidden = |path: &&PathBuf| {

@@ -7,10 +7,10 @@ use crate::process::procfs::{self, Process};
 /// The name of the label.
 pub(super) const LABEL: &str = "co.owner";
 
-/// The owner of a container: a process, by all that tells it from others.
+/// The owner of a container: a process, identified across all machines that use the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Owner {
-    /// The machine. Several may use one engine.
+    /// The machine. Several machines may use one engine.
     machine: String,
     boot: String,
     /// The PID namespace in which `pid` counts.

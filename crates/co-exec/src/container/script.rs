@@ -5,7 +5,7 @@
 
 use crate::process::command_processes::STOP_GRACE_PERIOD;
 
-/// Starts a command, and tells of it on standard error; see [`super::control`].
+/// Starts a command, and reports on standard error; see [`super::control`].
 ///
 /// Arguments: the mark, the seconds until the time-out or 0, `shell` or `argv`, `tty` or `pipe`, the command.
 pub(super) const RUN: &str = r#"
@@ -47,7 +47,7 @@ echo "co end $code" >&3
 exit "$code"
 "#;
 
-/// Tells of the processes with a mark. Arguments: the mark.
+/// Prints the processes with a mark. Arguments: the mark.
 pub(super) const LEFT: &str = r#"
 mark=$1
 exec 3>&1 2>/dev/null

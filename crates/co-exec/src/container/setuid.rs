@@ -1,5 +1,5 @@
-//! Takes the setuid bits from what a command in a container made. The engine lets it set them, and the workspace is outside of
-//! the container: anybody on the machine could run such a program with the permissions of its owner.
+//! Removes the setuid bits of files that a command in a container made. The engine lets the command set these bits, and the
+//! workspace is outside of the container: anybody on the machine could run such a program with the permissions of its owner.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,7 +13,7 @@ use super::instance::Container;
 use crate::beneath::{Dir, Kind, Node};
 use crate::regular::ChangeTime;
 
-/// The longest time for a look at the workspace.
+/// The longest time for a search of the workspace.
 const MAX_TIME: Duration = Duration::from_secs(10);
 /// The most directories above a file that are opened by one path.
 const MAX_DEPTH: usize = 100;
@@ -22,22 +22,22 @@ const MAX_NAMED: usize = 10;
 
 const SETUID: u32 = 0o4000;
 
-/// Takes the bits by the program of the container. Arguments: the paths.
+/// Removes the bits with the container's own `chmod`. Arguments: the paths.
 const CHMOD: &str = r#"for file; do chmod u-s "$file"; done"#;
 
-/// A look at the files of a workspace that changed since a time.
+/// A search for the files of a workspace that changed since a time.
 #[derive(Debug)]
 struct SetuidSearch {
     since: ChangeTime,
     until: Instant,
     cleared: Vec<PathBuf>,
-    /// Files whose bits this process may not take.
+    /// Files whose bits this process may not remove.
     refused: Vec<PathBuf>,
     /// True if every file was looked at.
     whole: bool,
 }
 
-/// Takes the setuid bits from the files of the workspace that changed since a time. Returns a sentence if there were any.
+/// Removes the setuid bits of the files of the workspace that changed since a time. Returns a sentence if there were any.
 pub(super) async fn clear(container: &Container, since: ChangeTime) -> Option<String> {
     let mut look = look(container, since).await?;
     if !look.refused.is_empty() {
@@ -136,7 +136,7 @@ impl SetuidSearch {
         node.kind == Kind::File && node.mode & SETUID != 0 && !node.changed().is_before(self.since)
     }
 
-    /// Returns a sentence about it, unless there is nothing to tell.
+    /// Returns a sentence about the search, unless there is nothing to tell.
     fn told(&self) -> Option<String> {
         let names = |paths: &[PathBuf]| {
             let mut names: Vec<String> = paths
@@ -169,7 +169,7 @@ impl SetuidSearch {
     }
 }
 
-/// Lets this process list a directory. Returns the mode that it had, if that did not.
+/// Makes a directory listable for this process. Returns its old mode if the mode had to change.
 fn open(dir: &Dir) -> io::Result<Option<u32>> {
     let mode = dir.itself()?.mode;
     if mode & 0o500 == 0o500 {

@@ -37,10 +37,10 @@ type QuotaRow = (fn(&OpenFiles) -> u64, u64, fn(u64) -> Quota);
 
 /// The quotas that are counted by open files: the count of a command, the most, and the quota.
 ///
-/// Linux limits the files that all programs of a user watch together, to some 220 for each megabyte of memory. Neovim aborts
-/// if it gets no watch. A descriptor can watch one file under many numbers, and be out of sight while it waits in a socket. The
-/// kernel limits the descriptors in sockets for all programs of a user together, to the number of open files, often 1024. To look at a
-/// descriptor takes a microsecond.
+/// Linux limits the files that all programs of a user watch together, to some 220 for each megabyte of memory. Neovim aborts if
+/// it gets no watch. A descriptor can watch one file under many numbers, and be out of sight while it is in flight in a socket.
+/// The kernel limits the descriptors in sockets for all programs of a user together, to the number of open files, often 1024. To
+/// look at a descriptor takes a microsecond.
 const QUOTAS: [QuotaRow; 5] = [
     (|open| open.epolls, 1000, Quota::Epolls),
     (|open| open.watches, 50_000, Quota::Watches),
@@ -134,7 +134,7 @@ impl LimitChecks {
         disk.or_else(changes)
     }
 
-    /// Returns the resource of all programs of which the command takes too much.
+    /// Returns the shared resource of which the command takes too much.
     fn quota(&self, open: &OpenFiles) -> Option<Quota> {
         let exceeded =
             |(count, most, quota): &QuotaRow| (count(open) > *most).then(|| quota(*most));

@@ -29,8 +29,8 @@ pub(super) struct ReadyContainer {
 }
 
 impl Executor {
-    /// Makes the container of a confinement, if it is one, before a person is asked about a command in it. Returns
-    /// sentences for the person about a new one.
+    /// Makes the container, if the confinement is one, before a person is asked about a command in it. Returns sentences for the
+    /// person about a new container.
     ///
     /// # Errors
     /// No command can run in it.

@@ -63,8 +63,8 @@ impl RunningCommand {
         self.pipes.take()
     }
 
-    /// Returns the handle that stops the command's time, as while a person writes what the command waits for. A container has a
-    /// time-out of its own, which does not stop.
+    /// Returns the handle that pauses the command's time-out, for example while a person writes a text for which the command
+    /// waits. A container has a time-out of its own, which does not pause.
     pub fn time_limit(&self) -> TimeLimit {
         self.time_limit.clone()
     }

@@ -100,7 +100,7 @@ pub(crate) struct OutputReader {
     /// The name of the spill file.
     pub(crate) name: String,
     pub(crate) spill: Option<Spill>,
-    /// HeadAndTail the reading before the output does.
+    /// Ends the reading before the output ends.
     pub(crate) stop: CancellationToken,
 }
 
@@ -232,7 +232,8 @@ mod tests {
     use crate::process::pty::TerminalSize;
     use crate::process::{pty, streams};
 
-    /// A terminal that all programs had closed, which was seen, and that one has opened again.
+    /// Returns a reader of a terminal that all programs had closed, which the reader noticed, and that a program has opened
+    /// again.
     async fn reopened() -> (OutputReader, OwnedFd) {
         let (terminal, own) = pty::open(TerminalSize {
             columns: 80,
@@ -258,7 +259,7 @@ mod tests {
         (reader, program)
     }
 
-    /// Says whether the rest of this thread went on beside `task`, which is given up in any case.
+    /// Returns whether other tasks of this thread ran beside `task`, which is dropped in any case.
     fn others_go_on(task: impl AsyncFnOnce(OutputReader) + Send + 'static) -> bool {
         let (tell, told) = std::sync::mpsc::channel();
         std::thread::spawn(move || {

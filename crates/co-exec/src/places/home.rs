@@ -261,7 +261,7 @@ const SECRETS: &str = "
 Library/Cookies
 ";
 
-/// Those with spaces in their names.
+/// Secrets with spaces in their names.
 const SPACED_SECRETS: [&str; 2] = [
     "Library/Application Support/Google",
     "Library/Application Support/Firefox",

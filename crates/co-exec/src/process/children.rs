@@ -150,7 +150,7 @@ pub(crate) mod tests {
         (given, pid.as_raw_nonzero().get())
     }
 
-    /// As of a command of which each generation starts the next one and ends.
+    /// This happens with a command whose processes each start the next one and end.
     #[test]
     fn a_child_whose_parent_ends_while_the_list_is_read_is_found() {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();

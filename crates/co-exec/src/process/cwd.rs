@@ -49,7 +49,7 @@ fn missing(path: &Path, source: io::Error) -> Error {
     }
 }
 
-/// Returns the real path. The kernel and this allow no loop and no more than 40 links.
+/// Returns the real path. Like the kernel, it allows no loop and at most 40 links.
 fn resolve(path: &Path) -> Result<PathBuf, Error> {
     path.canonicalize().map_err(|error| missing(path, error))
 }

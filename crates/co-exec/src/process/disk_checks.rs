@@ -1,4 +1,4 @@
-//! Checks what a command takes of the disk: the files in a directory.
+//! Checks the disk space that a command takes, by the files in a directory.
 
 use std::collections::HashSet;
 use std::fs::{self, Metadata};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-/// The pause between two looks at the free room of the file system.
+/// The pause between two checks of the free space of the file system.
 const INTERVAL: Duration = Duration::from_millis(500);
 /// The longest pause between two counts of the files, as a multiple of the duration of one.
 const COUNT_INTERVAL_FACTOR: u32 = 20;
@@ -16,7 +16,7 @@ const COUNT_INTERVAL_FACTOR: u32 = 20;
 /// Directories, and the most that may be in them.
 #[derive(Debug, Clone)]
 pub(crate) struct DirectoryLimits {
-    /// On one file system. There are none if nothing is limited.
+    /// All on one file system; empty if nothing is limited.
     pub(crate) dirs: Vec<PathBuf>,
     pub(crate) bytes: Option<u64>,
     /// Files and directories.
@@ -30,7 +30,7 @@ pub(crate) enum Excess {
     Files(u64),
 }
 
-/// The bytes and files of a directory, or those that are free on its file system.
+/// The bytes and files of a directory, or those that are still free on its file system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Amount {
     bytes: u64,

@@ -32,8 +32,7 @@ pub(crate) fn exceeds(threads: &[i32], sockets: u64, most: u64) -> bool {
     memory + buffers > most
 }
 
-/// Returns the bytes of the file system that one of `threads` sees at `dir`, or none if it is the one that this
-/// process sees.
+/// Returns the bytes of the file system that one of `threads` sees at `dir`; none if this process sees the same file system.
 pub(crate) fn of_directory(dir: &Path, threads: &[i32]) -> Option<u64> {
     let outside = dir.metadata().ok()?.dev();
     let below = dir.strip_prefix("/").ok()?;
@@ -62,7 +61,7 @@ impl Usage {
         }
     }
 
-    /// Returns the bytes of its own pages and its share of shared ones. If it cannot be read, they all count.
+    /// Returns the bytes of its own pages and its share of shared ones. If the share cannot be read, all shared pages count.
     fn share(&self) -> u64 {
         let sizes = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.thread));
         let shares = ["Pss_Anon:", "Pss_Shmem:", "SwapPss:"];

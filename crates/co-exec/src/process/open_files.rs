@@ -20,18 +20,18 @@ pub(crate) struct OpenFiles {
     /// Descriptors of epoll, and the files that they watch.
     pub(crate) epolls: u64,
     pub(crate) watches: u64,
-    /// The most files that one of them watches.
+    /// The most files that one descriptor of epoll watches.
     pub(crate) most_watched: u64,
-    /// Descriptors that wait in sockets to be received.
+    /// Descriptors in flight: sent over a socket, and not yet received.
     pub(crate) waiting: u64,
     /// Sockets. One that has several descriptors counts once.
     pub(crate) sockets: u64,
-    /// Regular files that have no name any more. Each one once.
+    /// Removed regular files, each one once.
     nameless: Vec<NamelessFile>,
     seen: HashSet<PathBuf>,
 }
 
-/// A regular file without a name that a process holds open.
+/// A removed regular file that a process holds open.
 #[derive(Debug)]
 struct NamelessFile {
     /// The link in `/proc` to it.
@@ -42,7 +42,8 @@ struct NamelessFile {
 }
 
 impl OpenFiles {
-    /// Looks at the open files of these processes. If those of one cannot be read, they count as the most that they can be.
+    /// Looks at the open files of these processes. If the open files of a process cannot be read, the most that they could be
+    /// counts.
     pub(crate) fn of(processes: &[Process]) -> Self {
         let mut found = Self::default();
         for process in processes {
@@ -92,7 +93,7 @@ impl OpenFiles {
         self.watches += (room / 3).pow(2) * room;
     }
 
-    /// Adds a file that has no name, or another one than that by which it was opened.
+    /// Adds a file that was removed, or has another name than when it was opened.
     fn add_nameless(&mut self, path: PathBuf) {
         let Ok(facts) = fs::metadata(&path) else {
             return;
@@ -121,7 +122,7 @@ impl OpenFiles {
             .count() as u64
     }
 
-    /// Returns the bytes of files without a name on the file system of `dir`.
+    /// Returns the bytes of removed files on the file system of `dir`.
     pub(crate) fn nameless_beside(&self, dir: &Path) -> u64 {
         let device = dir.metadata().map(|facts| facts.dev());
         let on_device = |file: &&NamelessFile| device.as_ref().is_ok_and(|it| *it == file.device);
@@ -132,7 +133,7 @@ impl OpenFiles {
             .sum()
     }
 
-    /// Returns the bytes of files without a name on file systems of the type `magic`.
+    /// Returns the bytes of removed files on file systems of the type `magic`.
     pub(crate) fn nameless_on(&self, magic: i64) -> u64 {
         let of_type = |file: &&NamelessFile| {
             rustix::fs::statfs(&file.path).is_ok_and(|facts| facts.f_type == magic)
@@ -153,7 +154,7 @@ fn facts_of(descriptor: &Path) -> Option<BufReader<File>> {
     Some(BufReader::with_capacity(1 << 16, file))
 }
 
-/// Returns the number of descriptors that wait in a socket (Linux 5.6).
+/// Returns the number of descriptors in flight in a socket (Linux 5.6).
 fn waiting_in(socket: &Path) -> u64 {
     let lines = facts_of(socket).into_iter().flat_map(BufRead::lines);
     let mut lines = lines.map_while(Result::ok);

@@ -1,7 +1,7 @@
 //! Reads what all programs of the machine together use of some resources.
 //!
-//! The kernel tells no process's part of them: memory that no process maps, or the buffers of a connection that nobody
-//! accepted. So the growth since its start counts as that of a command, if it is large.
+//! The kernel does not tell which process takes memory that no process maps, or the buffers of a connection that nobody accepted.
+//! So a large growth since the start of a command counts as the command's.
 
 use std::fs;
 

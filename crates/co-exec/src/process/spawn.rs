@@ -26,7 +26,7 @@ pub(crate) struct SpawnRequest<'a> {
     pub(crate) stdin: &'a OwnedFd,
     /// Its standard output and standard error.
     pub(crate) output: &'a OwnedFd,
-    /// Its standard error, if that is another one.
+    /// Its standard error, if that is another file.
     pub(crate) error: Option<&'a OwnedFd>,
     /// Descriptors for its launcher, which knows their numbers.
     pub(crate) inherited: Vec<&'a OwnedFd>,

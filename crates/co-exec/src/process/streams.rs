@@ -122,7 +122,7 @@ pub(crate) fn null() -> io::Result<File> {
     })
 }
 
-/// Returns the text as a file without a name, so that nothing has to write it while the command reads.
+/// Returns the text as a file without a path, so that nothing has to write it while the command reads.
 fn stdin_file(text: Option<&[u8]>) -> io::Result<OwnedFd> {
     let Some(text) = text else {
         return Ok(null()?.into());
@@ -157,7 +157,7 @@ mod tests {
         Some(flags & rustix::fs::OFlags::CLOEXEC.bits() != 0)
     }
 
-    /// The end of its output would not show, nor that of its input, as long as another command has them.
+    /// As long as another command has a copy of a pipe, the end of the output or of the input does not show.
     #[test]
     fn no_other_command_gets_any_of_them() {
         let size = TerminalSize {

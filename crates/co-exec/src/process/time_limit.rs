@@ -5,13 +5,13 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The time-out of a command. It stands still while somebody holds it.
+/// The time-out of a command. It is paused while somebody has a [`TimeHold`].
 #[derive(Debug, Clone)]
 pub struct TimeLimit {
     holds: watch::Sender<usize>,
 }
 
-/// Stops the time of a command until it is dropped.
+/// Pauses the time-out of a command until it is dropped.
 #[derive(Debug)]
 pub struct TimeHold(watch::Sender<usize>);
 
@@ -23,13 +23,13 @@ impl Default for TimeLimit {
 }
 
 impl TimeLimit {
-    /// Stops the time of the command, until the last hold is dropped.
+    /// Pauses the time-out of the command, until the last hold is dropped.
     pub fn hold(&self) -> TimeHold {
         self.holds.send_modify(|holds| *holds += 1);
         TimeHold(self.holds.clone())
     }
 
-    /// Waits until the command has taken this time, without the time while somebody held it.
+    /// Waits until the command has taken this time, without the time of pauses.
     pub(crate) async fn expired(self, mut left: Duration) {
         let mut holds = self.holds.subscribe();
         loop {

@@ -11,7 +11,7 @@ use crate::regular::SMALL_FILE_BYTES;
 use crate::repository;
 use crate::secrets::{Survey, Surveys};
 
-/// The names in a git directory that are not searched for links: git follows none there to a file that it writes.
+/// The directory of a git directory that is not searched for links: git writes through no link there.
 const OBJECTS: &str = "objects";
 /// The most entries of a git directory that are searched.
 const MAX_ENTRIES: usize = 100_000;
@@ -42,7 +42,7 @@ struct RepositoryWatch {
 type Trace = (PathBuf, String);
 
 impl WatchedPaths {
-    /// Watches paths. What is at those in `absent` counts as new.
+    /// Watches paths. Files at the paths in `absent` count as new.
     pub(crate) fn new(paths: Vec<PathBuf>, absent: &BTreeSet<PathBuf>) -> Self {
         let traced = paths.into_iter().map(|path| {
             let traces = match absent.contains(&path) {
@@ -57,7 +57,8 @@ impl WatchedPaths {
         }
     }
 
-    /// Also watches for new repositories in a workspace. Those of a survey that was checked after the moment `since` are not new.
+    /// Also watches for new repositories in a workspace. Repositories of a survey that was checked after the moment `since` are
+    /// not new.
     pub(crate) fn with_repositories(
         mut self,
         surveys: &Surveys,
@@ -78,7 +79,7 @@ impl WatchedPaths {
         self
     }
 
-    /// Returns the paths at which there is something new, and those of which something was moved away: it may come back.
+    /// Returns the paths at which something is new, and those from which something was moved away, because it may come back.
     pub(crate) fn changed(&self) -> Vec<PathBuf> {
         let mut changed = Vec::new();
         for (path, before) in &self.traced {

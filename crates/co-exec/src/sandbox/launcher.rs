@@ -71,8 +71,8 @@ impl Launcher {
     /// Creates a launcher that starts the program `exe`: [`OWN_PROGRAM`](super::OWN_PROGRAM), or another one that calls
     /// [`launch_main`](super::launch_main) first in its `main`.
     ///
-    /// `home` is the person's home directory. Confined commands cannot read the directories `own`, which hold our
-    /// configuration, state and data.
+    /// `home` is the person's home directory. Confined commands cannot read the directories `own`, which hold co's configuration,
+    /// state and data.
     pub fn new(exe: PathBuf, home: PathBuf, own: Vec<PathBuf>) -> Self {
         let private = places::home::secrets().map(|name| home.join(name));
         Self {

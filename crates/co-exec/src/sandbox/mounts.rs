@@ -206,7 +206,7 @@ fn secret_at(path: &Path) -> Result<OwnedFd, ProtectError> {
     unless_moved(beneath::open_o_path(path), path)
 }
 
-/// Opens a path as a mount point. It may be a link, and no part above it.
+/// Opens a path as a mount point. The path itself may be a link, but no part above it.
 fn place_at(path: &Path) -> Result<OwnedFd, ProtectError> {
     unless_moved(beneath::open_place(path), path)
 }

@@ -51,7 +51,7 @@ pub(super) struct ConfinedPlan {
     pub calls: Calls,
     pub network: Network,
     pub grants: Vec<Grant>,
-    /// The directories of the workspace that are granted entry by entry, each one before those in it.
+    /// The directories of the workspace that are granted entry by entry, each one before the directories in it.
     pub opened: Vec<OpenedDirectory>,
     /// The mounts of the command's mount namespace, if it gets one.
     pub mounts: Option<Mounts>,
@@ -59,7 +59,7 @@ pub(super) struct ConfinedPlan {
     pub gate: Option<RawFd>,
     /// The addresses of the command's own loopback interface that get a listening socket, which the gate passes on.
     pub ports: Vec<SocketAddr>,
-    /// The PID namespace of the command, if it gets one, beside the mount namespace.
+    /// The PID namespace of the command, if it gets one in addition to the mount namespace.
     pub processes: Option<PidNamespace>,
 }
 
@@ -131,12 +131,12 @@ pub(super) struct PidNamespace {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mounts {
-    /// The first one is that over the workspace.
+    /// The first overlay lies over the workspace.
     pub overlays: Vec<Overlay>,
     /// Overlays over places of toolchains. If the system refuses one, its place stays read-only.
     pub downloads: Vec<Overlay>,
     pub writable: Vec<PathBytes>,
-    /// Directories that are another one for the command, in which it may write.
+    /// Directories in whose place the command sees another one, in which it may write.
     pub replaced: Vec<ReplacedDirectory>,
     /// Directories that cannot be renamed, ordered by depth.
     pub pinned: Vec<PathBytes>,
@@ -151,8 +151,8 @@ pub(super) struct Mounts {
 #[serde(deny_unknown_fields)]
 pub(super) struct Overlay {
     pub at: PathBytes,
-    /// The directories that it shows. A file in one of them hides those of the same path in the ones after it. The last
-    /// one is that of the person. co changes the others, under a lock.
+    /// The directories that it shows. A file in one of them hides the files with the same path in later ones. The last directory
+    /// is the person's. co changes the others, under a lock.
     pub lower: Vec<PathBytes>,
     /// The directory that takes the changes.
     pub upper: PathBytes,

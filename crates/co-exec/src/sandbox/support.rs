@@ -167,9 +167,9 @@ struct ProbedOverlay {
 }
 
 impl ProbedOverlay {
-    /// Makes the directories in `parent`, or in the nearest one above it where that works: `parent` may not exist yet, and the
-    /// directory of temporary files is often on a file system that refuses overlays. Without a `workspace`, the overlay is over
-    /// one of these directories.
+    /// Makes the directories in `parent`, or, if that fails, in the nearest directory above it in which it works: `parent` may
+    /// not exist yet, and the directory of temporary files is often on a file system that refuses overlays. Without a
+    /// `workspace`, the overlay is over one of these directories.
     fn new(parent: &Path, workspace: Option<&Path>) -> Result<Self, String> {
         let mut named = tempfile::Builder::new();
         named.prefix(OUR_TMP);

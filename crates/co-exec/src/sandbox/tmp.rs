@@ -70,7 +70,7 @@ impl Drop for PrivateTmp {
     }
 }
 
-/// Locks a new directory. Returns none if another process took it for one that was left, and removes it.
+/// Locks a new directory. Returns none if another process took the directory for a left one, and removes it.
 fn hold(path: &Path) -> io::Result<Option<OwnedFd>> {
     let held = match open(path) {
         Ok(held) => held,
@@ -91,7 +91,7 @@ pub(crate) fn prune() {
     prune_directory(&std::env::temp_dir(), MIN_PRUNE_AGE);
 }
 
-/// Removes what killed processes left of the directories in `parent`. Ignores errors.
+/// Removes the directories in `parent` that killed processes left. Ignores errors.
 pub fn prune_in(parent: &Path) {
     prune_directory(parent, Duration::ZERO);
 }
@@ -114,7 +114,7 @@ fn prune_directory(parent: &Path, fresh: Duration) {
     }
 }
 
-/// Returns whether a directory is ours and its entries did not change lately.
+/// Returns whether a directory belongs to this user and its entries did not change lately.
 fn is_left(dir: &OwnedFd, fresh: Duration) -> bool {
     let facts = fs::metadata(itself(dir));
     facts.is_ok_and(|facts| {

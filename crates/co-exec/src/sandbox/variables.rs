@@ -27,8 +27,8 @@ pub(super) fn harden_git(env: &mut Vec<(OsString, OsString)>) {
     env.extend(GIT_ENVIRONMENT.map(|(name, value)| (name.into(), value.into())));
 }
 
-/// The variables that name the caches of programs, and the directory of each below that of all caches. Programs that know
-/// none of them use the first one.
+/// The variables that name the caches of programs, and the directory of each, below the directory of all caches. Programs without
+/// a variable of their own use the first one.
 const CACHES: [(&str, &str); 8] = [
     ("XDG_CACHE_HOME", ""),
     ("GOCACHE", "go-build"),

@@ -1,7 +1,9 @@
-//! Looks for secrets that appeared where a command could read, from the survey by which secrets are closed to it until its end.
+//! Finds secrets that appeared where a command could read, after the survey by which secrets are closed to the command and before
+//! its end.
 //!
-//! The secrets that are there at the end are found by another survey. Those that came and went are found by the names that changed in
-//! the directories of the workspace meanwhile (inotify), and those that had another name for a while by the times of their files.
+//! Another survey finds the secrets that are there at the end. The names that changed meanwhile in the directories of the
+//! workspace (inotify) show the secrets that came and went. The times of files show the secrets that had another name for a
+//! while.
 
 mod names;
 
@@ -25,7 +27,7 @@ const MAX_NAMED_SECRETS: usize = 10;
 /// The most surveys before a start, if secrets appear during each of them.
 const MAX_SURVEYS: usize = 4;
 
-/// The secrets of a workspace when they are closed to a command. Clones share what they found.
+/// The secrets of a workspace while they are closed to a command, with a watch for others. Clones share what they find.
 #[derive(Debug, Clone)]
 pub(crate) struct SecretWatch {
     surveys: Surveys,
@@ -138,7 +140,7 @@ impl SecretWatch {
         state.phase = Phase::Running;
     }
 
-    /// Returns the secrets that the command may have read until the moment `since`, also those that a call before found. If co
+    /// Returns the secrets that the command may have read until the moment `since`, also those that an earlier call found. If co
     /// cannot look everywhere, returns the workspace.
     ///
     /// Blocks on files.
@@ -275,8 +277,8 @@ impl SecretStamps {
         }
     }
 
-    /// Returns the files that may have had another name for a while: nothing wrote them, but the time of their last change is another.
-    /// If the workspace cannot be opened, that is `root`.
+    /// Returns the files that may have had another name for a while: nothing wrote them, but the time of their last change
+    /// differs. If the workspace cannot be opened, returns `root`.
     fn linked(&self, root: &Path) -> Vec<PathBuf> {
         let Ok(opened) = Dir::open(root) else {
             return vec![root.to_owned()];
@@ -322,7 +324,7 @@ impl WatchState {
     }
 }
 
-/// Returns the secrets of `now` that a command could read which started at `before`.
+/// Returns the secrets of `now` that a command could read if it started at `before`.
 fn new_secrets(before: &Survey, now: &Survey, closed_by: ClosedBy) -> Vec<PathBuf> {
     let new = now.closed().filter(|path| !before.closes(path));
     let readable = |path: &Path| {

@@ -83,7 +83,7 @@ pub struct Survey {
     read_outside: HashMap<PathBuf, Directory>,
     /// The files that may be secret by their content.
     looked: PathMap<Looked>,
-    /// Those of them that have several names (hard links). They can change where nothing is watched.
+    /// The looked files that have several names (hard links). They can change in directories that are not watched.
     with_names: BTreeSet<PathBuf>,
     /// The links of the workspace, except those in generated directories.
     links: BTreeSet<PathBuf>,
@@ -120,7 +120,7 @@ struct Directory {
 struct Looked {
     /// `None` for a file that has to be read again.
     stamp: Option<FileStamp>,
-    /// True if the file has several names (hard links): then it can change where nothing is watched.
+    /// True if the file has several names (hard links): then it can change in directories that are not watched.
     has_names: bool,
     secret: bool,
 }
@@ -273,7 +273,7 @@ impl Survey {
                 && inode(real).is_some_and(|it| files().any(|file| inode(file) == Some(it)))
     }
 
-    /// Notes a file that was looked at.
+    /// Notes a file whose content was looked at.
     fn look(&mut self, path: &Path, looked: Looked) {
         match looked.has_names {
             true => self.with_names.insert(path.to_owned()),
@@ -522,7 +522,7 @@ impl Walk<'_> {
         Listing::default()
     }
 
-    /// Reads a directory, and tells whether its entries are all.
+    /// Reads a directory. Returns its entries, and whether these are all.
     fn read(&mut self, dir: &Path, opened: &io::Result<Dir>) -> (Listing, bool) {
         // Closed, because a command may find it readable, or find another directory at its path.
         let is_closed = |error: &io::Error| {

@@ -118,7 +118,7 @@ impl Surveys {
     /// Returns the last survey of the workspace `root` if it was checked after a moment, such as the start of a call. Otherwise
     /// returns the current survey.
     ///
-    /// The parts of one call share a check by that, because without a watcher it takes long. Blocks on files.
+    /// So the parts of one call share a check, which takes long without a watcher. Blocks on files.
     pub fn since(&self, root: &Path, moment: Instant) -> Arc<Survey> {
         let is_checked = |last: &&Last| last.checked.is_some_and(|checked| checked >= moment);
         let known = self.lock().get(root).filter(is_checked).cloned();
@@ -196,7 +196,7 @@ impl Surveys {
 }
 
 impl Last {
-    /// Returns what is known with a new survey.
+    /// Returns this state with a new survey.
     fn next(&self, survey: Arc<Survey>) -> Self {
         let closed: HashSet<&PathBuf> = survey.closed().collect();
         let gone = self.survey.closed().chain(&*self.closed_earlier);

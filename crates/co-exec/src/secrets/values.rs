@@ -64,9 +64,9 @@ impl Values {
         }
     }
 
-    /// Reads the secret files that have changed, and returns a matcher for all values so far. The survey of the workspace was
-    /// checked after the moment `since`; if there is none, it is the last survey. `tracked` are the paths of the files that git
-    /// tracks, below the workspace.
+    /// Reads the secret files that have changed, and returns a matcher for all values so far. Takes a survey of the workspace
+    /// that was checked after the moment `since`; without a moment, the last survey. `tracked` are the paths of the files that
+    /// git tracks, below the workspace.
     ///
     /// Blocks on files: call it from `spawn_blocking`.
     ///
@@ -296,19 +296,19 @@ mod tests {
             std::os::unix::fs::symlink(to, self.at(name)).unwrap();
         }
 
-        /// Returns what is left of `text`.
+        /// Returns `text` without the secret values.
         fn left(&self, text: &str) -> String {
             left(&self.values, None, text)
         }
 
-        /// Returns what is left of `text` while git tracks these files.
+        /// Returns `text` without the secret values while git tracks these files.
         fn left_with(&self, tracked: &[&str], text: &str) -> String {
             let tracked = tracked.iter().collect();
             left(&self.values, Some(tracked), text)
         }
     }
 
-    /// Returns what is left of `text` in a workspace.
+    /// Returns `text` without the secret values of a workspace.
     fn left(values: &Values, tracked: Option<PathList>, text: &str) -> String {
         let matcher = values.read(Some(Instant::now()), tracked).unwrap();
         let redactor = crate::secrets::redact::Redactor::new(&[]).with_values(matcher);

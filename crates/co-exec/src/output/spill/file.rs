@@ -78,7 +78,7 @@ impl SpillFile {
         self.begin_ring()?.write(rest)
     }
 
-    /// HeadAndTail the first part where a line ends, and begins the second file with what follows that.
+    /// Ends the first part at the end of a line, and begins the second file with the rest.
     fn begin_ring(&mut self) -> io::Result<&mut Ring> {
         let mut end = vec![0; clamped(reach(self.head))];
         let from = self.head - end.len() as u64;
@@ -118,7 +118,7 @@ impl SpillFile {
         Ok(gap)
     }
 
-    /// Writes the final bytes over the note, as the last step: until then the note is true.
+    /// Overwrites the note with the final bytes. This is the last step, so the note is true until then.
     fn join(&self, ring: &Ring) -> io::Result<Option<OutputGap>> {
         let start = ring.start()?;
         if start == 0 {

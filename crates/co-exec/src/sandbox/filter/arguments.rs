@@ -177,7 +177,7 @@ fn marks() -> [RefusedCall; 2] {
     ]
 }
 
-/// Refuses what slows down, limits or watches other processes.
+/// Refuses calls that slow down, limit or watch other processes.
 ///
 /// In a PID namespace of its own, a command can name only its own threads. Without one, the filter allows only the
 /// calling thread: it cannot tell the command's other threads from those of other programs.
@@ -207,7 +207,7 @@ fn others(config: FilterConfig) -> impl Iterator<Item = RefusedCall> {
     ])
 }
 
-/// Refuses what takes a large part of what all programs of the user or the machine share.
+/// Refuses calls that take a large part of a resource that all programs of the user or the machine share.
 fn shared() -> [RefusedCall; 4] {
     const PIPE_SIZE: &[u32] = &[F_SETPIPE_SZ as u32];
     const SOCKET: &[u32] = &[SOL_SOCKET as u32];
@@ -226,7 +226,7 @@ fn shared() -> [RefusedCall; 4] {
     ]
 }
 
-/// Refuses what hides open files from co, which counts them in `/proc`.
+/// Refuses calls that hide open files from co, which counts them in `/proc`.
 fn hidden_files() -> [RefusedCall; 4] {
     const DUMPABLE: &[u32] = &[PR_SET_DUMPABLE as u32];
     let thread = (CLONE_THREAD | CLONE_FILES) as u32;
@@ -242,7 +242,7 @@ fn hidden_files() -> [RefusedCall; 4] {
     ]
 }
 
-/// Refuses what a program that only looks does not need, and what takes memory or pages that nobody counts.
+/// Refuses calls that a program that only looks does not need, and calls that take memory or pages that nobody counts.
 fn read_only() -> [RefusedCall; 3] {
     // A process that unmaps such memory can keep it.
     const SHARED: u32 = (MAP_SHARED | MAP_ANONYMOUS) as u32;

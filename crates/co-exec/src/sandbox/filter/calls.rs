@@ -1,10 +1,10 @@
 //! The allowed system calls, with a reason for each group. All others return "not implemented", so that programs and
 //! libraries fall back to older calls or go without.
 //!
-//! Absent on purpose, at all levels: all that reads or traces other processes, makes mounts or namespaces, opens files
-//! by handles, watches files, shares memory or queues without a path, takes its arguments from memory (`clone3`,
-//! `openat2`, `io_uring`), which a filter cannot read, gives pages to a pipe that nobody counts (`vmsplice`), or takes
-//! requests of which all programs of the machine share a number (`io_setup`).
+//! Absent on purpose, at all levels: all that reads or traces other processes, makes mounts or namespaces, opens files by
+//! handles, watches files, shares memory or queues without a path, takes its arguments from memory (`clone3`, `openat2`,
+//! `io_uring`), which a filter cannot read, gives pages to a pipe that nobody counts (`vmsplice`), or takes requests from a quota
+//! that all programs of the machine share (`io_setup`).
 
 use nix::libc::*;
 
@@ -67,7 +67,7 @@ const IDENTITY: &[i64] = calls![
     SYS_setfsgid SYS_setgroups SYS_capget SYS_capset
 ];
 
-/// Signals, which Landlock or further rules keep to the own processes.
+/// Signals, which Landlock or further rules keep to processes of the command.
 const SIGNALS: &[i64] = calls![
     SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigreturn SYS_rt_sigpending SYS_rt_sigtimedwait
     SYS_rt_sigsuspend SYS_rt_sigqueueinfo SYS_rt_tgsigqueueinfo SYS_sigaltstack SYS_kill

@@ -12,7 +12,7 @@ use crate::program_search;
 use crate::repository::{self, Dirs};
 use crate::timed_output::timed_output;
 
-/// A configuration file can be a FIFO, for which git would wait.
+/// The time-out of git, because a configuration file can be a FIFO, for which git would wait.
 const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The most included files that are read.
 const MAX_INCLUDED_FILES: usize = 50;
@@ -82,7 +82,7 @@ impl ConfiguredPaths {
         Ok(found)
     }
 
-    /// Reads included files, with those that they include, except files in `seen`, which gets them.
+    /// Reads included files and the files that these include, except those in `seen`. Adds all of them to `seen`.
     fn read_included(
         &mut self,
         query: &GitQuery<'_>,

@@ -1,7 +1,8 @@
-//! Grants reading in a workspace around its secrets: entry by entry where one is below, by one rule elsewhere.
+//! Grants reading in a workspace around its secrets: directories with a secret below are granted entry by entry, each other one
+//! by one rule.
 //!
-//! Rules hang on files and directories, not on names. So what takes the place of a secret is closed too, and so is
-//! each way to a secret that does not go through a granted directory.
+//! Rules belong to files and directories (inodes), not to names. So a file that takes the place of a secret is closed too, and so
+//! is each path to a secret that does not go through a granted directory.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -9,8 +10,8 @@ use std::path::{Path, PathBuf};
 use super::super::plan::{OpenedDirectory, PathBytes};
 use crate::secrets::Survey;
 
-/// Returns the directories of a workspace that contain something closed, each one before those in it. There are none
-/// if nothing in the workspace is closed.
+/// Returns the directories of a workspace that contain something closed, each one before the directories in it. There are none if
+/// nothing in the workspace is closed.
 pub(super) fn around(
     workspace: &Path,
     closed: &HashSet<&Path>,

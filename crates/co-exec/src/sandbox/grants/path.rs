@@ -48,8 +48,8 @@ pub(super) fn places<'a>(
 }
 
 /// Returns whether a directory holds nothing but a tool, as far as its path tells: it is no place that other programs use too, no
-/// hidden directory of a home, and no home of a known toolchain, of which each command reads the listed places anyway. Both paths
-/// must be real.
+/// hidden directory of a home, and no home of a known toolchain. Each command reads the listed places of a toolchain anyway. Both
+/// paths must be real.
 pub fn is_tool_directory(dir: &Path, home: &Path) -> bool {
     let tools = TOOLCHAINS.iter().flat_map(|it| it.homes());
     let tools: Vec<_> = tools

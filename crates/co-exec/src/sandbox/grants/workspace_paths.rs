@@ -24,7 +24,7 @@ pub(super) const MAX_SECRET_RULES: usize = 10_000;
 pub(in crate::sandbox) struct GrantRequest<'a> {
     pub level: Level<'a>,
     pub tmp: &'a Path,
-    /// The most bytes in it, if it is in memory.
+    /// The most bytes in the temporary directory, if it is in memory.
     pub tmp_size: u64,
     pub env: &'a [(OsString, OsString)],
     pub namespaces: bool,
@@ -42,7 +42,7 @@ pub(in crate::sandbox) struct FoundPaths {
     pub env: Vec<(OsString, OsString)>,
     /// Paths to compare when the command has ended.
     pub watched: Vec<PathBuf>,
-    /// Those of them that nothing protects, because they are missing.
+    /// Watched paths that nothing protects, because they are missing.
     pub absent: BTreeSet<PathBuf>,
     /// Protected names that do not exist and need a placeholder.
     pub missing: Vec<PathBuf>,

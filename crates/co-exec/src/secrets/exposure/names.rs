@@ -1,9 +1,10 @@
-//! The names that come, go and move in the directories of a workspace (inotify), and the secrets that a command could read by them.
+//! The names that come, go and move in the directories of a workspace (inotify), and the secrets that a command could read
+//! because of such a change.
 //!
-//! The watcher of the workspace tells them if there is one. Otherwise each command has watches of its own.
+//! The watcher of the workspace reports the names if there is one. Otherwise each command has watches of its own.
 //!
-//! A name is a path in a watched directory. A path counts as readable unless it is known to be closed. What comes from a directory
-//! that is not watched counts as having been readable there.
+//! A name is a path in a watched directory. A path counts as readable unless it is known to be closed. A file that comes from a
+//! directory that is not watched counts as readable before.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -390,7 +391,7 @@ impl Places {
         None
     }
 
-    /// Returns whether a rule may grant what has this name.
+    /// Returns whether a rule may grant the file with this name.
     fn is_granted(&self, path: &Path) -> bool {
         let Some(dir) = path.parent().filter(|dir| self.opened.contains(*dir)) else {
             return !self.is_within_closed(path);
@@ -404,7 +405,7 @@ impl Places {
             || !self.before.closes(path) && !self.opened.contains(path) && by_entry()
     }
 
-    /// Returns whether what has this name counts as a secret, or may have one below it.
+    /// Returns whether the file with this name counts as a secret, or may have one below it.
     fn is_secret(&self, path: &Path) -> bool {
         self.known.contains(path)
             || self.is_within_closed(path)
@@ -416,7 +417,7 @@ impl Places {
         dirs.any(|dir| path != dir && path.starts_with(dir))
     }
 
-    /// Returns whether a new name tells nothing here: in a directory of generated files, or of git.
+    /// Returns whether a new name says nothing about secrets: in a directory of generated files, or of git.
     fn is_skipped(&self, path: &Path) -> bool {
         let root = self.before.root();
         is_generated(path.strip_prefix(root).unwrap_or(path)) || is_gits(path, root)
@@ -448,8 +449,8 @@ mod tests {
     use crate::secrets::survey;
     use crate::test_files;
 
-    /// Checks the first place by which a secret is exposed if a bash script changes a workspace; an empty text is none. The
-    /// watcher of a workspace tells the same as watches of a command's own.
+    /// Checks the first place at which a secret is exposed when a bash script changes a workspace; an empty text means none. The
+    /// watcher of a workspace must report the same as the watches of a command.
     #[track_caller]
     fn check(closed_by: ClosedBy, change: &str, expected: &str) {
         for is_watched in [false, true] {

@@ -121,7 +121,7 @@ fn what_git_itself_keeps_is_no_secret() {
     check(dir.path(), &files, &[]);
 }
 
-/// Gives all the stamps that they have now.
+/// Gives all entries the stamps that they have now.
 fn stamp<V: Packed>(map: &mut PathMap<V>, stamp: fn(&mut V) -> &mut Option<FileStamp>) {
     for (path, mut value) in map.clone().iter() {
         *stamp(&mut value) = FileStamp::of(&path);
