@@ -44,7 +44,7 @@ const REFUSED_IDLE_TIME: Duration = Duration::from_secs(1);
 /// The time that chats and commands have to end when Neovim is gone. The watchdog kills the backend after 1.5 s.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1300);
 
-/// The time from one look for what nobody uses to the next.
+/// The interval at which the backend forgets what nobody uses any more.
 const FORGET_INTERVAL: Duration = Duration::from_secs(600);
 
 /// Serves one Neovim on standard input and output until it goes.
@@ -146,7 +146,7 @@ struct App {
     cancel: CancellationToken,
     chats: HashMap<u64, ChatHandle>,
     runs: Runs,
-    /// The person was told, if that is so, that the environment turns questions off.
+    /// The person was warned that the environment turns questions off, or it does not.
     told_of_confirming: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The texts of Neovim's buffers, which the person sees, saved or not, questions about the editor, and the hooks of
-//! plugins before a command, and the files that commands of the person want edited.
+//! Requests to Neovim: for the texts of buffers, which the person sees, saved or not; for facts of the editor; for the hooks of
+//! plugins before a command; for files that commands of the person want edited.
 //!
 //! Each request is a message to Neovim. [`Buffers::reply`] takes its answer.
 

@@ -1,11 +1,11 @@
 //! Checkpoints of a workspace: the files before and after each call that may change them, so that a turn can be taken
 //! back.
 //!
-//! `snapshot` reads the files and has the limits. [`Workspace`] decides when, and whose changes they are. [`Store`] keeps copies
-//! of the files in the state directory, `log` the changes of each chat. `round` finds the changes that the person has not
-//! answered yet, with the files that `moves` pairs, and `answers` keeps those of a review that has not ended. `difference` shows a
-//! change. `undo` plans what takes changes back or makes those of a trial, `apply` does it, and `journal` finishes what a killed
-//! process was doing. `head` notes where git's HEAD was.
+//! `snapshot` reads the files and has the limits. [`Workspace`] decides when to take a snapshot, and whose changes they are.
+//! [`Store`] keeps copies of the files in the state directory, `log` the changes of each chat. `round` finds the changes that the
+//! person has not answered yet, with the files that `moves` pairs, and `answers` keeps the answers to a review that has not
+//! ended. `difference` shows a change. `undo` plans the changes that take others back or that keep those of a trial, `apply`
+//! makes them, and `journal` finishes them if a process was killed. `head` notes where git's HEAD was.
 //!
 //! This module knows no chat and asks no person. All of it blocks on files: call it from `spawn_blocking`.
 
@@ -247,7 +247,7 @@ impl Checkpoints {
     }
 
     /// Makes changes in the workspace `root`, apart from those of buffers. If co is killed meanwhile, [`Self::finish`] makes the
-    /// rest, or drops all if nothing was made yet.
+    /// remaining changes, or drops all if none was made yet.
     ///
     /// # Errors
     /// Nothing was changed, because the journal could not be written or the workspace was replaced.

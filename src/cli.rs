@@ -256,7 +256,7 @@ async fn probe() -> doctor::Findings {
     }
 }
 
-/// Tries the ways of a command with hosts.
+/// Tries how a command reaches hosts.
 async fn try_hosts(here: &CommandContext) -> Result<&'static str, String> {
     let spill_dir = here.paths.spill_dir().map_err(|error| error.to_string())?;
     let setup = ExecutorSetup {

@@ -1,4 +1,4 @@
-//! The own directory of a confined agent, with links to what it reads and writes of the person's directory.
+//! The own directory of a confined agent, with links to the entries of the person's directory that the agent reads and writes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,8 @@ use crate::paths::private_dir;
 use co_exec::GrantedPlaces;
 use co_exec::beneath::Dir;
 
-/// Makes the directory `own` of an agent, and adds what it may use to `places`. `of_person` are the directories of the parts.
+/// Makes the directory `own` of an agent, and adds what it may use to `places`. `of_person` are the person's directories, one for
+/// each part.
 ///
 /// The agent may change all in `own`, also while this runs. So this only makes and removes entries through the handle of `own`, and
 /// follows no link.

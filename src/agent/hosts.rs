@@ -42,7 +42,7 @@ struct AskingTurn {
 }
 
 impl TurnAsker {
-    /// The rules about hosts are those of `workspace`.
+    /// Makes the asker of an agent. The rules about hosts are those of `workspace`.
     pub fn new(agent: &str, services: Arc<Services>, workspace: PathBuf) -> Self {
         Self {
             agent: agent.to_owned(),
@@ -77,7 +77,7 @@ impl TurnAsker {
         self.state().granted.extend(hosts);
     }
 
-    /// Asks no more, withdraws the open questions, and lets the answers of the turn be forgotten.
+    /// Asks no more, withdraws the open questions, and forgets the answers of the turn.
     pub fn end(&self) {
         self.set(None);
     }

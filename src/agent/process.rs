@@ -36,8 +36,8 @@ const HTTPS: u16 = 443;
 /// The most bytes of an agent's standard error that are shown.
 const LONGEST_OUTPUT: usize = 2_000;
 
-/// About the most bytes of memory that the messages of one turn may take, and those before the session. An agent that sends more is
-/// ended.
+/// The most bytes of memory, about, that the messages of one turn or the messages before the session may take. An agent that
+/// sends more is ended.
 pub const MOST_MEMORY: u64 = 256 << 20;
 
 /// The version of the protocol that co speaks.
@@ -545,7 +545,7 @@ async fn answer(
     }
 }
 
-/// An answer is read by the method of its request, so it is never another one.
+/// Fails. An answer is read by the method of its request, so an answer of another kind cannot come.
 fn unreachable_answer<T>() -> Result<T, StartFault> {
     Err(StartFault::Refused(
         "its answer is of another kind".to_owned(),

@@ -217,7 +217,8 @@ fn modes_of(modes: &SessionModeState) -> ValueGroup {
     }
 }
 
-/// Returns the values of an option. If it is not the main one of its slash command, they have its id before them.
+/// Returns the values of an option. If the option is not the main one of its slash command, the words of the values begin with
+/// its id.
 fn values_of(option: &SessionConfigOption, is_main: bool) -> Vec<SessionValue> {
     let value = |word: &str, name: &str, is_current, value| SessionValue {
         word: match is_main {

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::paths::Paths;
 
-/// A program in the place of our own, whose probe of the sandbox ends when somebody writes to `fifo`.
+/// A program in the place of co-nvim, whose probe of the sandbox ends when somebody writes to `fifo`.
 fn program(dir: &Path) -> PathBuf {
     nix::unistd::mkfifo(&dir.join("fifo"), Mode::S_IRWXU).unwrap();
     let exe = dir.join("exe");

@@ -46,7 +46,7 @@ pub(super) struct ContextReads {
 
 #[derive(Clone)]
 struct Shared {
-    /// The real paths of files.
+    /// The real paths of the files that the person let the chat send.
     allowed: Arc<Mutex<HashSet<PathBuf>>>,
     ask: mpsc::Sender<ContextQuestion>,
 }
@@ -182,7 +182,7 @@ impl ContextReader {
         }
     }
 
-    /// Returns the whole lines for a part of them, if they have a secret: the redactor would not know half of it.
+    /// Returns the whole lines in place of a part of them if they contain a secret: the redactor would not recognise half of it.
     async fn lines_of_part(&self, lines: Option<String>) -> Result<ContextRead, NoContext> {
         let Some(lines) = lines else {
             return Ok(ContextRead::default());

@@ -17,7 +17,7 @@ pub enum Msg {
     CheckPromptFile(PromptFileCheck),
     /// The editor asks for a context of a prompt.
     ReadContext(ContextRequest),
-    /// Cancels the turn; then the queued prompts wait. The second one in a row drops them.
+    /// Cancels the turn; then the queued prompts wait. A second cancel in a row drops these prompts.
     Cancel,
     /// The editor asks for the next part of a resumed text, of which `above` bytes are not sent yet.
     EarlierText {

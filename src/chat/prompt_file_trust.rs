@@ -73,8 +73,8 @@ impl Chat {
         ));
     }
 
-    /// Returns the name of the instructions or of the skill in the file `path`, if the last turn got them. Without `path`, returns
-    /// that of any file.
+    /// Returns the name of the instructions or of the skill in the file `path`, if the last turn got them. Without `path`, any
+    /// file counts.
     fn sent_text(&self, path: Option<&Path>) -> Option<String> {
         let instructions = self.sent_instructions(path).map(str::to_owned);
         instructions.or_else(|| self.skills.sent(path))

@@ -24,7 +24,7 @@ use crate::workspace::edits::SeenTexts;
 use co_llm::Fault;
 use co_llm::transcript::{self, End, InstructionFile, Item, Usage};
 
-/// The most tokens of a scout that its model reads, but not from its cache, or writes.
+/// The most tokens that the model of a scout may write, or read elsewhere than from its cache.
 const MOST_TOKENS: u64 = 400_000;
 
 /// The most bytes of a report.

@@ -100,7 +100,7 @@ impl Chat {
         self.running.is_some() && transcript::is_planning(self.recorder.items())
     }
 
-    /// Returns what waits in this chat or is not as usual, because the person allowed or chose it, in a few words each.
+    /// Returns what waits in this chat, and what is unusual because the person allowed or chose it, in a few words each.
     fn unusual(&self) -> Vec<String> {
         let edits = EditRequest::every_edit();
         let may_edit = edits.iter().all(|it| self.permissions.rules.contains(it));

@@ -14,7 +14,7 @@ const SCRIPT: &str = r#"exec 2> /dev/null
 "$co_git" symbolic-ref -q HEAD || echo
 "$co_git" rev-parse -q --verify 'HEAD^{commit}' || echo"#;
 
-/// The longest time in which git must tell it. The approved command waits for that.
+/// The time-out of git. The approved command waits for git.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The digits of a commit's name in a text.

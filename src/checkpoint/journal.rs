@@ -1,7 +1,7 @@
-//! The journal of changes that are being kept or taken back. If co is killed meanwhile, the next start makes the rest of them,
-//! or drops them if none was made yet.
+//! The journal of changes that are being kept or taken back. If co is killed meanwhile, the next start makes the remaining
+//! changes, or drops all if none was made yet.
 //!
-//! It is a file for each: a record of the planned changes, locked by the process that makes them.
+//! There is a file for each set of changes: a record of them, locked by the process that makes them.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -44,7 +44,7 @@ pub struct InterruptedKeep {
     pub by: By,
     /// The number of files that were changed now.
     pub finished: usize,
-    /// Nothing had been changed, so nothing was.
+    /// No file had been changed yet, so all changes were dropped.
     pub dropped: bool,
     /// The files that were left alone, with the reason.
     pub failed: Vec<(PathBuf, String)>,

@@ -254,8 +254,8 @@ impl History {
     }
 }
 
-/// Returns the records of a chat, in their order. Lines that cannot be read are left out, and plans that another record
-/// follows. What the person accepted says nothing about a plan.
+/// Returns the records of a chat, in their order. Leaves out lines that cannot be read, and a planned record if another one
+/// follows it. Records of accepted changes do not count as following.
 pub(super) fn records(store: &Path, chat: &str) -> Vec<Record> {
     without_old_plans(read(&file(store, chat)))
 }

@@ -8,7 +8,7 @@ use super::change::{Blob, Change, Entry};
 
 /// The most pairs of removed and made files that are all compared.
 const MOST_PAIRS: usize = 400;
-/// The most made files with its name that a removed file is compared with if there are more pairs.
+/// If there are more pairs, a removed file is compared with at most this many made files of its name.
 const MOST_OF_NAME: usize = 4;
 
 /// The changes of a call that together move files.

@@ -19,7 +19,7 @@ const FILE_BYTES: usize = 8 << 10;
 /// A file with all that was changed in it.
 #[derive(Debug, Clone)]
 pub struct ChangedFile {
-    /// Takes all of it back.
+    /// The change that takes all of it back.
     undo: Change,
     /// The text without the changes; empty if they have no lines that can be taken back one by one.
     text: String,

@@ -61,7 +61,7 @@ struct FileRound {
     seen: Option<Entry>,
     /// The authors of the lines; none if it is no text, or not known yet.
     weave: Option<Weave>,
-    /// The chat that made the file, if that is not accepted.
+    /// The chat that made the file, if the file is not accepted.
     made_by: Option<usize>,
     /// The changes of calls, and whether they changed more than its text.
     calls: Vec<(Mark, bool)>,
@@ -307,7 +307,7 @@ impl Round {
         Moves::of(changes, back, is_free, is_like)
     }
 
-    /// Takes what has changed since the last record for the person's. `open` has the buffers of the files.
+    /// Counts all changes since the last record as the person's. `open` has the buffers of the files.
     ///
     /// # Errors
     /// The workspace cannot be opened, or the store cannot take a text.
@@ -717,8 +717,8 @@ impl OpenFile {
         text
     }
 
-    /// Returns a text that tells a part from all others. `text` has its lines, as a review shows them. It shows two contents alike if they
-    /// are no text.
+    /// Returns a text that tells a part from all others. `text` has its lines, as a review shows them. It may show different
+    /// contents in the same way if they are no text.
     pub fn part_id(&self, part: &OpenPart, text: &str) -> String {
         match part.kind {
             PartKind::Whole => {

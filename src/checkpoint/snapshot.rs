@@ -34,7 +34,7 @@ const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The most bytes of the files of a snapshot that have copies.
 const MOST_BYTES: u64 = 500 << 20;
 
-/// The most bytes of a file that has a copy. Edits reach as far.
+/// The most bytes of a file that has a copy. Edits have the same limit.
 const MOST_FILE_BYTES: u64 = disk::MAX_FILE_BYTES;
 
 /// A time longer than the resolution of the time of a file's birth.
@@ -53,7 +53,7 @@ pub(super) struct Differences {
 pub(super) struct Snapshot {
     nodes: Nodes,
     taken: SystemTime,
-    /// The files with several names, by which they may change where nothing is watched.
+    /// The files with several names (hard links). They may change by a name that is not watched.
     linked: BTreeSet<String>,
     /// The bytes of the files that have copies.
     bytes: u64,
@@ -96,7 +96,7 @@ impl Default for Snapshot {
 }
 
 impl<'a> Look<'a> {
-    /// Blocks on files.
+    /// Prepares to read the workspace of a judge. Blocks on files.
     pub(super) fn new(judge: &'a Arc<Judge>, dir: &'a Dir, store: &'a Store) -> Self {
         let (root, survey) = (judge.root(), judge.survey());
         Self {

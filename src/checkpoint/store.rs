@@ -288,7 +288,7 @@ fn packs(dir: &Path) -> impl Iterator<Item = PathBuf> {
     paths.filter(|path| path.extension().is_some_and(|it| it == PACK))
 }
 
-/// Reads a line of an index. A part of one is none: the hash comes last.
+/// Reads a line of an index; none if the line is not whole, so that the hash at its end is missing.
 fn line(line: &str) -> Option<(Blob, u64, u64)> {
     let mut words = line.split(' ');
     let (at, size) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);

@@ -16,7 +16,7 @@ use co_exec::beneath::Dir;
 /// The reason why a file is left alone.
 const CHANGED: &str = "it was changed later, in the same place";
 
-/// The changes that take others back, or make them. Nothing is changed yet.
+/// Planned changes, which take others back or keep those of a trial. None is made yet.
 #[derive(Debug, Default, PartialEq)]
 pub struct Undo {
     /// At most one for each path.

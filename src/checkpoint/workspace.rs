@@ -35,7 +35,7 @@ pub struct Workspace {
     moment: Mutex<Moment>,
     /// The files that the person saved, and that edits changed, since the last snapshot.
     touched: Mutex<HashSet<PathBuf>>,
-    /// The windows that are open or about to.
+    /// The number of windows that are open or about to open.
     windows: AtomicUsize,
     ids: AtomicU64,
 }
@@ -165,7 +165,7 @@ impl Workspace {
         self.begin_window(false, Some(OpenRecord { chat, record }))
     }
 
-    /// Takes a snapshot when a job starts. What changes while a command runs too is not the job's.
+    /// Takes a snapshot when a job starts. What changes while a command runs too does not count as the job's.
     ///
     /// # Errors
     /// There is no snapshot. The text says why.

@@ -77,7 +77,7 @@ impl DoctorArguments {
 #[derive(Debug, Clone)]
 pub struct Findings {
     pub sandbox: SandboxReport,
-    /// The ways of a command with hosts, or the fault, in a clause for a person.
+    /// The result of trying how a command reaches hosts, in a clause for a person.
     pub hosts: Result<&'static str, String>,
 }
 

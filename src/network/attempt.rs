@@ -1,5 +1,5 @@
-//! Tries the ways of a command with hosts: to a server that is allowed, to one that is not, and past the proxy. All servers are co's own,
-//! on this machine.
+//! Tries how a command reaches hosts: a server that is allowed, one that is not, and one past the proxy. All servers are co's
+//! own, on this machine.
 
 use std::io;
 use std::sync::Arc;
@@ -96,10 +96,10 @@ impl HostAsker for PortAsker {
     }
 }
 
-/// Tries the ways of a command with hosts. Returns what holds, in a clause for a person.
+/// Tries how a command reaches hosts. Returns the result in a clause for a person.
 ///
 /// # Errors
-/// A command cannot have hosts here, or a way is not as it should be: a clause with the reason.
+/// A command cannot reach hosts here, or reaches too much: a clause with the reason.
 pub async fn try_ways(executor: &Executor) -> Result<&'static str, String> {
     let launcher = executor.launcher();
     let checked = launcher.map(|it| it.report().own_network());

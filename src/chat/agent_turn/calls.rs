@@ -76,7 +76,7 @@ pub(super) struct LoggedCall {
 struct StreamedOutput {
     head: String,
     tail: String,
-    /// The bytes between the two.
+    /// The number of bytes that are left out between them.
     left_out: usize,
 }
 
@@ -208,7 +208,7 @@ impl CallLog {
         (own.clone(), Some(AgentPiece::Call(own)))
     }
 
-    /// Adds text to the output of a call that is known, or takes all that came so far away.
+    /// Adds text to the output of a known call; without a text, removes the output so far.
     pub(super) fn stream(&mut self, key: &ToolCallId, text: Option<&str>) {
         if let Some(known) = self.calls.get_mut(key) {
             match text {

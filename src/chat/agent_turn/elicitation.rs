@@ -129,7 +129,7 @@ impl Elicitation {
     /// Returns what the agent is told for a reply; none means that the question was withdrawn.
     ///
     /// # Errors
-    /// An answer is none that the agent takes. The person must be asked again.
+    /// The agent does not take one of the answers. The person must be asked again.
     pub(super) fn action(&self, reply: Option<Reply>) -> Result<ElicitationAction, String> {
         let answers = match reply {
             None => return Ok(ElicitationAction::Cancel),

@@ -9,7 +9,7 @@ use crate::tool::agent_call::AgentCall;
 /// The shortest time between two changes of the output on the screen.
 const PACE: Duration = Duration::from_millis(50);
 
-/// The part of the time, as its inverse, that goes into making the output ready for the screen.
+/// The share of the time, as its inverse, that may go into preparing the output for the screen.
 const SHARE: u32 = 5;
 
 /// A call that is shown and has not ended.

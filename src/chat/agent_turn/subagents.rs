@@ -27,7 +27,7 @@ struct SubAgent {
     title: String,
     description: String,
     calls: HashMap<ToolCallId, String>,
-    /// The sort of what it said last, which the next piece may go on with.
+    /// The kind of its last text, which the next piece may continue.
     last: Option<Saying>,
 }
 
@@ -196,7 +196,7 @@ impl SubAgents {
 }
 
 impl SubAgent {
-    /// Returns a piece of what it says, with the words before it if it begins.
+    /// Returns a piece of its text. If the piece begins a text, `words` stand before it.
     fn say(&mut self, saying: Saying, words: &str, content: &ContentBlock) -> String {
         let content = block_text(content);
         match self.last.replace(saying) == Some(saying) {

@@ -64,7 +64,7 @@ impl Status {
         status
     }
 
-    /// Returns the commit of what is staged; if nothing is, that of all changes of tracked files.
+    /// Returns the commit of the staged changes; if there are none, the commit of all changes of tracked files.
     fn commit(self) -> Result<Commit, String> {
         if let Some(file) = self.unmerged.first() {
             return Err(format!("{file} has a merge conflict"));

@@ -62,7 +62,7 @@ pub(in crate::chat) struct CommitRequest {
 pub(in crate::chat) enum CommitEvent {
     Used(Usage),
     Ask {
-        /// Cancelled if the request that asks is not the last one, or the person stopped it. The same in `Run`.
+        /// Cancelled if a later request has replaced this one, or the person stopped it. `Run` has the same token.
         cancel: CancellationToken,
         question: Box<Question>,
         reply: oneshot::Sender<Reply>,

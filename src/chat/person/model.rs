@@ -1,7 +1,7 @@
 //! The model of a chat: the person's choice with `/model` and `/effort`, and the provider that answers.
 //!
-//! A bare name means the provider that answers now, if it has a model of that name. Otherwise the person chooses among the providers
-//! that could be meant: nothing goes to another one without its name on the screen.
+//! A bare name means the provider that answers now, if it has a model of that name. Otherwise the person chooses among the
+//! providers that could be meant: nothing goes to another provider without its name on the screen.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -169,7 +169,7 @@ impl Chat {
         }
     }
 
-    /// Returns the choice of a model at a provider: a profile, one of the table, or the one that answers now.
+    /// Returns the choice of a model at a provider: a profile, a provider of the table, or the provider that answers now.
     fn choice_at(&mut self, provider: &str, model: &str) -> Option<ModelChoice> {
         let effort = self.model.choice.effort;
         if self.services.config.names_profile(provider) {
@@ -190,7 +190,7 @@ impl Chat {
         })
     }
 
-    /// Returns the name of the provider that answers now: a profile's, or one of the table.
+    /// Returns the name of the provider that answers now: the name of a profile, or of a provider of the table.
     fn provider_name(&mut self) -> Option<String> {
         let profile = self.services.config.profile_name(&self.model.choice);
         if profile.is_some() {
@@ -200,7 +200,7 @@ impl Chat {
         label.split('/').next().map(str::to_owned)
     }
 
-    /// Lets the person choose the provider that a name means. The only one that is possible is used at once.
+    /// Lets the person choose the provider that a name means. If only one is possible, uses it at once.
     fn offer_providers(&mut self, name: &str) {
         let mut candidates = self.candidates(name);
         if candidates.len() < 2 {

@@ -38,7 +38,7 @@ const LONGEST_REQUEST: u64 = 16 << 10;
 /// The pause after a connection that failed, such as for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The start of the answer if the person has closed the file, and if the program must fail.
+/// The start of the answer: the person has closed the file, or the program must fail.
 const CLOSED: &str = "closed";
 const FAILED: &str = "failed ";
 
@@ -85,7 +85,7 @@ impl EditorSocket {
         )
     }
 
-    /// Opens the files that programs of the command ask for. The time of the command stands still while one is open.
+    /// Opens the files that programs of the command ask for. The time-out of the command is paused while a file is open.
     pub(super) fn serve(self, buffers: Buffers, command: String, time: TimeLimit) -> RunEditor {
         let Self {
             listener,

@@ -108,7 +108,7 @@ impl Chat {
         checked.map_or_else(|why| format!("; {why}"), |()| String::new())
     }
 
-    /// Tries the ways of a command with hosts. Returns what holds, as the end of a sentence.
+    /// Tries how a command reaches hosts. Returns the result as the end of a sentence.
     async fn host_words(&self) -> String {
         let tried = try_ways(&self.services.executor).await;
         let words = tried.map_or_else(|why| why, str::to_owned);

@@ -1,5 +1,6 @@
-//! Commands that the person typed at the prompt with `!`, and those of trials that they run for real with `/real`. The transcript keeps
-//! a notice about each end of a typed command, and the model is not told. It is told of the end of a command of a trial.
+//! Commands that the person typed at the prompt with `!`, and commands of trials that the person runs for real with `/real`. The
+//! transcript keeps a notice about each end of a typed command, for the person alone. The model is told the end of a command of a
+//! trial.
 
 use std::path::PathBuf;
 use std::sync::Arc;

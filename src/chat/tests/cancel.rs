@@ -10,7 +10,7 @@ use co_llm::Fault;
 use co_llm::scripted::Part;
 use co_llm::transcript::{Decision, Item};
 
-/// After a cancelled turn: the next request is whole, and the chat is read back whole.
+/// Checks a chat after a cancelled turn: the next request is whole, and the chat is read back whole.
 async fn goes_on(mut chat: Chat) {
     valid(&chat.kit_items());
     assert_eq!(chat.turn_with("go on", says("Here.")).await, "done");

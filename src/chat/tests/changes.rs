@@ -1,4 +1,4 @@
-//! The review of `/changes`.
+//! The review of `/review`.
 
 use serde_json::json;
 

@@ -199,7 +199,7 @@ impl Chat {
         }
     }
 
-    /// Lets go of the chat, as who panics does.
+    /// Drops the chat without ending it, as a panic does.
     pub(super) fn leave(&mut self) {
         self.handle = None;
     }

@@ -39,7 +39,7 @@ fn without_frame(text: &str) -> String {
         .collect()
 }
 
-/// Holds where every call has one outcome.
+/// Checks that every call has exactly one outcome.
 #[track_caller]
 pub(super) fn valid(items: &[Item]) {
     for item in items {
@@ -49,7 +49,7 @@ pub(super) fn valid(items: &[Item]) {
     }
 }
 
-/// Waits until something holds that nobody tells of.
+/// Waits until a condition holds that no message reports.
 pub(super) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let wait = async {
         while !holds() {

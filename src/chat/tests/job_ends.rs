@@ -1,4 +1,4 @@
-//! Jobs at the edges: where the turn, the conversation or Neovim ends beside them, and where none may be started.
+//! Jobs whose turn, chat or Neovim ends, and moments at which no job may start.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Requests that the provider refuses, for their length or for what is in them. The clock moves only while a test waits.
+//! Requests that the provider refuses, for their length or their content. The clock moves only while a test waits.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `/retry` has the last prompt answered again; `/continue` goes on.
+//! `/retry` asks for another answer to the last prompt; `/continue` goes on.
 
 use super::chat::{Chat, calls, says};
 use crate::protocol::ToEditor;
@@ -92,7 +92,7 @@ async fn going_on_keeps_the_answer_and_says_so_to_the_model() {
     assert_eq!(chat.last_request().items, before);
 }
 
-/// Whatever was told of the surroundings stays told, and a word about one answer goes with it.
+/// The notes about the surroundings stay, and a note about one answer is dropped with the answer.
 #[tokio::test]
 async fn notes_about_the_place_stay_and_those_about_an_answer_go() {
     let mut chat = Chat::new([says("Half"), says(" and half."), says("Anew.")]);

@@ -308,7 +308,7 @@ async fn each_message_is_announced() {
     assert_eq!(begun, ["## You", "## Co\n", "## You", "## Co\n"]);
 }
 
-/// A backend that is killed is resumed from where the editor was last told.
+/// A chat whose backend was killed is resumed by the last id that the editor got.
 #[tokio::test]
 async fn where_it_is_kept_is_known_before_anything_is_shown() {
     fn kept_before(seen: &[ToEditor]) -> Option<String> {

@@ -58,7 +58,7 @@ struct StartedCall<T = CallResult> {
 
 /// The answer about the next call.
 enum NextAnswer {
-    /// It needs none.
+    /// The call needs no answer.
     NotAsked,
     /// The question is none if the turn was cancelled and the call needs none.
     Answered(QuestionEnd, Option<Box<AskedQuestion>>),
@@ -774,8 +774,8 @@ impl Turn {
         Ok(())
     }
 
-    /// Runs the next command as a trial, if it is to be tried before a question. If nothing is left to ask, its outcome goes to the
-    /// model; else the question about it shows what it changed. Returns whether a trial has run.
+    /// Runs the next command as a trial, if it must be tried before a question. If nothing is left to ask, its outcome goes to
+    /// the model; else the question about it shows what it changed. Returns whether a trial has run.
     async fn try_next(&mut self) -> Result<bool, Halt> {
         let Some((call, audited, command)) = self.queue.pop_tried() else {
             return Ok(false);

@@ -22,7 +22,7 @@ pub(super) const STEPS_USED_UP: &str = "The steps of this turn are used up, and 
 pub(super) const REPORT_NOW: &str = "Your steps or tokens are used up, and no more tools can be called. Report now: what you found, with \
      file:line, and what you could not look at.";
 
-/// The result of a call in the answer to that request.
+/// The result of a call in the answer to the last request.
 pub(super) const NO_STEPS_LEFT: &str = "Not run: the steps of this turn are used up.";
 
 /// The next step of a turn.
@@ -49,7 +49,7 @@ pub(in crate::chat) enum Repetition {
 pub(in crate::chat) struct LoopLimits {
     max_steps: u32,
     steps: u32,
-    /// The most tokens that the model reads, but not from its cache, or writes; none is no limit.
+    /// The most tokens that the model may write, or read elsewhere than from its cache; none is no limit.
     max_tokens: Option<u64>,
     tokens: u64,
     /// The last request of the turn was sent, which asks the model to sum up its work.

@@ -1,4 +1,4 @@
-//! The calls of a step that wait, and the questions about them. It knows the states of a call, and of the kinds only commands.
+//! The calls of a step that wait, and the questions about them. It knows the states of a call, and no kind of call but commands.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -46,7 +46,7 @@ enum CallState {
 enum CallStage {
     Proposed,
     Collecting,
-    /// It has the facts, and is to be judged.
+    /// It has the facts, and must be judged.
     Collected,
     /// The error is the reason why it cannot run now, for the model.
     Judged(Result<JudgedCall, String>),

@@ -60,7 +60,7 @@ impl RequestHistory {
 pub(super) struct FailedRequest {
     /// Its estimated tokens.
     pub tokens: u64,
-    /// The reduced form would change it.
+    /// The reduced form would change the request.
     pub reducible: bool,
 }
 

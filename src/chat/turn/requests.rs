@@ -1,5 +1,5 @@
-//! The requests to the model: one for each step, with retries and changes after a refusal. Its answer is recorded as it arrives.
-//! Requests for summaries let a long chat fit the context window; the transcript file and the screen keep all of it.
+//! The requests to the model: one for each step, with retries and changes after a refusal. The answers are recorded as they
+//! arrive. Requests for summaries let a long chat fit the context window; the transcript file and the screen keep all of it.
 
 use std::sync::Arc;
 use std::time::Duration;

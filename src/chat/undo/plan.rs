@@ -27,7 +27,7 @@ pub(super) struct Plan {
     pub(super) turn: usize,
     pub(super) workspace: PathBuf,
     pub(super) undo: Undo,
-    /// The sentence among them about what stays in `.git`.
+    /// The sentence of the plan about changes of `.git`, which stay.
     pub(super) git: Option<String>,
     /// Sentences for the question about changes that cannot be taken back.
     pub(super) reasons: Vec<String>,

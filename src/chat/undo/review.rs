@@ -64,7 +64,7 @@ struct Review {
     gone: Vec<KeptAnswer>,
     /// The kept answers of reviews with another base, and those to files that are left out.
     others: Vec<KeptAnswer>,
-    /// The commit with which the files are compared; none if that is what the person accepted.
+    /// The commit with which the files are compared; none if they are compared with what the person accepted.
     base: Option<String>,
     /// The number of files that are left out because all together are too long.
     left_out: usize,

@@ -488,7 +488,7 @@ fn a_file_that_is_moved_and_changed_at_once_is_one_file() {
 #[derive(Debug, Clone)]
 struct Line {
     text: String,
-    /// The chat that added it, if that is not accepted.
+    /// The chat that added the line, if the line is not accepted.
     by: Option<usize>,
     /// The chat that removed it.
     gone: Option<usize>,
@@ -501,7 +501,7 @@ struct Expected {
     /// For each chat, the name and the mode in its baseline.
     baselines: [Option<(String, u32)>; 2],
     now: Option<(String, u32)>,
-    /// The chat that made the file, if that is not accepted.
+    /// The chat that made the file, if the file is not accepted.
     made_by: Option<usize>,
     /// The person has changed it since the last call did: co sees all of that as one change.
     is_edited: bool,

@@ -129,7 +129,7 @@ impl Snapshot {
         rules.any(|path| is_there(&path) && node(&path).is_none())
     }
 
-    /// Checks that what decides which files are in the snapshot is the same.
+    /// Checks that the rules by which files belong to the snapshot are the same.
     fn fits(&self, now: &Surroundings) -> Option<()> {
         let known = self.surroundings.as_ref()?;
         let same = known.secrets == now.secrets

@@ -11,7 +11,7 @@ use co_llm::{Fault, ProviderPreview, ProviderSettings, ServerMemory};
 
 /// The longest wait for a provider, with the program that prints its key. That may have to ask for a passphrase.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// The longest silence of a server. It is shorter, so that a wait for the program is not taken for one for the server.
+/// The longest silence of a server. It is shorter than [`TIMEOUT`], so that a slow program is not taken for a slow server.
 const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Checks the usual provider, and each further one of the settings.

@@ -166,7 +166,7 @@ impl Texts {
 
 /// Returns the last shortening of each text: its bytes, and the number of texts with the same name that came later.
 ///
-/// Those are whole: a server may number its calls anew after a summary, and a person may attach a file again.
+/// The texts that came later are whole: a server may number its calls anew after a summary, and a person may attach a file again.
 fn recorded(transcript: &[Item]) -> HashMap<&LongText, (usize, usize)> {
     let mut found = HashMap::new();
     let mut later: HashMap<&str, usize> = HashMap::new();
