@@ -46,9 +46,9 @@ pub struct Config {
     pub agent_processes: Option<u64>,
     /// The tool servers that the person set.
     pub mcp_servers: Vec<McpServerSettings>,
-    /// The longest time that a prompt waits for them.
+    /// The longest time that a prompt waits for tool servers.
     pub mcp_wait: Duration,
-    /// The longest time of one of their calls.
+    /// The longest time of a call of a tool server.
     pub mcp_timeout: Duration,
     /// The prices of models that the person gave.
     pub prices: co_llm::Prices,
@@ -132,9 +132,9 @@ impl ConfinementSetting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TryFirst {
     Never,
-    /// Those that run code, and unknown ones.
+    /// Commands that run code, and unknown commands.
     Code,
-    /// Also those that only change files.
+    /// Also commands that only change files.
     Changes,
 }
 
@@ -142,7 +142,7 @@ pub enum TryFirst {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
     None,
-    /// That of the machine for landlock; that of the settings for a container.
+    /// The network of the machine for landlock; the network of the settings for a container.
     Some,
     /// The hosts that a rule or the person allows, for trials and approved commands.
     Ask,

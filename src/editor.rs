@@ -181,7 +181,7 @@ impl Outbox {
         }
     }
 
-    /// Waits for a message that should not wait for the time of the next frame.
+    /// Waits for an urgent message, which should not wait for the next frame.
     pub async fn urgent(&self) {
         while !self.shared.queue().urgent {
             self.shared.urgent.notified().await;

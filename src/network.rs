@@ -1,7 +1,7 @@
-//! The way of one command to the hosts that the person allows.
+//! The access of one command to the hosts that the person allows.
 //!
 //! A [`HostAccess`] has the rules. The command gets variables that lead programs to a proxy at its own loopback interface. The
-//! proxy is in this process, so the command reaches no other host, and no address. A host that no rule names is asked about.
+//! proxy is in this process, so the command reaches no other host, and no address. co asks about a host that no rule names.
 
 mod attempt;
 mod decider;
@@ -33,7 +33,7 @@ const MAX_LOOPBACK: usize = 48;
 /// The most hosts that a text names. It counts the others.
 const MOST_NAMED: usize = 8;
 
-/// The way of a command to the hosts that an asker allows.
+/// The access of a command to the hosts that an asker allows.
 pub struct HostAccess {
     asker: Arc<dyn HostAsker>,
     outer: OuterProxy,
@@ -49,15 +49,15 @@ struct OwnAddresses {
     forwarded: Vec<(SocketAddr, Vec<SocketAddr>)>,
 }
 
-/// The open way of a running command. The way ends when this is dropped.
+/// The open access of a running command. It ends when this is dropped.
 pub struct OpenAccess {
     proxy: Proxy,
 }
 
-/// A running command with its way to hosts, if it has one.
+/// A running command with its access to hosts, if it has any.
 pub type OpenCommand = (RunningCommand, Option<OpenAccess>);
 
-/// A command did not start, or has no way to hosts.
+/// A command did not start, or gets no access to hosts.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]
@@ -77,7 +77,7 @@ pub enum StartError {
 }
 
 impl HostAccess {
-    /// The environment of this process may name a proxy and certificates of the person.
+    /// Makes the access of one command. The environment of this process may name a proxy and certificates of the person.
     pub fn new(asker: Arc<dyn HostAsker>) -> Self {
         let environment: Vec<_> = std::env::vars_os().collect();
         Self::with_environment(asker, &environment)
@@ -91,8 +91,8 @@ impl HostAccess {
         }
     }
 
-    /// Opens the way of a command. `listeners` are the sockets for `addresses`. While a question is open, the time of the command
-    /// stands still.
+    /// Opens the access of a command. `listeners` are the sockets for `addresses`. While a question is open, the time-out of the
+    /// command is paused.
     fn open(
         self,
         addresses: OwnAddresses,
@@ -121,7 +121,7 @@ impl HostAccess {
 /// Starts a command. With `access`, it must have a network of its own; it may then reach hosts, as long as the result lives.
 ///
 /// # Errors
-/// The command did not start, or was ended because its way could not be opened.
+/// The command did not start, or was ended because its access could not be opened.
 pub async fn start(
     executor: &Executor,
     mut spec: CommandSpec,
@@ -143,7 +143,7 @@ pub async fn start(
 }
 
 impl OwnAddresses {
-    /// `has_ipv6` is true if this machine has the address ::1.
+    /// Finds the addresses that the rules need. `has_ipv6` is true if this machine has the address ::1.
     fn new(rules: &HostRules, has_ipv6: bool) -> Result<Self, StartError> {
         let ports = rules.loopback_ports();
         if ports.len() > MAX_LOOPBACK {
@@ -180,7 +180,7 @@ impl OpenAccess {
         HostReport(self.proxy.traffic())
     }
 
-    /// Ends the way. Returns the hosts that the command wanted.
+    /// Ends the access. Returns the hosts that the command wanted.
     pub fn close(self) -> HostReport {
         self.report()
     }

@@ -42,7 +42,7 @@ use co_policy::rule_files::SavedRules;
 
 /// The time after which the survey and the snapshot of a workspace are forgotten.
 const UNUSED_TIME: Duration = Duration::from_secs(3600);
-/// The time that co waits for a container engine without a word.
+/// The time that co waits for a container engine before it tells the person.
 const QUIET_WAIT: Duration = Duration::from_secs(2);
 const NO_ANSWER_YET: &str = "co waits for the container engine, which has not answered yet; <C-c> or `:Co /stop` ends the wait";
 
@@ -409,8 +409,8 @@ impl Services {
             .remove(workspace);
     }
 
-    /// Reads the values of the workspace's secrets, before a command may change them: of those that are known if the command
-    /// can change none.
+    /// Reads the values of the workspace's secrets, before a command may change them: if the command can change none, only the
+    /// values of known secrets.
     pub async fn load_secret_values(&self, workspace: &Path, may_change: bool) {
         let read = self.secret_values(workspace, may_change.then(Instant::now));
         // The same failure withholds the output.
@@ -461,7 +461,8 @@ impl Services {
         }
     }
 
-    /// Returns the provider of the chat's choice, or else of the settings. That of a chat with an agent answers no request.
+    /// Returns the provider of the chat's choice, or else of the settings. The provider of a chat with an agent answers no
+    /// request.
     ///
     /// # Errors
     /// No provider is set up, or its key is missing.

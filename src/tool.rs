@@ -1,7 +1,8 @@
 //! The tools that a model may call.
 //!
-//! A [`schema::Tool`] parses a call into a [`call::PlannedCall`], which is judged, asked about and carried out. `chat::turn::calls` does
-//! these steps; it knows commands from other calls, and no tool by its name. A chat has a [`ToolSet`].
+//! A [`schema::Tool`] parses a call into a [`call::PlannedCall`], which is judged, asked about and carried out.
+//! `chat::turn::calls` does these steps; it tells commands from other calls, but knows no tool by its name. A chat has a
+//! [`ToolSet`].
 
 pub mod agent_call;
 mod ask;

@@ -11,7 +11,8 @@ use super::{Applies, Config, WrongSettings};
 
 /// The values of the settings that some layer gives, each in the form of its kind.
 ///
-/// [`GivenSettings::config`] makes the typed settings of them. Unlike typed settings, two can be merged by setting.
+/// [`GivenSettings::config`] makes the typed settings of them. Unlike typed settings, two of these can be merged setting by
+/// setting.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GivenSettings {
     /// A strict setting may have a wrong value.
@@ -69,7 +70,7 @@ impl GivenSettings {
         self.values.get(name).map(|(_, layer)| *layer)
     }
 
-    /// Returns a setting that names the address of the server, and a credential that a weaker layer gives. Who gave the
+    /// Returns a setting that names the address of the server, and a credential that a weaker layer gives. The layer with the
     /// credential did not mean it for this address.
     pub(super) fn misdirected(&self) -> Option<(&'static str, &'static str)> {
         let address = ["base_url", "provider"];

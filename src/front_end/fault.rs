@@ -14,11 +14,11 @@ impl From<&Fault> for ErrorText {
     }
 }
 
-/// The ways on after a request that was refused in each form.
+/// The possible next steps after a request that was refused in each form.
 const WAYS_OUT: &str = "`:Co /rewind` goes back to before a prompt, `:Co /compact` sums the chat up, `:Co /new` starts afresh, \
      `:Co /model` asks another model; `:help co-stuck`";
 
-/// The way on if the reason may be what is in the chat.
+/// The next step if the content of the chat may be the reason.
 const IF_ONLY_THIS_CHAT: &str =
     "if only this chat fails, `:Co /rewind` goes back to before a prompt; `:help co-stuck`";
 

@@ -229,7 +229,8 @@ impl Page {
         edits
     }
 
-    /// Returns the changes that show an event of a scout that is on the page; none if it is not, or for other events.
+    /// Returns the changes that show an event of a scout that is on the page; none if the scout is not there, or for other
+    /// events.
     fn scouted(&mut self, event: &ChatEvent) -> Option<Vec<Edit>> {
         match event {
             ChatEvent::Call(CallEvent::Begun(ShownCall::Scout { call, .. })) => {

@@ -47,7 +47,7 @@ pub struct ServerStart {
     pub person_home: PathBuf,
     /// The parent of the homes of all servers.
     pub servers: PathBuf,
-    /// The person reads there if a running server ends.
+    /// Notifies the person if a running server ends.
     pub editor: Editor,
 }
 

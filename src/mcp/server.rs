@@ -139,8 +139,8 @@ impl ToolServer {
         *running = Some(self.run(start, failures));
     }
 
-    /// Starts the server anew if a secret file of the workspace has appeared since the start of `ready`. Returns whether one has, or
-    /// cannot be excluded.
+    /// Starts the server anew if a secret file of the workspace has appeared since the start of `ready`. Returns whether one has
+    /// appeared or may have.
     pub async fn close_secrets(&self, start: &ServerStart, ready: &Arc<ReadyServer>) -> bool {
         match start.secrets().await {
             Ok(found) if found.is_subset(&ready.closed) => return false,

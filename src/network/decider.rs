@@ -40,7 +40,7 @@ pub trait HostAsker: Send + Sync {
     /// Asks whether the command may reach all of these. If the result is dropped, the question is withdrawn.
     ///
     /// # Errors
-    /// It may not: the reason, which the command reads.
+    /// The command may not reach them: the reason, which the command reads.
     async fn ask(&self, targets: &[Target]) -> Result<(), String>;
 
     /// Returns the number of the current period. When it changes, all answers are forgotten.
@@ -225,7 +225,7 @@ impl Questions {
         }
     }
 
-    /// Asks the person, unless they did not answer before; none if nobody answers in time. The time of the command stands still
+    /// Asks the person, unless they did not answer before; none if nobody answers in time. The time-out of the command is paused
     /// meanwhile.
     async fn ask(&self, targets: &[Target]) -> Option<HostAnswer> {
         if self.is_unattended {

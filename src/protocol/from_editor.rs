@@ -41,7 +41,7 @@ pub enum FromEditor {
         context: Vec<Context>,
         /// Edits of the turn change these lines only.
         range: Option<LineRange>,
-        /// It goes with the next request of the turn that runs.
+        /// The prompt goes with the next request of the turn that runs.
         #[serde(default)]
         steer: bool,
         /// The prompt file that `text` names as a slash command.
@@ -239,7 +239,7 @@ pub struct ContextRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ContextQuery {
-    /// That of a file, or the image in it.
+    /// The text of a file, or the image in it.
     File { path: String },
     /// A text that the editor has of files. The backend only checks that the model may be sent it.
     Text {
@@ -326,7 +326,7 @@ pub struct BufferChanged {
     pub problem: Option<String>,
     /// The reason why the file does not have the change: the buffer is not saved.
     pub unsaved: Option<String>,
-    /// The text that autocommands made of it when it was written; none if they changed nothing.
+    /// The text of the buffer after the write, if autocommands changed it; none if they changed nothing.
     #[serde(deserialize_with = "some_bytes")]
     pub text: Option<Vec<u8>>,
     /// The diagnostics that were not there before the change: `line:column: severity: message`.

@@ -101,7 +101,8 @@ pub enum ToEditor {
     OpenChanges { chat: u64, files: Vec<OpenLines> },
     /// A question for the person.
     Question(Box<Question>),
-    /// The first checkpoint was made, or could not be. The questions of the chat that have a `no_undo` then have this one, or none.
+    /// The first checkpoint was made, or could not be made. The questions of the chat that have a `no_undo` now get this one, or
+    /// none.
     NoUndo {
         chat: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -381,7 +382,7 @@ pub enum EditorTopic {
     Definition,
     /// The references to a name.
     References,
-    /// The edits that give a name another one. No topic of the tool `editor_context`.
+    /// The edits that give a name another one. The tool `editor_context` does not offer it.
     #[serde(skip_deserializing)]
     Rename,
 }

@@ -37,7 +37,7 @@ impl RunQuestions {
         self.open().show_part(id, file, from);
     }
 
-    /// Returns the way of a run to the person.
+    /// Returns the handle by which a run asks the person.
     pub(super) fn host(&self, services: Arc<Services>) -> RunHost {
         RunHost {
             questions: self.clone(),

@@ -33,8 +33,8 @@ pub(super) const CO_ITSELF: &str = "co itself";
 
 /// A call with valid arguments.
 ///
-/// The turn judges it, asks the person if that is needed, and starts it. After each other call of its step, it is judged again: that
-/// call may have changed what it does.
+/// The turn judges it, asks the person if that is needed, and starts it. After each other call of its step, the turn judges it
+/// again, because the other call may have changed its effect.
 #[async_trait]
 pub trait PlannedCall: Send + Sync {
     /// Returns the call as the chat shows it.
@@ -162,7 +162,7 @@ pub trait CallAction: Any + Send + Sync {
         None
     }
 
-    /// Returns the result of the call if the person, in a review or not, or a rule refuses it; none for the usual one.
+    /// Returns the result of the call if the person, in a review or not, or a rule refuses it; none for the usual result.
     fn refused(
         self: Box<Self>,
         _decision: &Decision,
@@ -184,7 +184,7 @@ pub trait CallAction: Any + Send + Sync {
 pub struct DecidedCall {
     /// The id of the call.
     pub id: String,
-    /// None if the call needs none.
+    /// None if the call needs no decision.
     pub decision: Option<Decision>,
     pub audited: Option<AuditedText>,
     /// The answers of the person in a review; none if they answered the whole.
@@ -195,7 +195,7 @@ pub struct DecidedCall {
 
 /// A call that may start. The turn records its decision, audits it, starts it and shows what happens, in this order.
 pub struct ReadyCall<T = CallResult> {
-    /// The confinement. It is audited and the decision is shown before the call acts. None for a call that only looks, in this process.
+    /// The confinement, for the audit file. None for a call that only looks, in this process.
     pub level: Option<&'static str>,
     /// The words that tell the person what runs.
     pub runs: Option<String>,
@@ -263,8 +263,8 @@ impl JudgedCall {
 }
 
 impl Resolution {
-    /// Applies the permissions of the person to a verdict. A call that the policy allows, but no rule, needs approval here; `why`
-    /// is the reason for the question, and `ask` makes it.
+    /// Applies the permissions of the person to a verdict. If the policy allows a call but no rule of the person does, the call
+    /// needs approval here; `why` is the reason for the question, and `ask` makes it.
     pub fn of(
         verdict: &Verdict,
         why: Option<&'static str>,

@@ -73,7 +73,7 @@ impl fmt::Display for AllowedHost {
 pub struct Permissions {
     pub rules: Vec<co_policy::Pattern>,
     pub everything: bool,
-    /// co tries commands of the workspace before it asks, from an answer in this turn on. For later turns, it is saved.
+    /// co tries commands of the workspace before it asks, because of an answer in this turn. The answer is saved for later turns.
     pub tries_first: bool,
     /// The hosts that confined commands of the chat may reach.
     pub hosts: Vec<AllowedHost>,

@@ -162,10 +162,10 @@ impl TriedCommand {
         Ok(())
     }
 
-    /// Returns what keeps the changes. Nothing is changed yet.
+    /// Returns the plan that keeps the changes. Nothing is changed yet.
     ///
     /// # Errors
-    /// It cannot be found out.
+    /// The plan cannot be made.
     pub async fn plan(&self, services: &Services) -> Result<KeepPlan, String> {
         let changes = self.changes.changes.clone();
         let (root, store) = (self.root.clone(), Arc::clone(&self.store));

@@ -51,7 +51,7 @@ pub struct GitChanges {
     pub(super) head: Option<String>,
 }
 
-/// Returns whether git takes a name for its own, also where the file system does not tell capital letters.
+/// Returns whether git takes a name for its own, also on a file system that ignores case.
 pub(super) fn is_it(name: &OsStr) -> bool {
     name.eq_ignore_ascii_case(".git")
 }
@@ -169,7 +169,7 @@ impl GitChanges {
     }
 }
 
-/// Returns whether a file of the layer is as that of the workspace, apart from the files in it.
+/// Returns whether an entry of the layer equals that of the workspace. Of a directory, the entries in it do not count.
 fn is_same(
     (new_dir, new): (&Dir, Node),
     (old_dir, old): (&Dir, Node),

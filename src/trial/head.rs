@@ -24,15 +24,15 @@ else
 fi
 git log -1 --format=%s"#;
 
-/// The longest time in which git must tell it. The question waits for that.
+/// The time-out of git. The question waits for git.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The most characters of the subject of a commit, and of the name of a branch.
 const MOST_CHARS: usize = 72;
 
 impl TrialPlace {
-    /// Returns what the trial did with HEAD, in words; none if HEAD is as in the workspace, or git cannot tell. The output of the
-    /// command must not be withheld: what git says may be made of it.
+    /// Returns what the trial did with HEAD, in words; none if HEAD is as in the workspace, or git cannot tell. Call it only if
+    /// the output of the command is not withheld: the command decides what git says.
     pub(super) async fn head(&self, executor: &Executor) -> Option<String> {
         let before = Head::read(executor, &self.judge).await?;
         let commit = before.commit.clone().unwrap_or_default();

@@ -27,7 +27,7 @@ use co_exec::beneath::Dir;
 use co_exec::directory_lock::{self, lock, lock_shared, unlock};
 use co_exec::sandbox::{LAYER_DOWNLOADS, Removals};
 
-/// The directory of the caches of programs, beside it.
+/// The directory of the caches of programs, beside [`FILES`].
 const CACHES: &str = "caches";
 /// The file beside both that is there while files are moved.
 const MOVING: &str = "moving";
@@ -45,14 +45,14 @@ pub(super) struct IgnoredLayer {
     top: PathBuf,
     /// Has a shared lock, until [`Self::release`].
     held: OwnedFd,
-    /// The most bytes of those of all workspaces.
+    /// The most bytes of the ignored files of all workspaces.
     most: Option<u64>,
     removals: Removals,
 }
 
 impl IgnoredLayer {
-    /// Opens the ignored files of the workspace `root`, in the directory `all` of those of all workspaces. Removes those that
-    /// are older than the same file of the workspace, and those that are not ignored any more.
+    /// Opens the ignored files of the workspace `root`, in the directory `all`, which has those of all workspaces. Removes those
+    /// that are older than the same file of the workspace, and those that are not ignored any more.
     ///
     /// Returns none if a trial must run without: another trial uses files that would have to be removed, or the file system
     /// refuses. When the value is dropped, the files of all workspaces are bounded to `most` bytes in the background.
@@ -118,7 +118,7 @@ impl IgnoredLayer {
         self.top.join(FILES)
     }
 
-    /// Returns the directory of the caches of programs, for the same.
+    /// Returns the directory of the caches of programs, for the same level.
     pub(super) fn caches(&self) -> PathBuf {
         self.top.join(CACHES)
     }

@@ -96,8 +96,8 @@ impl Layer {
         })
     }
 
-    /// Returns the same layer, which knows the files that the workspace has now. So none of those that the person removes during
-    /// the trial comes back.
+    /// Returns the same layer, which knows the files that the workspace has now. So a file that the person removes during the
+    /// trial does not come back.
     #[must_use]
     pub fn with_survey(self, before: Arc<Survey>) -> Self {
         Self { before, ..self }

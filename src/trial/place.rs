@@ -28,7 +28,7 @@ pub struct Layers<'a> {
 #[derive(Clone)]
 pub struct TrialPlace {
     pub(super) layer: Arc<Layer>,
-    /// That of the workspace.
+    /// The judge of the workspace.
     pub(super) judge: Arc<Judge>,
     store: Arc<Store>,
 }
@@ -114,7 +114,8 @@ impl TrialPlace {
     }
 }
 
-/// Returns what keeps changes of a trial in the workspace `root`. `open` has the buffers of the files. It blocks on files.
+/// Returns the plan that keeps changes of a trial in the workspace `root`. `open` has the buffers of the files. It blocks on
+/// files.
 pub fn keeping(changes: &[Change], root: &Path, store: &Store, open: &OpenBuffers) -> Undo {
     Undo::making(changes, root, store, open, Overlap::Refuse)
 }

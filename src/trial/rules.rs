@@ -13,12 +13,12 @@ use crate::workspace::files::ignore_rules::{self, IgnoreRules};
 pub(super) struct RulesBefore(Mutex<HashMap<PathBuf, IgnoreRules>>);
 
 impl RulesBefore {
-    /// Returns those above the workspace `root`.
+    /// Returns the rules above the workspace `root`.
     pub(super) fn above(&self, root: &Path) -> IgnoreRules {
         self.known(Path::new(""), || IgnoreRules::above(root))
     }
 
-    /// Returns those in the directory `dir`, a whole path. `was_dir` is true if the workspace has it.
+    /// Returns the rules in the directory `dir`, a whole path. `was_dir` is true if the workspace has it.
     pub(super) fn below(&self, above: &IgnoreRules, dir: &Path, was_dir: bool) -> IgnoreRules {
         let text = |name: &Path| ignore_rules::text(&dir.join(name)).filter(|_| was_dir);
         self.known(dir, || above.below(dir, text))

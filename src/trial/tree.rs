@@ -47,7 +47,7 @@ pub(super) fn modified(file: &Dir) -> io::Result<Timespec> {
     })
 }
 
-/// Sets that time of an open directory.
+/// Sets the time of the last change of an open directory.
 pub(super) fn set_modified(dir: &Dir, time: Timespec) -> io::Result<()> {
     let unchanged = Timespec {
         tv_sec: 0,

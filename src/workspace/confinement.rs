@@ -90,7 +90,7 @@ impl Isolation {
     /// Checks that the container engine answers and has the image.
     ///
     /// # Errors
-    /// It does not.
+    /// The engine does not answer, or has no such image.
     pub async fn check_engine(&self) -> Result<(), EngineFault> {
         let environment: Vec<_> = std::env::vars_os().collect();
         check_engine(&self.container, &environment).await.map(drop)
@@ -192,7 +192,7 @@ impl Isolation {
         }
     }
 
-    /// Returns the confinement of commands that run unasked, where they may.
+    /// Returns the confinement of commands that run unasked, if any may.
     pub fn for_unasked(&self, workspace: &Path) -> Confinement {
         let workspace = workspace.to_owned();
         match self.chosen() {

@@ -49,7 +49,7 @@ struct Entry {
     /// The place of its path in all paths.
     path: Range<usize>,
     mode: u32,
-    /// Those that change the meaning of the entry, with its stage.
+    /// The flags that change the meaning of the entry, with its stage.
     flags: (u16, u16),
 }
 

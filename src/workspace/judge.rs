@@ -100,7 +100,7 @@ impl Judge {
         self.tries_first
     }
 
-    /// Adds those that the person saved and those of the workspace to rules about hosts. It blocks on files: call it from
+    /// Adds the rules that the person saved, and those of the workspace, to rules about hosts. It blocks on files: call it from
     /// `spawn_blocking`.
     ///
     /// # Errors
@@ -300,8 +300,8 @@ impl Judge {
         }
     }
 
-    /// Returns the reason why an edit asks because a link leads to the file, or to a directory above it, and others run or obey
-    /// the link.
+    /// Returns the reason why an edit requires approval if other programs run or obey a link that leads to the file, or to a
+    /// directory above it.
     fn obeyed_link_to(&self, real: &Path, since: Instant) -> Option<String> {
         let root = self.facts.root();
         let survey = self.survey_since(since);
@@ -320,8 +320,8 @@ impl Judge {
         ))
     }
 
-    /// Judges a change of files. It asks unless a rule names the tool and the files. A file that others run or co obeys
-    /// asks each time.
+    /// Judges a change of files. It requires approval unless a rule names the tool and the files. A file that other programs run
+    /// or that co obeys requires approval each time.
     ///
     /// It blocks on files: call it from `spawn_blocking`.
     pub fn judge_edit(
@@ -414,9 +414,9 @@ impl Judge {
         fact.co_file.then(why)
     }
 
-    /// Judges text that is typed into a job. It asks unless a rule names the tool `job_write`, or the person `allowed`
-    /// input for this job. The job may be a shell, so deny rules apply to each line as to a command. `before` is the part of
-    /// its first line that was typed already.
+    /// Judges text that is typed into a job. It requires approval unless a rule names the tool `job_write`, or the person
+    /// `allowed` input for this job. The job may be a shell, so deny rules apply to each line as to a command. `before` is the
+    /// part of its first line that was typed already.
     ///
     /// It blocks on files: call it from `spawn_blocking`.
     pub fn judge_input(&self, text: &str, before: &str, cwd: &Path, allowed: bool) -> Verdict {

@@ -108,8 +108,8 @@ impl OwnGit {
         }
     }
 
-    /// Returns the tracked files that hold secrets, below the workspace, and the pathspecs that leave them out. Git could
-    /// not read their changes, and would show no others.
+    /// Returns the tracked files that hold secrets, below the workspace, and the pathspecs that leave them out. git cannot read
+    /// these files, and would then show no change at all.
     pub async fn without_secrets(&self) -> Result<(Vec<PathBuf>, Vec<String>), String> {
         let judge = Arc::clone(&self.judge);
         let secrets = blocking(move || Ok::<_, String>(judge.tracked_secrets())).await?;

@@ -44,7 +44,7 @@ pub struct Skill {
 pub struct FoundSkills {
     pub skills: Vec<Skill>,
     pub problem: Option<String>,
-    /// The bytes of their texts.
+    /// The bytes of the texts of these skills.
     bytes: usize,
 }
 

@@ -42,7 +42,7 @@ pub struct PersonCommand {
 /// A command that has started.
 pub struct StartedCommand {
     pub running: RunningCommand,
-    /// Its way to hosts, if it has one.
+    /// Its access to hosts, if it has any.
     pub access: Option<OpenAccess>,
     pub conditions: RunConditions,
     /// Its programs can open files in Neovim as long as this exists.
@@ -142,7 +142,7 @@ impl PersonCommand {
         self.start(services, streams, Some(questions)).await
     }
 
-    /// Starts the command in its own confinement. With `questions`, it has a way to hosts, if the confinement has one.
+    /// Starts the command in its own confinement. With `questions`, it gets access to hosts, if the confinement allows it.
     ///
     /// # Errors
     /// It cannot be started.
@@ -175,7 +175,7 @@ impl PersonCommand {
         })
     }
 
-    /// Returns the way to hosts; none if the confinement or the settings give it none.
+    /// Returns the access to hosts; none if the confinement or the settings give it none.
     async fn access(
         &self,
         services: &Arc<Services>,

@@ -12,8 +12,8 @@ use crate::workspace::rules;
 use co_exec::Confinement;
 use co_policy::HostRules;
 
-/// Returns the way of the command to hosts; none if it has none. The options allow hosts. If the settings say that
-/// confined commands may reach hosts, those of the settings and of the person's saved rules are allowed too. It blocks on files.
+/// Returns the access of the command to hosts; none if it has none. The options allow hosts. If the settings say that confined
+/// commands may reach hosts, those of the settings and of the person's saved rules are allowed too. It blocks on files.
 ///
 /// # Errors
 /// A sentence: the options allow hosts that the command cannot have.

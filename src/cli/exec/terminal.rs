@@ -19,7 +19,8 @@ const LOOK_INTERVAL: Timespec = Timespec {
     tv_nsec: 50_000_000,
 };
 
-/// Held by who writes to the terminal, and for as long as a question is on it: what a command prints must not change the question.
+/// Locked while somebody writes to the terminal, and as long as a question is on it: the output of a command must not change the
+/// question.
 static TERMINAL: Mutex<()> = Mutex::new(());
 
 /// Waits until no question is on the terminal, and keeps questions away until the guard is dropped.

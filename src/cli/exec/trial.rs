@@ -112,7 +112,8 @@ impl Trial {
         self.place.confinement()
     }
 
-    /// Reads the changes of the command. With `--json`, also keeps them if that is asked for. If this is dropped, nothing is kept.
+    /// Reads the changes of the command. With `--json`, also keeps them if an option asks for that. If the future is dropped,
+    /// nothing is kept.
     pub(super) async fn ended(
         &self,
         outcome: &CommandOutcome,
@@ -232,7 +233,7 @@ impl Tried<'_> {
         self.status()
     }
 
-    /// Returns the exit status if it is not that of the command: not all was kept that was to be.
+    /// Returns the exit status if it is not that of the command: a change that should be kept was not kept.
     pub(super) fn status(&self) -> Option<u8> {
         let wanted = self.trial.after == AfterTrial::Keep && self.is_whole;
         let all = self.found.as_ref().is_ok_and(|(found, _)| {

@@ -37,7 +37,7 @@ pub(crate) struct PersonAsker {
     services: Arc<Services>,
     host: Arc<dyn QuestionHost>,
     workspace: PathBuf,
-    /// The hosts that the chat allowed at the start of the command, which does not wait for them behind an open question.
+    /// The hosts that the chat allowed at the start of the command, so that a connection to them waits for no open question.
     chat_hosts: Vec<HostPattern>,
     question: Question,
 }
@@ -56,7 +56,7 @@ impl Drop for Withdrawal {
     }
 }
 
-/// Returns the way of a command to hosts; none if its confinement or the settings give it none.
+/// Returns the access of a command to hosts; none if its confinement or the settings give it none.
 pub(crate) async fn access(
     services: &Arc<Services>,
     host: Arc<dyn QuestionHost>,

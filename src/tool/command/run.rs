@@ -146,8 +146,8 @@ impl AllowedCommand {
         }))
     }
 
-    /// Gives the command to the executor. If it has a network of its own and the settings say so, it gets a way to the hosts that the
-    /// person allows; `host` asks about others.
+    /// Gives the command to the executor. If it has a network of its own and the settings say so, it gets access to the hosts
+    /// that the person allows; `host` asks about others.
     pub(super) async fn execute(
         &self,
         context: &CallContext,

@@ -351,7 +351,7 @@ fn describe(
     }
 }
 
-/// The answer of the person in a review, for their own eyes.
+/// The answer of the person in a review, for the person to see.
 #[derive(Debug)]
 struct ReviewWords {
     /// None if they accepted all as it was.

@@ -369,8 +369,8 @@ impl<'a> Matches<'a> {
         self.shown >= self.query.limit || self.bytes >= self.scope.bytes
     }
 
-    /// Adds a line. If there are enough lines, only counts it, if it matches. It cannot be in the result of all threads,
-    /// because that has enough lines before it.
+    /// Adds a line. If there are enough lines, only counts the line if it matches: the result of all threads has enough lines
+    /// before it.
     fn push(&mut self, line: Line) {
         if self.full() {
             self.more += usize::from(line.matched);

@@ -70,14 +70,14 @@ pub(super) struct Comparison<'a> {
     pub(super) workspace: Dir,
     layer: Dir,
     pub(super) root: &'a Path,
-    /// They are never ignored.
+    /// The files that git tracks. They are never ignored.
     pub(super) tracked: IndexedFiles<'a>,
     /// The git directories that the `.git` of the workspace leads to, which may lie in ignored directories.
     git_dirs: Vec<PathBuf>,
     allowed: &'a PathFilter,
     store: &'a Store,
     start: ChangeTime,
-    /// The files of the workspace at that time.
+    /// The files of the workspace when the trial started.
     before: Arc<Survey>,
     pub(super) rules: Arc<RulesBefore>,
     /// The time when it gives up.

@@ -92,7 +92,7 @@ pub(super) fn clean(files: &Path, root: &Path, mut removes: Removes<'_, '_>) -> 
     Ok(true)
 }
 
-/// Returns whether the workspace has what was written later than a file of the layer, or what the layer removes is gone.
+/// Returns whether the workspace has something newer than a file of the layer, or lacks what the layer removes.
 pub(super) fn is_hidden_by(
     new: Node,
     old: Option<Node>,

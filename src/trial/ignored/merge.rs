@@ -26,9 +26,9 @@ use co_exec::regular::ChangeTime;
 pub(in crate::trial) struct EndedTrial<'a> {
     /// The directory of its changed files.
     pub(in crate::trial) upper: PathBuf,
-    /// That of what it wrote in caches, which may not exist.
+    /// The directory of what it wrote in caches, which may not exist.
     pub(in crate::trial) caches: PathBuf,
-    /// That of the packages that it fetched, which may not exist.
+    /// The directory of the packages that it fetched, which may not exist.
     pub(in crate::trial) downloads: PathBuf,
     pub(in crate::trial) start: ChangeTime,
     /// The workspace.
@@ -236,7 +236,7 @@ impl<'a, 'b, 'c> Merge<'a, 'b, 'c> {
         Ok(inner)
     }
 
-    /// Moves one ignored file, or makes the directory for those of a directory, which it returns.
+    /// Moves one ignored file. Of a directory, makes the one to which its entries are moved, and returns it.
     fn merge_one(
         &mut self,
         (upper, kept): (&Dir, &Dir),

@@ -90,7 +90,7 @@ pub async fn apply(
 }
 
 /// Changes the buffer of a file in the directory `root`. Neovim writes the file by its name, which may lead elsewhere by then. So
-/// this compares the file below `root` before and after. Returns the reason too why that file does not have what Neovim wrote.
+/// this compares the file below `root` before and after. If that file does not have what Neovim wrote, returns the reason too.
 pub(crate) async fn change_buffer(
     buffers: &Buffers,
     change: BufferChange,

@@ -11,7 +11,7 @@ use co_exec::beneath::{Dir, Node, Unfinished};
 /// The largest file that is edited, in bytes.
 pub(crate) const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// The mode of a new file, from which the umask takes.
+/// The mode of a new file, to which the umask applies.
 const NEW_FILE: u32 = 0o666;
 
 /// The start of the names of files that are not whole yet.
@@ -22,7 +22,7 @@ pub(crate) const UNFINISHED: &str = ".co-edit-";
 pub(crate) struct WriteOptions<'a> {
     /// The start of the name that the file has until it is whole.
     pub(crate) unfinished: &'a str,
-    /// The mode, also of a file that was read-only. None keeps that of the file, and replaces no read-only one.
+    /// The mode, also of a file that was read-only. None keeps the mode of the file, and refuses a read-only file.
     pub(crate) mode: Option<u32>,
     /// The file must survive a loss of power.
     pub(crate) sync: bool,

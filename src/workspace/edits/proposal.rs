@@ -25,7 +25,8 @@ pub struct Proposal {
     pub notes: Vec<String>,
     /// The buffer of the file has unsaved changes.
     pub unsaved: bool,
-    /// The person answered each part, so a part that no longer fits is left out. Else the whole change is refused then.
+    /// The person answered each part, so a part that no longer fits is left out. Otherwise such a part makes the whole change
+    /// fail.
     by_parts: bool,
     hunks: Vec<Hunk>,
     change: ProposedChange,
@@ -55,7 +56,7 @@ enum ProposedChange {
 /// The files of a change after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlannedEdit {
-    /// A file has another text. It has the first one now, perhaps only in its buffer.
+    /// A file gets another text. Now it has the first text, perhaps only in its buffer.
     Text {
         old: Box<FileText>,
         new: Box<FileText>,
@@ -63,7 +64,7 @@ pub enum PlannedEdit {
     /// A file with these bytes is made.
     Create(Vec<u8>),
     Delete,
-    /// The second file is the first one.
+    /// The first file becomes the second one.
     Move,
 }
 

@@ -21,7 +21,7 @@ pub struct EditPlace {
     pub real: PathBuf,
     /// True if the path is a link to that file.
     pub is_link: bool,
-    /// The reason why a change of it asks each time, if others run or obey the file or a link to it.
+    /// The reason why each change of it requires approval: other programs run or obey the file, or a link to it.
     pub obeyed: Option<String>,
 }
 
