@@ -1,5 +1,5 @@
-//! Requests to Neovim: for the texts of buffers, which the person sees, saved or not; for facts of the editor; for the hooks of
-//! plugins before a command; for files that commands of the person want edited.
+//! Requests to Neovim: it reads and changes the texts of buffers, answers queries about the editor, runs the hooks of plugins
+//! before a command, and opens files that commands of the person want edited.
 //!
 //! Each request is a message to Neovim. [`Buffers::reply`] takes its answer.
 

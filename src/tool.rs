@@ -42,8 +42,8 @@ pub use self::checkpoints::CallCheckpoint;
 /// The most bytes that are shown of the arguments of a call whose tool was removed.
 const LONGEST_ARGUMENTS: usize = 400;
 
-/// The tools that the model of a chat may call. Copies are the same set. Tools may come and go while the chat runs: a request has the
-/// tools of its moment, and a call of a tool that has gone is answered by an error.
+/// The tools that the model of a chat may call. Copies are the same set. Tools may come and go while the chat runs: each request
+/// has the tools of its moment. A call of a tool that has gone gets an error.
 #[derive(Clone)]
 pub struct ToolSet(Arc<Mutex<ToolList>>);
 

@@ -42,7 +42,7 @@ struct AskingTurn {
 }
 
 impl TurnAsker {
-    /// Makes the asker of an agent. The rules about hosts are those of `workspace`.
+    /// Makes the asker of an agent. It applies the rules about hosts of `workspace`.
     pub fn new(agent: &str, services: Arc<Services>, workspace: PathBuf) -> Self {
         Self {
             agent: agent.to_owned(),

@@ -60,7 +60,7 @@ use co_llm::transcript::{Call, Cost, Decision, End, Item, Outcome, ShownPart, Us
 /// The time for an agent to end its turn after `<C-c>`. Then its processes are ended.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The least time between two records of what the turn changed, except for those that the person's commands need.
+/// The least time between two records of what the turn changed. Records that a command of the person needs do not wait.
 const RECORD_PERIOD: Duration = Duration::from_millis(500);
 
 /// The most messages of one turn that co does not know and shows with their text.

@@ -333,8 +333,8 @@ impl ContextReader {
         }
     }
 
-    /// Returns lines of definitions, and those of the references to the name. Asks the person about definitions that the model
-    /// may not read, and leaves out such references.
+    /// Returns the lines of definitions, and the lines of references to the name. Asks the person about definitions that the
+    /// model may not read, and leaves out such references.
     async fn places(
         &self,
         definitions: Vec<ServerPlace>,

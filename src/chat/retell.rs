@@ -70,7 +70,7 @@ fn shown_before(outcome: &Outcome, reads_files: bool) -> ShownPart {
     }
 }
 
-/// Collects the events. The event of each call comes directly before those of its outcome, even if a step has several calls.
+/// Collects the events. The event of each call comes directly before the events of its outcome, even if a step has several calls.
 struct Retelling<'a> {
     tools: &'a ToolSet,
     events: Vec<ChatEvent>,

@@ -44,7 +44,7 @@ pub(super) struct RunningTurn {
     events: mpsc::Receiver<TurnEvent>,
     pub(super) cancel: CancellationToken,
     task: JoinHandle<TurnEnd>,
-    /// The number of calls in the transcript that the chat shows, with those of earlier turns. A turn shows its calls in their order.
+    /// The number of calls in the transcript that the chat shows, also of earlier turns. A turn shows its calls in their order.
     calls_shown: usize,
 }
 

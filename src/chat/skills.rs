@@ -1,4 +1,5 @@
-//! The skills of a chat. A text in the workspace goes to the model after the person trusts it; those of the person need no answer.
+//! The skills of a chat. The text of a skill in the workspace goes to the model after the person trusts it; the person's own
+//! skills need no answer.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -242,7 +242,7 @@ impl Turn {
         }
     }
 
-    /// Waits for the tool servers, and puts their tools into those of the turn.
+    /// Waits for the tool servers, and adds their tools to the tools of the turn.
     async fn begin_servers(&mut self) -> Result<(), Halt> {
         let Some(servers) = &self.servers else {
             return Ok(());

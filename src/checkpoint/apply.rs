@@ -15,7 +15,7 @@ const CHANGED: &str = "it has changed meanwhile";
 /// The bits that the owner of a directory needs to change what is in it.
 const OWNER: u32 = 0o700;
 
-/// Makes changes in the order of their paths. Leaves out those whose files are not as they were before.
+/// Makes changes in the order of their paths. Leaves a change out if its file is not as it was before.
 pub(super) fn apply(
     changes: Vec<Change>,
     root: &Dir,
@@ -59,7 +59,7 @@ pub(super) fn apply(
     done
 }
 
-/// Makes the directories that are changed writable. Returns those that were not.
+/// Makes the directories that are changed writable. Returns the directories that were not.
 fn open_directories(changes: &[Change], root: &Dir, store: &Store) -> Vec<Change> {
     let mut closed = Vec::new();
     for change in changes {

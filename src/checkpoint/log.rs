@@ -414,7 +414,7 @@ pub(super) fn keeps(store: &Path) -> PathBuf {
     store.join("keeps")
 }
 
-/// Returns the file of a chat. Ids have no slash: `Store::path` checks those of a person.
+/// Returns the file of a chat. Ids have no slash: `Store::path` checks an id that a person gives.
 fn file(store: &Path, chat: &str) -> PathBuf {
     store.join("chats").join(format!("{chat}.jsonl"))
 }

@@ -27,8 +27,8 @@ type ByEnd<'a> = Vec<Component<'a>>;
 type MadeFiles<'a> = BTreeMap<ByEnd<'a>, &'a Change>;
 
 impl<'a> Moves<'a> {
-    /// Pairs the changes that remove files with those that make them. Files of the same bytes belong together, then those that are
-    /// alike. Of several, the one whose path has the longest common end is taken.
+    /// Pairs the changes that remove files with those that make them. Files with the same bytes are paired first, then files that
+    /// are alike. Of several, the one whose path has the longest common end is taken.
     ///
     /// `back` returns the path to which a file may return. `is_free` says whether a made file may be another one.
     /// `is_like` compares the texts of two files, which takes long: the number of its calls grows with that of the files, not of
@@ -105,7 +105,7 @@ fn by_end(path: &Path) -> ByEnd<'_> {
     path.components().rev().collect()
 }
 
-/// Returns files, those first whose paths have most of their last components in common with `end`.
+/// Returns files. The files whose paths have most of their last components in common with `end` come first.
 fn nearest<'m, 'a>(
     files: &'m MadeFiles<'a>,
     end: &'m ByEnd<'a>,

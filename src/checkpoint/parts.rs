@@ -86,7 +86,7 @@ impl ChangedFile {
         files.collect::<Option<_>>().unwrap_or_default()
     }
 
-    /// Returns some changes for a question. `files` are those of the changes for a review, or none if they are too many.
+    /// Returns some changes for a question. `files` are the files of the changes for a review; empty if there are too many.
     pub fn for_question(changes: &[&Change], files: &[Self], store: &Store) -> protocol::Change {
         let mut excerpt = Excerpt::new(changes.iter().filter(|it| !it.is_directory()).count());
         let mut known = files.iter();

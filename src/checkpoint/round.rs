@@ -3,8 +3,8 @@
 //! A [`Round`] is made of the records of chats alone, so it needs no file of its own. For each file, it has the baseline: the
 //! file as the person accepted it last, with what they changed in it since. The baseline of a file that the chat has not changed
 //! yet is the file itself. A call changes the file and not the baseline. Everybody else changes both: the person, `/undo`, and
-//! other chats. If changes of another chat are taken back, the baseline loses them too: a [`Weave`] knows whose each line is, and
-//! [`AuthoredValue`] whose each name, mode and content that is no text.
+//! other chats. If changes of another chat are taken back, the baseline loses them too. A [`Weave`] knows the author of each
+//! line, and an [`AuthoredValue`] the author of a name, a mode, or a content that is no text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -129,7 +129,7 @@ impl Snapshot {
     /// Returns the files of the workspace now. Reads only those that have changed since this snapshot.
     ///
     /// # Errors
-    /// The workspace is too large, or the store cannot take its files. The snapshot has those that were read.
+    /// The workspace is too large, or the store cannot take its files. The snapshot in the error has the files that were read.
     pub(super) fn again(&self, look: Look<'_>) -> Result<Self, Box<(Self, String)>> {
         let Look {
             root,
@@ -223,7 +223,7 @@ impl Snapshot {
         self.differences((&self.nodes, &after.nodes), inodes, root)
     }
 
-    /// Returns the changes of some files of this snapshot. `inodes` returns those of all its files.
+    /// Returns the changes of some files of this snapshot. `inodes` returns the inodes of all its files.
     fn differences(
         &self,
         (before, after): (&Nodes, &Nodes),

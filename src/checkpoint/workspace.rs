@@ -262,7 +262,7 @@ impl Workspace {
         }
     }
 
-    /// Returns the entries of files before an edit changes them. Their changes are not those of commands that run.
+    /// Returns the entries of files before an edit changes them. Their changes do not count as changes of commands that run.
     ///
     /// # Errors
     /// The store cannot take a copy.

@@ -236,7 +236,7 @@ impl Questions {
         asked.await.ok()
     }
 
-    /// Answers the requests whose targets are decided. Forgets those whose connections are gone.
+    /// Answers the requests whose targets are decided. Forgets the requests whose connections are gone.
     fn answer_known(&self, waiting: &mut Vec<Request>) {
         let all = std::mem::take(waiting);
         let is_over = self.asker.period() != self.period;

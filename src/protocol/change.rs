@@ -279,7 +279,7 @@ impl Excerpt {
         self.add_heading(&format!("{path}  {counts}"));
     }
 
-    /// Adds the lines that differ, with those around them. If none differs, adds the facts.
+    /// Adds the lines that differ, with the lines around them. If none differs, adds the facts.
     pub fn add_lines(&mut self, text: &ReviewText) {
         let (other, lines): (Vec<&str>, Vec<&str>) = text
             .text
@@ -365,8 +365,8 @@ pub fn with_first_parts(mut files: Vec<FileChange>) -> Vec<FileChange> {
     files
 }
 
-/// Returns the lines about facts: each kind together, and the number of those of a kind that are left out. Facts of a kind stay
-/// in the order of their files.
+/// Returns the lines about facts, each kind together. If there are too many of a kind, a line has the number of the others. Facts
+/// of a kind stay in the order of their files.
 pub fn fact_lines(facts: impl IntoIterator<Item = Fact>) -> Vec<FactLine> {
     let mut facts: Vec<Fact> = facts.into_iter().collect();
     facts.sort_by_key(|it| it.kind);

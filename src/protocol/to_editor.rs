@@ -99,7 +99,7 @@ pub enum ToEditor {
     },
     /// The lines of the chat's changes that the person has not answered yet, in the place of those of the last message.
     OpenChanges { chat: u64, files: Vec<OpenLines> },
-    /// A question for the person.
+    /// Asks the person a question.
     Question(Box<Question>),
     /// The first checkpoint was made, or could not be made. The questions of the chat that have a `no_undo` now get this one, or
     /// none.

@@ -1,5 +1,6 @@
-//! A call of the model with valid arguments, in its stages: a [`PlannedCall`] is judged; a [`JudgedCall`] says what the person is asked
-//! and does what it is for; a [`ReadyCall`] has all that it needs to start; a [`RunningCall`] ends with a [`CallResult`].
+//! A call of the model with valid arguments, in its stages. A [`PlannedCall`] gets a verdict. A [`JudgedCall`] has the question
+//! to the person, and the work of the call. A [`ReadyCall`] has all that it needs to start. A [`RunningCall`] ends with a
+//! [`CallResult`].
 
 use std::any::Any;
 use std::path::{Path, PathBuf};

@@ -29,7 +29,7 @@ pub const NAME: &str = "explore";
 /// The most steps of a scout.
 pub const MOST_STEPS: u32 = 30;
 
-/// The most bytes of a task, and of those that are shown.
+/// The most bytes of a task, and the most that are shown.
 const LONGEST_TASK: usize = 16 * 1024;
 const LONGEST_SHOWN: usize = 200;
 

@@ -86,7 +86,7 @@ impl ChatServers {
     }
 
     /// Starts the servers of the settings that do not run, and waits for them as long as the settings say. Then puts the tools of
-    /// those that run into `tools`. Returns notices for the person.
+    /// the servers that run into `tools`. Returns notices for the person.
     ///
     /// # Errors
     /// The turn is cancelled.
@@ -416,7 +416,7 @@ impl ServerCall {
         )
     }
 
-    /// Returns a text of the server for the model, without secrets and without those in the server's variables.
+    /// Returns a text of the server for the model, without secrets, also those in the server's variables.
     async fn redact(
         &self,
         context: &CallContext,

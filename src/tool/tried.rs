@@ -140,7 +140,7 @@ impl TriedCommand {
     /// Reduces the changes to the parts that the person accepted in a review. Without a review, all stay.
     ///
     /// # Errors
-    /// The answers are not those to the parts, or a file cannot have the text that the person wrote.
+    /// The answers do not fit the parts, or a file cannot have the text that the person wrote.
     pub async fn accept(&mut self, hunks: Option<Vec<HunkAnswer>>) -> Result<(), String> {
         let Some(hunks) = hunks else {
             return Ok(());
@@ -275,7 +275,7 @@ impl Kept {
 /// Returns the parts of the changes that the person accepted in a review, with the directories that they need.
 ///
 /// # Errors
-/// The answers are not those to the parts, or a file cannot have the text that the person wrote.
+/// The answers do not fit the parts, or a file cannot have the text that the person wrote.
 fn accepted(
     mut all: TrialChanges,
     files: &[ChangedFile],

@@ -51,8 +51,8 @@ pub(super) struct IgnoredLayer {
 }
 
 impl IgnoredLayer {
-    /// Opens the ignored files of the workspace `root`, in the directory `all`, which has those of all workspaces. Removes those
-    /// that are older than the same file of the workspace, and those that are not ignored any more.
+    /// Opens the ignored files of the workspace `root`, in the directory `all`, which has those of all workspaces. Removes files
+    /// that are older than the same file of the workspace, and files that are not ignored any more.
     ///
     /// Returns none if a trial must run without: another trial uses files that would have to be removed, or the file system
     /// refuses. When the value is dropped, the files of all workspaces are bounded to `most` bytes in the background.

@@ -56,7 +56,7 @@ impl TrialChanges {
         })
     }
 
-    /// Returns a sentence for each change that is dropped, up to `most`, and one for those of ignored files and of git.
+    /// Returns a sentence for each change that is dropped, up to `most`, and one for the changes of ignored files and of git.
     pub fn notes(&self, most: usize) -> Vec<String> {
         let named = self.not_kept.iter().take(most);
         let mut notes: Vec<_> = named.map(NotKept::sentence).collect();

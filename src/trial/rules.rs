@@ -6,9 +6,10 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::workspace::files::ignore_rules::{self, IgnoreRules};
 
-/// The rules of a workspace before a trial. The trial cannot change them: a directory that it makes has those of the directory above.
+/// The rules of a workspace before a trial. The trial cannot change them: a directory that it makes has the rules of the
+/// directory above.
 ///
-/// They are read once, because files of rules are among those that the person may keep.
+/// They are read once, because the person may keep files of rules that the trial changed.
 #[derive(Debug, Default)]
 pub(super) struct RulesBefore(Mutex<HashMap<PathBuf, IgnoreRules>>);
 

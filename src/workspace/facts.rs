@@ -66,7 +66,7 @@ impl WorkspaceFacts {
         }
     }
 
-    /// Returns the same facts, with those about a sandbox.
+    /// Returns the same facts, with facts about a sandbox.
     pub(super) fn with_sandbox(self, sandbox: Sandbox) -> Self {
         Self {
             sandbox: Some(sandbox),

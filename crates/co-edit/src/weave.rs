@@ -329,7 +329,7 @@ impl Weave {
         }
     }
 
-    /// Writes the lines at the place of an edit, with those that it adds.
+    /// Writes the lines at the place of an edit, with the added ones.
     fn put(&mut self, mut place: Vec<Candidate>, added: &str, by: EditBy) {
         if let EditBy::TakingBack(author) = by {
             let is_of_author = |it: &Candidate| it.was_gone && it.line.is_by(author);

@@ -42,7 +42,7 @@ use crate::settings::ExecSettings;
 const MAX_SURVEYS: usize = 3;
 /// The most starts of an engine's client for one command. Before each but the first, its container is made to run again.
 const MAX_CLIENTS: usize = 2;
-/// The pause before ended orphans are reaped, so that those that end together are reaped together.
+/// The pause before ended orphans are reaped, so that orphans that end together are reaped together.
 const REAP_DELAY: Duration = Duration::from_millis(100);
 /// The time at shutdown for all commands to end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(800);

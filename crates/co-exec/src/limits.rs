@@ -1,5 +1,5 @@
-//! Limits of commands: those of each process, which the kernel enforces, and those of a command with all its
-//! processes, which this process or a control group enforces.
+//! Limits of commands. The kernel enforces the limits of each process; this process or a control group enforces the limits of a
+//! command with all its processes.
 
 use std::fmt;
 use std::io;

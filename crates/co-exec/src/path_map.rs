@@ -1,8 +1,8 @@
 //! A map by paths in little memory, which is cheap to copy.
 //!
-//! Most of it is one piece of memory: the entries in the order of their paths, each with the length of the prefix that its path
-//! shares with the one before, the rest of the path, and the bytes of the value. Some paths are whole, so that a search reads few.
-//! Later changes are beside it, until [`PathMap::pack`] joins both.
+//! Most of it is one piece of memory: the entries in the order of their paths. An entry has the length of the prefix that its
+//! path shares with the path before it, the rest of the path, and the bytes of the value. Some paths are stored whole, so that a
+//! search reads few entries. Later changes are beside it, until [`PathMap::pack`] joins both.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -569,7 +569,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Watches a directory and those in it, each before it is read. They count as changed.
+    /// Watches a directory and the directories in it, each before it is read. They count as changed.
     fn add(&mut self, inotify: &OwnedFd, dir: Arc<Path>) -> Result<(), Unwatched> {
         let mut flags = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE;
         flags |= WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE | WatchFlags::ATTRIB;

@@ -28,7 +28,7 @@ pub struct Assessment {
     pub command: String,
     /// Every simple command in it, with those that other commands start.
     pub commands: Vec<CommandAssessment>,
-    /// Commands for deny and ask rules only: those that it may start, by some reading, and those that run elsewhere.
+    /// Commands for deny and ask rules only: commands that it may start, by some reading, and commands that run elsewhere.
     pub possible: Vec<CommandAssessment>,
     /// Reasons why it requires approval, beside the sorts.
     pub problems: Vec<Reason>,

@@ -71,7 +71,7 @@ impl HostPattern {
         }
     }
 
-    /// Returns whether it covers a port as an allow rule: without a port, only those of the web.
+    /// Returns whether it covers a port as an allow rule: without a port, it covers only the ports of the web.
     fn allows(&self, host: &str, port: u16) -> bool {
         let covers = match self.port {
             Some(own) => own == port,
@@ -80,7 +80,7 @@ impl HostPattern {
         covers && self.is_of(host)
     }
 
-    /// Returns whether it covers a port as a deny rule: without a port, every one.
+    /// Returns whether it covers a port as a deny rule: without a port, it covers every port.
     fn denies(&self, host: &str, port: u16) -> bool {
         self.port.is_none_or(|own| own == port) && self.is_of(host)
     }
@@ -100,8 +100,8 @@ impl HostRules {
         }
     }
 
-    /// Returns the rule that denies a host. A rule about `localhost` denies each address of the loopback interface too, and those that
-    /// Linux takes for it, such as 0.0.0.0.
+    /// Returns the rule that denies a host. A rule about `localhost` denies each address of the loopback interface too, and
+    /// addresses that Linux takes for one, such as 0.0.0.0.
     pub fn denied(&self, host: &str, port: u16) -> Option<&HostPattern> {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let is_loopback = bare.parse().is_ok_and(|address: IpAddr| match address {

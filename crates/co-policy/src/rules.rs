@@ -78,8 +78,8 @@ impl Pattern {
         }
     }
 
-    /// True if a deny or ask rule of this pattern matches a simple command: its program and sub-command are those of the
-    /// command, and its options and operands are among those of the command.
+    /// True if a deny or ask rule of this pattern matches a simple command: both have the same program and sub-command, and the
+    /// command has all options and operands of the pattern.
     ///
     /// `readings` are the normal forms that the command can have. If the tables do not have all options of the program, it
     /// is enough that the words come in their order.

@@ -44,8 +44,8 @@ pub struct ApprovalQuestion {
     /// True if a part could not be read, so that deny rules cannot match it, or if the command changes a file that other programs
     /// run. No permission skips such a question.
     pub unread: bool,
-    /// The trial in a layer over the workspace that can show what the command does; none if the command reaches out to more than
-    /// packages, if a part of it could not be read, or if a rule says to ask.
+    /// The trial, in a layer over the workspace, that can show what the command does. None if the command reaches out to more
+    /// than packages, if a part of it could not be read, or if a rule says to ask.
     pub trial: Option<PossibleTrial>,
 }
 

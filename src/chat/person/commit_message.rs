@@ -256,8 +256,8 @@ fn conversation(items: &[Item]) -> String {
     format!("cut …{whole}")
 }
 
-/// Returns the staged changes, or those of tracked files that are not staged, and the subjects of the last commits, with remarks
-/// for the person.
+/// Returns the staged changes, or else the changes of tracked files, and the subjects of the last commits, with remarks for the
+/// person.
 pub(super) async fn changes(
     git: &OwnGit,
     commit: &CommitPlace,

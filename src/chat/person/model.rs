@@ -224,8 +224,8 @@ impl Chat {
         self.offer("model", &title, candidates.iter().map(choice).collect());
     }
 
-    /// Returns the providers that could answer for a model: the one that answers now, the profiles, the usual one, the maker of the model,
-    /// and the one that the name begins with.
+    /// Returns the providers that could answer for a model: the one that answers now, the profiles, the usual provider, the
+    /// vendor of the model, and the provider with which the name begins.
     fn candidates(&mut self, name: &str) -> Vec<Candidate> {
         let profiles = self.services.config.providers.iter();
         let profiles: Vec<_> = profiles.filter_map(|it| it.name.clone()).collect();
@@ -390,8 +390,8 @@ impl Chat {
     }
 }
 
-/// Sends the editor what completes the argument of `/model`: the models of the profile that `head` names, or else those of the provider
-/// and the names of all profiles.
+/// Sends the editor the words that complete the argument of `/model`: the models of the profile that `head` names, or else the
+/// models of the provider and the names of all profiles.
 pub async fn list_models(
     services: Arc<Services>,
     provider: Option<Arc<dyn Provider>>,

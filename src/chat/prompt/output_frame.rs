@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 use crate::workspace::{edits, files};
 use co_llm::transcript::{Item, Outcome};
 
-/// The number of digits of a frame's mark. The mark is a hash of the text in the frame, and of the call's id or the
-/// context's name: to contain the end of its own frame, a text would have to contain its own hash.
+/// The number of digits of a frame's mark. The mark is a hash of the text in the frame, and of the call's id or the context's
+/// name. So a text cannot contain the end of its own frame, unless it contains its own hash.
 const MARK_DIGITS: usize = 12;
 
 /// Returns the items with each output of a command, text of a file and text of a context in a frame. Removes characters that

@@ -1,4 +1,4 @@
-//! Skills: the system prompt names them, a tool reads them, and those of the workspace need the person's trust.
+//! Skills: the system prompt names them, a tool reads them, and skills of the workspace need the person's trust.
 
 use std::path::Path;
 

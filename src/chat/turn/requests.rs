@@ -369,7 +369,8 @@ impl Turn {
         Ok(true)
     }
 
-    /// Remembers for all chats that a request of so many tokens was too long for the model. Requests like those that it took may go on.
+    /// Remembers for all chats that a request of so many tokens was too long for the model. Requests of a size that the model
+    /// took before stay possible.
     fn learn_window(&self, too_long: u64, limit: Option<u64>) {
         let taken = self.history.largest_taken();
         let least = too_long / 5 * 3;

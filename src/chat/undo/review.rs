@@ -62,7 +62,7 @@ struct Review {
     files: Vec<ReviewedFile>,
     /// The kept answers to parts that are no longer there.
     gone: Vec<KeptAnswer>,
-    /// The kept answers of reviews with another base, and those to files that are left out.
+    /// The kept answers of reviews with another base, and the kept answers to files that are left out.
     others: Vec<KeptAnswer>,
     /// The commit with which the files are compared; none if they are compared with what the person accepted.
     base: Option<String>,
@@ -322,8 +322,8 @@ impl UndoTask {
         blocking(make).await
     }
 
-    /// Carries out the answers to a review. Returns those that stay. Reads the files again: an answer holds for what the person saw
-    /// only.
+    /// Carries out the answers to a review. Returns the answers that stay. Reads the files again: an answer holds for what the
+    /// person saw only.
     async fn end_review(
         &self,
         review: Review,
@@ -649,7 +649,7 @@ impl Review {
         (work, &work.files[file.file])
     }
 
-    /// Takes the answers to a file in the place of those that it has.
+    /// Takes the answers to a file, in the place of its earlier answers.
     fn take(&mut self, (file, answers): FileAnswers) {
         let Some(file) = self.files.get_mut(file) else {
             return;

@@ -382,7 +382,7 @@ impl<'a> Matches<'a> {
         self.lines.push(line);
     }
 
-    /// Adds the counts of other matches, apart from those of lines.
+    /// Adds the counts of other matches, apart from the counts of lines.
     fn add_counts(&mut self, other: &Self) {
         self.files += other.files;
         self.more += other.more;

@@ -9,7 +9,7 @@ use crate::checkpoint::{self, Checkpoints, Undo, UndoResult};
 use crate::services::Services;
 use crate::workspace::edits;
 
-/// Makes changes in the workspace `root`: those of files by calling `on_disk`, then those of Neovim's buffers.
+/// Makes changes in the workspace `root`: the changes of files by calling `on_disk`, then the changes of Neovim's buffers.
 ///
 /// # Errors
 /// `on_disk` failed, and nothing was changed.

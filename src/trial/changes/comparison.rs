@@ -211,7 +211,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Compares a directory of the layer. Returns those in it.
+    /// Compares a directory of the layer. Returns the directories in it.
     fn compare_dir(&mut self, task: DirTask) -> Result<Vec<DirTask>, Stop> {
         let Some(layer) = self.layer.find(&task.path)? else {
             return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! The removals of a trial, which are those of all files below a removed directory.
+//! The removals of a trial. If a directory is removed, these are the removals of all files below it.
 
 use std::path::Path;
 

@@ -309,8 +309,8 @@ impl Proposal {
         }
     }
 
-    /// Returns the text before and after autocommands changed the lines of the buffer, in which the change has been made; none
-    /// if there is no buffer, or it has no text.
+    /// Returns the text before and after autocommands changed the lines of the buffer, after the change was made in it. Returns
+    /// none if there is no buffer, or no text in it.
     pub(super) fn after_autocommands(&self, lines: &[u8]) -> Option<[FileText; 2]> {
         let ProposedChange::Replace { old, new, .. } = &self.change else {
             return None;

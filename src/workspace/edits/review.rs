@@ -43,7 +43,7 @@ pub fn accepted_hunks<'a>(
 /// Returns the proposal with the hunks that the person accepted; none if they accepted none.
 ///
 /// # Errors
-/// The answers are not those to the hunks of the proposal, or the file cannot have the text of the person.
+/// The answers do not fit the hunks of the proposal, or the file cannot have the text of the person.
 pub fn reviewed(
     proposal: Proposal,
     answers: &[HunkAnswer],

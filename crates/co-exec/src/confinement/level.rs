@@ -110,7 +110,7 @@ pub(crate) enum TmpPlace {
     Disk,
 }
 
-/// The limits of a level that are not those of every command; see `limits`.
+/// The limits of a level that other levels do not have; see `limits`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LevelLimits {
     /// True if the settings have lower limits for its commands, because they run unasked.

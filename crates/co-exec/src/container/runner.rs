@@ -24,12 +24,12 @@ const NAME_PREFIX: &str = "co-runner-";
 pub(crate) struct Containers {
     env: Variables,
     owner: Owner,
-    /// A number that tells this process's containers from those of others.
+    /// A number that tells this process's containers from those of other processes.
     token: u64,
     /// The number of containers that were made, for their names.
     made: AtomicU64,
     slots: Mutex<HashMap<ContainerUse, ContainerSlot>>,
-    /// All containers, also those that another one has replaced while commands run in them.
+    /// All containers, also replaced ones in which commands still run.
     all: Mutex<Vec<Weak<Container>>>,
     pruned: AtomicBool,
     masks: Masks,

@@ -1,4 +1,4 @@
-//! The bounds of a command, and the checks of those that no kernel and no reader enforces.
+//! The bounds of a command, and the checks of the bounds that neither the kernel nor a reader enforces.
 //!
 //! | bound | counted by | where | how often | told as |
 //! |---|---|---|---|---|

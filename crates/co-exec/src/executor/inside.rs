@@ -109,7 +109,7 @@ impl Executor {
         }
     }
 
-    /// Returns the paths that the container of a confinement protects, and those to compare when a command has ended.
+    /// Returns the paths that the container of a confinement protects, and the paths to compare when a command has ended.
     async fn protected(
         &self,
         confinement: &Confinement,

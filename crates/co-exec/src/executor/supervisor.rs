@@ -60,7 +60,7 @@ pub(crate) struct NewCommand {
     pub(crate) command_tasks: CommandTasks,
 }
 
-/// The tasks of all commands, also those of processes that are kept for a person.
+/// The tasks of all commands, also of commands whose processes are kept for a person.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CommandTasks {
     pub(crate) tasks: TaskTracker,

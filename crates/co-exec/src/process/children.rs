@@ -78,7 +78,7 @@ pub(crate) fn all(ours: impl Fn(&Process) -> bool) -> Vec<Process> {
     running(|pid| Process::read(pid).is_some_and(|process| ours(&process)))
 }
 
-/// Returns the running children that `ours` selects, or, after many readings, those that ended during the last one.
+/// Returns the running children that `ours` selects, or, after many readings, the children that ended during the last one.
 ///
 /// When a process ends, the kernel appends its children to the list of their new parent. So a list is complete if
 /// all its processes had ended before it was read. Otherwise a running process may be missing, and the list is read

@@ -38,7 +38,7 @@ impl Place {
         }
     }
 
-    /// Waits until a change gets another time than those before.
+    /// Waits until a change gets another time than earlier changes.
     fn wait_for_a_new_stamp(&self) {
         let stamp = |number: u32| {
             self.write("probe", &number.to_string());

@@ -1,4 +1,4 @@
-//! Starts confined commands through a program that restricts itself and then becomes the command.
+//! Makes the command lines that start confined commands through the launcher.
 
 mod protected;
 

@@ -41,7 +41,7 @@ struct Placeholder {
 /// A name in an open directory.
 #[derive(Debug)]
 struct EntryPlace {
-    /// Shared by those in the same directory, so that few descriptors are open.
+    /// Shared by the places in the same directory, so that few descriptors are open.
     dir: Arc<Dir>,
     name: OsString,
 }

@@ -18,7 +18,7 @@ use crate::inherited;
 use crate::limits::{CommandLimits, ProcessLimits};
 use crate::process::cgroup::Group;
 
-/// The lowest number of a descriptor for the launcher. The ones below it are those of the command.
+/// The lowest number of a descriptor for the launcher. The command has the lower numbers.
 pub(super) const LOWEST_DESCRIPTOR: RawFd = 10;
 
 /// The task of a launcher.

@@ -28,7 +28,8 @@ const LANDLOCK: [(u32, &str); 4] = [
     ),
 ];
 
-/// The needs of the levels, and those that this system does not meet. The first question probes the kernel. Copies share the answers.
+/// The needs of the levels, and the needs that this system does not meet. The first question probes the kernel. Copies share the
+/// answers.
 #[derive(Debug, Clone)]
 pub struct SandboxReport {
     /// The program that is started to probe the kernel.

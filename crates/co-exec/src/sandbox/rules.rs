@@ -106,7 +106,7 @@ pub(super) fn enter(plan: &ConfinedPlan) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens the path of a grant. All but those of devices are real paths: if a part of one is a link, another command has put it
+/// Opens the path of a grant. All paths but those of devices are real: if a part of one is a link, another command has put it
 /// there, so it gets no grant.
 fn open_granted(right: Right, path: &Path) -> Option<OwnedFd> {
     if right == Right::Device {

@@ -39,7 +39,7 @@ pub struct ConfinedCommand {
     pub(super) secrets: Option<SecretWatch>,
     /// The files that other programs run or read as configuration.
     pub(super) watched: WatchedPaths,
-    /// The placeholders of the command. When this is dropped, those that no other command needs are removed.
+    /// The placeholders of the command. When this is dropped, the placeholders that no other command needs are removed.
     pub(super) _placeholders: Placeholders,
 }
 

@@ -161,8 +161,8 @@ impl SecretWatch {
         drop(names);
     }
 
-    /// Looks for secrets, first for those that are there after the moment `since`, then for those that could be read since the last
-    /// look.
+    /// Looks for secrets: first for secrets that are there after the moment `since`, then for secrets that could be read since
+    /// the last look.
     fn look(&self, state: &mut WatchState, since: Instant) -> Vec<PathBuf> {
         let git_is_busy = state.names.as_ref().is_some_and(NameWatch::is_git_busy);
         let now = self.surveys.since(&self.workspace, since);

@@ -126,8 +126,8 @@ struct Looked {
 }
 
 impl Survey {
-    /// Returns the directories of the workspace that have changed since this survey read them, and those of changed files that may be
-    /// secret by their content; none if anything else may have changed too. Two threads compare many stamps.
+    /// Returns the directories of the workspace that have changed since this survey read them, or that contain a changed file
+    /// that may be secret by its content. Returns none if anything else may have changed too. Two threads compare many stamps.
     pub(super) fn changed(&self) -> Option<HashSet<Arc<Path>>> {
         let root = Dir::open(&self.root).ok()?;
         let is_same = |path: &Path, stamp: Option<FileStamp>| {

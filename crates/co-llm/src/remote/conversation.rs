@@ -377,8 +377,8 @@ impl<'a> MessageWriter<'a> {
         self.messages.push(Message::Model(parts));
     }
 
-    /// Returns true if the calls of a step must be sent as text: they are in the reduced form, no tool has the name of one of
-    /// them, or another model made them, so that they lack the reasoning which Anthropic requires.
+    /// Returns true if the calls of a step must be sent as text. This is so in the reduced form, if no tool has the name of a
+    /// call, and if another model made the calls, so that they lack the reasoning which Anthropic requires.
     fn must_be_text(&self, parts: &[MessagePart]) -> bool {
         let thought = |part: &MessagePart| matches!(part, MessagePart::Reasoning { signature, .. } if signature.is_some());
         let unknown = |part: &MessagePart| matches!(part, MessagePart::Call(call) if !self.may_name(&call.name));

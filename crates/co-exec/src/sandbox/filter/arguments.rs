@@ -179,8 +179,8 @@ fn marks() -> [RefusedCall; 2] {
 
 /// Refuses calls that slow down, limit or watch other processes.
 ///
-/// In a PID namespace of its own, a command can name only its own threads. Without one, the filter allows only the
-/// calling thread: it cannot tell the command's other threads from those of other programs.
+/// In a PID namespace of its own, a command can name only its own threads. Without one, the filter allows only the calling
+/// thread: it cannot tell the command's other threads from the threads of other programs.
 fn others(config: FilterConfig) -> impl Iterator<Item = RefusedCall> {
     // A lease blocks other programs that open the file; the second request reports changes in a directory; the
     // others change how the file is written.

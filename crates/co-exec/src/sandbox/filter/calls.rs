@@ -1,10 +1,10 @@
 //! The allowed system calls, with a reason for each group. All others return "not implemented", so that programs and
 //! libraries fall back to older calls or go without.
 //!
-//! Absent on purpose, at all levels: all that reads or traces other processes, makes mounts or namespaces, opens files by
-//! handles, watches files, shares memory or queues without a path, takes its arguments from memory (`clone3`, `openat2`,
-//! `io_uring`), which a filter cannot read, gives pages to a pipe that nobody counts (`vmsplice`), or takes requests from a quota
-//! that all programs of the machine share (`io_setup`).
+//! Absent on purpose, at all levels, are calls that read or trace other processes, make mounts or namespaces, open files by
+//! handles, watch files, or share memory or queues without a path. Also absent are calls that take their arguments from memory,
+//! which a filter cannot read (`clone3`, `openat2`, `io_uring`), that give pages to a pipe, which nobody counts (`vmsplice`), and
+//! that take requests from a quota that all programs of the machine share (`io_setup`).
 
 use nix::libc::*;
 

@@ -1,4 +1,4 @@
-//! The places that a command gets beside those of every command.
+//! The places that one command gets in addition to the places of every command.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -65,7 +65,8 @@ pub fn is_tool_directory(dir: &Path, home: &Path) -> bool {
 }
 
 impl KnownPlaces<'_> {
-    /// Returns whether a directory holds nothing but a tool, as far as its path tells. `homes` are those of the machine.
+    /// Returns whether a directory holds nothing but a tool, as far as its path tells. `homes` are the home directories of the
+    /// machine.
     fn is_tool(&self, dir: &Path, homes: &[PathBuf]) -> bool {
         let holds = |paths: &[PathBuf]| paths.iter().any(|path| path.starts_with(dir));
         let top = dir.components().count() <= 2;

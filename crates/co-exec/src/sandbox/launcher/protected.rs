@@ -18,7 +18,7 @@ pub(crate) struct ProtectedPaths {
     pub(crate) pinned: Vec<PathBuf>,
     /// Paths that cannot be changed; some are missing.
     pub(crate) held: Vec<PathBuf>,
-    /// Directories inside those that can be changed.
+    /// Directories inside of `held` directories that can be changed.
     pub(crate) writable: Vec<PathBuf>,
     /// Secrets, which cannot be opened.
     pub(crate) hidden: Vec<PathBuf>,

@@ -49,7 +49,7 @@ pub(super) struct NameWatch {
     /// The directories in which everything is secret.
     closed_dirs: HashSet<PathBuf>,
     changes: Vec<NameChange>,
-    /// False if there are too many directories. Then only those with secrets in them are watched.
+    /// False if there are too many directories. Then only directories with secrets are watched.
     pub(super) whole: bool,
     /// True if git wrote its index: then it may have changed the work tree.
     pub(super) git: bool,

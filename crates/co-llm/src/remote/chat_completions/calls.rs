@@ -1,7 +1,7 @@
 //! Puts the calls of an answer together from their pieces.
 //!
-//! Servers differ in how they tell calls apart: by an id in each piece, by an id in the first one and an index, by an index
-//! from one, by nothing at all; and some send two calls under one index.
+//! Servers tell calls apart in different ways: by an id in each piece, by an id in the first piece and an index, by an index that
+//! starts at 1, or not at all. Some send two calls under one index.
 
 use serde_json::Value;
 

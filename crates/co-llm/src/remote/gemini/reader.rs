@@ -90,7 +90,7 @@ fn add_part(part: &Value, info: &RequestInfo, answer: &mut Answer) {
     }
 }
 
-/// Returns the tokens. Google counts those of thinking and of tools apart from the others.
+/// Returns the tokens. Google counts the tokens of thinking and of tools apart from the others.
 fn usage(counted: &Value) -> Usage {
     Usage {
         input: count(counted, "/promptTokenCount") + count(counted, "/toolUsePromptTokenCount"),
