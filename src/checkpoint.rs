@@ -162,7 +162,7 @@ impl Checkpoints {
         }
     }
 
-    /// Gives the turns of agents what has changed until now, after the person saved a file.
+    /// Records the changes until now for the open turns of agents, after the person saved a file.
     pub fn divide_turns(&self) {
         let workspaces: Vec<_> = lock(&self.workspaces).values().cloned().collect();
         let busy = workspaces.iter().filter(|workspace| workspace.is_busy());
@@ -197,7 +197,7 @@ impl Checkpoints {
         self.runs.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Gives the commands that run what has changed until now.
+    /// Assigns the changes until now to the commands that run.
     pub fn divide(&self) {
         let workspaces: Vec<_> = lock(&self.workspaces).values().cloned().collect();
         let busy = workspaces.iter().filter(|workspace| workspace.is_busy());
@@ -270,7 +270,7 @@ impl Checkpoints {
         Ok(done)
     }
 
-    /// Finishes what a killed process was keeping or taking back.
+    /// Finishes the changes that a killed process was keeping or taking back.
     pub fn finish(&self) -> Vec<InterruptedKeep> {
         if !log::keeps(&self.dir).exists() {
             return Vec::new();

@@ -326,7 +326,7 @@ struct Frame {
 }
 
 impl Frame {
-    /// Adds a message. Returns what has no room.
+    /// Adds a message. Returns the part that has no room.
     fn push(&mut self, message: ToEditor) -> Option<ToEditor> {
         let room = FRAME_BYTES.saturating_sub(self.bytes);
         let (first, rest) = split(message, room);

@@ -16,8 +16,8 @@ pub(crate) const LOCK: &str = "lock";
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Keeps every other chat and Neovim from changing the files of `dir` until the lock is dropped. A change reads the file
-/// under the lock too, or it would write back what was removed meanwhile.
+/// Keeps every other chat and Neovim from changing the files of `dir` until the lock is dropped. A change reads the file under
+/// the lock too, or it would write back entries that were removed meanwhile.
 ///
 /// # Errors
 /// The directory or its lock cannot be made, or another one holds the lock.

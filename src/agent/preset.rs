@@ -1,4 +1,4 @@
-//! The agents that co knows by name, and what the person's settings make of them.
+//! The agents that co knows by name, and the person's settings for them.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

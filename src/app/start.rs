@@ -151,7 +151,8 @@ fn services(
     Ok((services, settings))
 }
 
-/// Finishes, in another thread, what a killed backend was keeping of a trial, and removes the layers and sockets that it left.
+/// In another thread, finishes keeping the changes of a trial if the backend was killed meanwhile, and removes the layers and
+/// sockets that such a backend left.
 fn finish_leftovers(editor: &Editor, services: &Services) {
     let (checkpoints, places) = (
         Arc::clone(&services.checkpoints),

@@ -992,7 +992,7 @@ impl Progress {
         self.call_updated(process, update, unread).await
     }
 
-    /// Shows what an update changed of a call. If the call has ended, nobody has to be asked about it any more.
+    /// Shows the changes of a call by an update. If the call has ended, nobody has to be asked about it any more.
     async fn called(
         &mut self,
         process: &mut AgentProcess,
@@ -1245,7 +1245,7 @@ impl Progress {
         self.drain().await
     }
 
-    /// Shows what waits, as far as no open call is in the way.
+    /// Shows the pieces that wait, up to the next open call.
     async fn drain(&mut self) -> Result<(), Halt> {
         loop {
             self.close_call(false).await?;

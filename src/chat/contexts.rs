@@ -27,7 +27,7 @@ use crate::workspace::files::{Deadline, FileScope, PathFilter};
 use crate::workspace::judge::{Judge, workspace_of};
 use crate::workspace::own_git::{GitCommand, OwnGit, PLAIN_DIFF};
 
-/// The most bytes of one text. The editor cuts what is longer.
+/// The most bytes of one text. The editor cuts a longer text.
 const LONGEST: usize = 512 << 10;
 /// The most lines of a definition.
 const DEFINITION_LINES: usize = 40;

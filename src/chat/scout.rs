@@ -194,7 +194,7 @@ impl Scout {
         }
     }
 
-    /// Does what the chat of a turn does for an event. It fails if the chat above has ended.
+    /// Handles an event as the chat of a turn does. It fails if the chat above has ended.
     async fn event(&mut self, event: TurnEvent) -> Result<(), Halt> {
         match event {
             TurnEvent::Record(item, done) => {

@@ -344,7 +344,7 @@ impl UndoTask {
         }
     }
 
-    /// Returns what was done, for the person.
+    /// Returns the result in words, for the person.
     fn words(
         &self,
         done: &UndoResult,

@@ -75,7 +75,8 @@ fn open_directories(changes: &[Change], root: &Dir, store: &Store) -> Vec<Change
     closed
 }
 
-/// Removes what a change removes or replaces by something else. Returns false if a directory has other files, and stays.
+/// Removes a file that a change removes, or replaces by another kind of file. Returns false if a directory has other files, and
+/// stays.
 fn remove(change: &Change, root: &Dir, store: &Store) -> io::Result<bool> {
     let path = change.path.as_path();
     let now = entry_at(root, &change.path, store)?;
@@ -105,7 +106,7 @@ fn remove(change: &Change, root: &Dir, store: &Store) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Makes what a change makes or changes, apart from the mode of a directory.
+/// Writes the new state of a change, apart from the mode of a directory.
 fn make(change: &Change, root: &Dir, store: &Store, options: WriteOptions<'_>) -> io::Result<()> {
     let path = change.path.as_path();
     let options = match change.after {

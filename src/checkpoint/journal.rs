@@ -137,7 +137,7 @@ impl Journal {
     }
 }
 
-/// Finishes what killed processes were keeping. What had not begun is dropped.
+/// Finishes the changes that killed processes were keeping. Drops them if none was made yet.
 pub(super) fn finish(dir: &Path, store: &Store) -> Vec<InterruptedKeep> {
     let entries = fs::read_dir(keeps(dir)).into_iter().flatten().flatten();
     let mut found = Vec::new();

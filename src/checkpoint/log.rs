@@ -42,7 +42,7 @@ pub struct Record {
     /// The reason why the changes of the call are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
-    /// The changes were about to be made. The next record of the chat says what came of them; without one, co was killed.
+    /// The changes were about to be made. The next record of the chat has the result; without one, co was killed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub planned: bool,
     /// The seconds since 1970. `append` sets it; older versions of co wrote none.

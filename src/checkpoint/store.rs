@@ -72,8 +72,8 @@ struct Pack {
 }
 
 impl Store {
-    /// Opens the store in a directory, which is made readable by its owner alone. If it has more than half of `most` bytes
-    /// or old ones, and no other backend uses it, first removes what is not needed.
+    /// Opens the store in a directory, which is made readable by its owner alone. If it has more than half of `most` bytes or old
+    /// ones, and no other backend uses it, first removes the copies that are not needed.
     ///
     /// # Errors
     /// The directory cannot be made or written.

@@ -157,8 +157,8 @@ pub(super) fn journals(top: &Path) -> usize {
     fs::read_dir(top.join("state/checkpoints/keeps")).map_or(0, Iterator::count)
 }
 
-/// Finishes what was killed in the scene at `top`. A process that starts during another test has each lock of this process until
-/// it runs its program, so this may take several attempts.
+/// Finishes the changes that a killed process began in the scene at `top`. A process that starts during another test has each
+/// lock of this process until it runs its program, so this may take several attempts.
 pub(super) fn finish(top: &Path) -> Vec<InterruptedKeep> {
     let began = Instant::now();
     let mut found = Vec::new();

@@ -45,8 +45,8 @@ pub struct UndoResult {
 }
 
 impl Undo {
-    /// Returns what takes back `changes` of the workspace `root`, which are in their order. `open` has the buffers of the
-    /// files.
+    /// Returns the plan that takes back `changes` of the workspace `root`, which are in their order. `open` has the buffers of
+    /// the files.
     pub fn of<'a>(
         changes: impl DoubleEndedIterator<Item = &'a Change>,
         root: &Path,
@@ -76,7 +76,7 @@ impl Undo {
         undo
     }
 
-    /// Returns what makes `changes` of the workspace `root`, which nobody has made yet; see [`Self::of`].
+    /// Returns the plan that makes `changes` in the workspace `root`, which nobody has made yet; see [`Self::of`].
     pub fn making(
         changes: &[Change],
         root: &Path,

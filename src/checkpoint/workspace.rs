@@ -253,7 +253,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Gives the turn of an agent what has changed until now, after the person saved a file.
+    /// Assigns the changes until now to the turn of an agent, after the person saved a file.
     pub(super) fn divide_turn(&self) {
         let mut moment = lock(&self.moment);
         if moment.open.iter().any(|it| it.open_record.is_some()) {

@@ -383,7 +383,7 @@ pub fn fact_lines(facts: impl IntoIterator<Item = Fact>) -> Vec<FactLine> {
     lines.collect()
 }
 
-/// Returns what a change of a file is, if no line of it differs.
+/// Returns a change of a file in words, if no line of it differs.
 pub fn without_lines(facts: &[Fact], is_new: bool) -> String {
     let clause = |fact: &Fact| match fact.kind {
         FactKind::Mode => fact.text.replace("=>", "->"),
@@ -401,13 +401,13 @@ pub fn without_lines(facts: &[Fact], is_new: bool) -> String {
     }
 }
 
-/// Returns the numbers of added and removed lines, or what the change is if there are none.
+/// Returns the numbers of added and removed lines, or the change in words if there are none.
 pub fn counts(added: usize, removed: usize, without_lines: Option<&str>) -> String {
     without_lines.map_or_else(|| format!("+{added} -{removed}"), str::to_owned)
 }
 
 impl FileChange {
-    /// Returns the numbers of lines that it adds and removes, or what it is if there are none.
+    /// Returns the numbers of lines that it adds and removes, or the change in words if there are none.
     pub fn counts(&self) -> String {
         counts(self.added, self.removed, self.without_lines.as_deref())
     }
@@ -445,7 +445,7 @@ impl Change {
         }
     }
 
-    /// Returns the numbers of lines that it adds and removes, or what it is if there are none.
+    /// Returns the numbers of lines that it adds and removes, or the change in words if there are none.
     pub fn counts(&self) -> String {
         counts(self.added, self.removed, self.without_lines.as_deref())
     }

@@ -222,7 +222,7 @@ pub enum ToEditor {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         update: bool,
     },
-    /// Opens the review of what a chat has changed. The answer is `reviewed` with the hunks of all files, or `deny`.
+    /// Opens the review of a chat's changes. The answer is `reviewed` with the hunks of all files, or `deny`.
     Changes(ChangesReview),
     /// The next part of the text of a file under review, which [`super::FromEditor::ReadReview`] asked for.
     ReviewPart {
@@ -460,7 +460,7 @@ pub struct PlanProgress {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct CallLine {
     pub state: CallState,
-    /// The line, which follows the sign of the state.
+    /// The line, without the sign of the state before it.
     pub text: String,
     /// Details that the person need not know, for the right edge of the line.
     pub details: String,
@@ -687,7 +687,8 @@ pub struct TrialSummary {
     pub git: Option<String>,
     /// Remarks for the person, one sentence each.
     pub notes: Vec<String>,
-    /// The command failed, perhaps because of the trial, or changed what cannot be kept. A yes runs it outside of one.
+    /// The command failed, perhaps because of the trial, or made changes that cannot be kept. A yes runs it again without a
+    /// trial.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub runs_again: bool,
 }

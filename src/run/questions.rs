@@ -1,4 +1,4 @@
-//! The open questions about runs: what a trial of the person changed, and the hosts that a command wants to reach.
+//! The open questions about runs: the changes of a trial of the person, and the hosts that a command wants to reach.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -67,7 +67,7 @@ impl QuestionHost for RunHost {
         Ok(Vec::new())
     }
 
-    /// Saves what holds for the workspace. A run has no chat, for which another permission could hold.
+    /// Saves a permission for the workspace. Permissions for a chat do not apply to a run, which has none.
     async fn allow(&self, allowance: Allowance) -> Result<(), Halt> {
         if let Allowance::SavedHosts(workspace, hosts) = allowance
             && let Err(error) = self.services.save_hosts(workspace, hosts).await

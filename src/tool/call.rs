@@ -116,7 +116,7 @@ pub struct JudgedCall {
 pub enum CallKind {
     /// It changes nothing, and may run beside others.
     Looks,
-    /// It changes nothing, but waits for the calls before it: what a job changes meanwhile is recorded with it.
+    /// It changes nothing, but waits for the calls before it: changes that a job makes meanwhile are recorded with it.
     Watches,
     /// It may change something.
     Acts,
@@ -157,8 +157,8 @@ pub struct AuditedText {
 /// The work of a judged call. Only that of a command has further steps, which `command::JudgedCommand` gives to the turn.
 #[async_trait]
 pub trait CallAction: Any + Send + Sync {
-    /// Returns the name under which `/undo` lists what files change while the call runs; none if none change, or the call records them
-    /// itself.
+    /// Returns the name under which `/undo` lists the changes of files during the call; none if no file changes, or the call
+    /// records the changes itself.
     fn changes_as(&self) -> Option<String> {
         None
     }

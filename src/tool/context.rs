@@ -75,7 +75,7 @@ pub trait ScoutHost: Send + Sync {
     fn scout(&self, context: CallContext, asked: ScoutTask) -> RunningScout;
 }
 
-/// The kind of a turn: what its calls may do.
+/// The kind of a turn, which decides about its calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnKind {
     /// They do what the person or their rules allow.

@@ -70,8 +70,8 @@ const FLAGS: [&str; 6] = [
     "ignore_case",
 ];
 
-/// Changes what models often send to what they mean by it: `30.0` and `"30"` for a number, `"true"`, and a number of 0 for none.
-/// A description of the call is dropped, and so is an empty `argv` or `cmd` beside the other one.
+/// Corrects arguments that models often send in another form: `30.0` and `"30"` for a number, `"true"`, and a number of 0 for
+/// none. A description of the call is dropped, and so is an empty `argv` or `cmd` beside the other one.
 fn lenient(mut arguments: Value) -> Value {
     let Some(fields) = arguments.as_object_mut() else {
         return arguments;

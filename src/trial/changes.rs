@@ -46,7 +46,7 @@ pub struct IgnoredFiles {
     /// The bytes that new and changed files have.
     pub bytes: u64,
     pub fate: Fate,
-    /// The first changed paths, without what is below another one. Those of directories end with a slash.
+    /// The first changed paths, without paths below another one. Those of directories end with a slash.
     pub named: BTreeSet<PathBuf>,
     /// The number of other such paths.
     pub unnamed: usize,

@@ -23,7 +23,7 @@ const LOGS: &str = "logs";
 /// The directory of objects. A new object has no effect until a ref or the index names it.
 const OBJECTS: &str = "objects";
 
-/// Files that git makes of the others, or to which nothing refers later. Their changes do not count.
+/// Files that git derives from other files, or to which nothing refers later. Their changes do not count.
 const LEFT_OVER: [&str; 11] = [
     "logs/HEAD",
     "gc.log",

@@ -1,7 +1,7 @@
 //! The ignored files of a workspace, such as those of builds, that its trials leave for its later trials.
 //!
-//! They lie in a directory that is between the workspace and the layer of each trial, in the form of a layer. It is as if all
-//! commands ran in one place: of each file, trials see what was written last, by a trial or in the workspace.
+//! They lie in a directory that is between the workspace and the layer of each trial, in the form of a layer. So it is as if all
+//! commands ran in one place: trials see the newest version of each file, whether a trial or somebody else wrote it.
 
 mod clean;
 mod held;

@@ -1,4 +1,4 @@
-//! The directory that takes what a trial writes.
+//! The directory that takes the changes of a trial.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -26,7 +26,7 @@ pub(super) const MOST_WORK: Duration = Duration::from_secs(10);
 /// The longest wait for the clock of the file system.
 const MAX_CLOCK_WAIT: Duration = Duration::from_millis(50);
 
-/// The directory of what one trial writes, in the form of Linux's overlay file system. Dropping it removes it.
+/// The directory of the changes of one trial, in the form of Linux's overlay file system. Dropping it removes it.
 #[derive(Debug)]
 pub struct Layer {
     /// Locked until it is removed.
@@ -198,12 +198,12 @@ impl Layer {
         self.start
     }
 
-    /// Returns the bytes of what trials left for later ones, below the directory `dir` of all layers.
+    /// Returns the bytes of the files that trials left for later ones, below the directory `dir` of all layers.
     pub fn bytes_left(dir: &Path) -> u64 {
         ignored::total(&dir.join(IGNORED))
     }
 
-    /// Removes what trials left for later ones and no trial uses, below the directory `dir` of all layers.
+    /// Removes the files that trials left for later ones, unless a trial uses them, below the directory `dir` of all layers.
     ///
     /// # Errors
     /// The file system refuses.

@@ -19,7 +19,7 @@ use co_exec::{CommandOutcome, Confinement, Executor};
 /// The directory of the layers of all trials.
 pub struct Layers<'a> {
     pub dir: &'a Path,
-    /// The most bytes of what trials leave for later ones.
+    /// The most bytes of the files that trials leave for later ones.
     pub most_left: Option<u64>,
     pub removals: &'a Removals,
 }

@@ -30,7 +30,7 @@ pub(super) async fn in_time<T: Send + 'static>(
 }
 
 impl TrialChanges {
-    /// Returns the unified diff of what can be kept. A directory has a line of its own if nothing else names it.
+    /// Returns the unified diff of the changes that can be kept. A directory has a line of its own if nothing else names it.
     pub fn diff(&self, store: &Store) -> String {
         let mut diff = String::new();
         for (at, change) in self.changes.iter().enumerate() {
@@ -43,12 +43,12 @@ impl TrialChanges {
         diff
     }
 
-    /// Returns the lines about what can be kept that a person must see first.
+    /// Returns the lines that a person must see first, about changes that can be kept.
     pub fn facts(&self, store: &Store) -> Vec<FactLine> {
         fact_lines(self.changes.iter().flat_map(|it| it.facts(store)))
     }
 
-    /// Returns the numbers of added and removed lines of what can be kept.
+    /// Returns the numbers of added and removed lines of the changes that can be kept.
     pub fn lines(&self, store: &Store) -> (usize, usize) {
         let lines = self.changes.iter().map(|change| change.lines(store));
         lines.fold((0, 0), |(added, removed), (more, fewer, _)| {
@@ -71,7 +71,7 @@ impl TrialChanges {
         notes
     }
 
-    /// Returns what can be kept as JSON. With `withheld`, leaves out what the files contain.
+    /// Returns the changes that can be kept as JSON. With `withheld`, leaves out the contents of files.
     pub fn changes_json(&self, store: &Store, withheld: bool) -> Vec<Value> {
         let changes = self.changes.iter().map(|change| {
             let mut value = json_of(change, store);

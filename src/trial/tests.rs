@@ -103,7 +103,7 @@ impl Drop for Scene {
     }
 }
 
-/// Returns the filter of what is no secret.
+/// Returns a filter that leaves secrets out.
 pub(super) fn is_allowed() -> PathFilter {
     Arc::new(|path: &Path| {
         let name = path.file_name().and_then(|name| name.to_str());

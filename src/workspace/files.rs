@@ -1,4 +1,4 @@
-//! Reads, walks and limits what is read of the files of a workspace. `workspace::judge` decides which paths may be read.
+//! Reads and walks the files of a workspace, within limits. `workspace::judge` decides which paths may be read.
 
 pub mod attached;
 pub(crate) mod ignore_rules;

@@ -25,10 +25,11 @@ pub(crate) const MOST_INDEX: u64 = 256 << 20;
 /// The lengths of names of objects.
 const HASHES: [usize; 2] = [20, 32];
 
-/// The most bytes of all paths, for each byte of an index. Version 4 writes what a path has in common with the one before only once.
+/// The most bytes of all paths, for each byte of an index. Version 4 leaves out the prefix that a path shares with the path
+/// before it.
 const MOST_PATHS: usize = 8;
 
-/// The files that an index lists, without what git knows of them on the disk.
+/// The files that an index lists, without git's facts about them on the disk.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Index {
     /// All paths, one after the other.
@@ -43,7 +44,7 @@ pub(crate) struct Index {
     shared: Option<String>,
 }
 
-/// An entry, of which a path has more than one after a conflict.
+/// An entry. After a conflict, a path has several.
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
     /// The place of its path in all paths.

@@ -512,7 +512,7 @@ impl Judge {
         self.surveys().since(self.facts.root(), moment)
     }
 
-    /// Starts to watch the workspace in the background, so that later looks at it read only what has changed.
+    /// Starts to watch the workspace in the background, so that later surveys read only changed directories.
     pub fn watch(&self) {
         self.surveys().watch(self.facts.root());
     }

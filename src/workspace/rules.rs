@@ -91,7 +91,7 @@ pub fn set_try_first(dir: &Path, workspace: &Path, allowed: bool) -> Result<bool
     change(dir, workspace, |saved| saved.try_first = allowed)
 }
 
-/// Changes what is saved for a workspace. Returns whether something changed.
+/// Changes the saved rules of a workspace. Returns whether something changed.
 fn change(
     dir: &Path,
     workspace: &Path,

@@ -29,7 +29,7 @@ pub enum Incoming {
         id: RequestId,
         request: Box<CreateElicitationRequest>,
     },
-    /// The agent says that the person has finished, at an address on the web, what the agent asked for.
+    /// The agent says that the person has finished an elicitation at an address on the web.
     ElicitationCompleted(ElicitationId),
     /// The agent takes a question back.
     Withdrawn(RequestId),

@@ -102,7 +102,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         })
     }
 
-    /// Returns what is left at the end of the stream.
+    /// Returns the rest of the buffer at the end of the stream.
     fn rest(&mut self) -> Option<AgentLine> {
         let rest = self.buffer.split_off(self.returned);
         self.buffer.clear();

@@ -106,7 +106,7 @@ fn message(text: &str) -> SessionUpdate {
     SessionUpdate::AgentMessageChunk(ContentChunk::new(ContentBlock::from(text)))
 }
 
-/// Returns what a garbage line looks like.
+/// Returns the message for a garbage line.
 fn garbage(text: &str) -> Incoming {
     Incoming::Garbage {
         start: text.to_owned(),

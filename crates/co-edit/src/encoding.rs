@@ -197,7 +197,7 @@ impl Encoding {
         }
     }
 
-    /// Returns what a reader of a text must know of its escapes.
+    /// Returns a sentence about the escapes of a text, for its reader.
     pub(crate) fn note(&self, text: &str) -> Option<String> {
         match self {
             Self::Unknown(_) => Some(
@@ -296,7 +296,7 @@ fn unescape(text: &str) -> Result<Vec<u8>, NotText> {
     Ok(bytes)
 }
 
-/// Returns what looks like an escape in a text.
+/// Returns the parts of a text that look like escapes.
 pub(crate) fn escapes_in(text: &str) -> impl Iterator<Item = &str> {
     let places = text.match_indices(ESCAPE).map(|(at, _)| at);
     let escape = |at: usize| text.get(at..at + ESCAPE.len_utf8() + 2);

@@ -99,7 +99,7 @@ impl ComparedLine {
     }
 }
 
-/// Returns the start for which most lines are equal. Long and rare lines count more.
+/// Returns the first line of the part of the file in which most lines equal those of the text. Long and rare lines count more.
 fn by_equal_lines(file: &[&str], wanted: &[ComparedLine]) -> Option<usize> {
     let mut found: HashMap<&str, Vec<usize>> = wanted
         .iter()
@@ -128,7 +128,7 @@ fn by_equal_lines(file: &[&str], wanted: &[ComparedLine]) -> Option<usize> {
         .map(|(start, _)| start)
 }
 
-/// Returns the start for which the longest line of the text is on the line that is most like it.
+/// Returns the first line of the part of the file that puts the longest line of the text on the line most like it.
 fn by_one_line(file: &[&str], wanted: &[ComparedLine]) -> Option<usize> {
     let (offset, longest) = wanted
         .iter()

@@ -28,7 +28,8 @@ pub(crate) struct ProcessLimits {
     pub(crate) pending_signals: Option<u64>,
 }
 
-/// The threads by which the kernel's limit is above that of the command. So a command can exceed its limit, and co notices that.
+/// The number of threads by which the kernel's limit is above the limit of the command. So a command can exceed its limit, and co
+/// notices that.
 const SPARE_THREADS: u64 = 8;
 
 /// The most open files of each process of a confined command. It is also the most descriptors of all programs of the user that

@@ -31,7 +31,7 @@ pub trait Packed: Clone {
 #[derive(Debug, Clone)]
 pub struct Unpacker<'a>(&'a [u8]);
 
-/// A map by paths. Clones share what had been packed when they were made.
+/// A map by paths. Clones share the entries that were packed when they were made.
 #[derive(Debug, Clone)]
 pub struct PathMap<V> {
     packed: Arc<Table>,
@@ -58,7 +58,7 @@ struct Cursor<'a> {
     value: Option<&'a [u8]>,
 }
 
-/// Adds a number, of which a small one takes little.
+/// Adds a number. A small number takes few bytes.
 pub fn pack_number(mut number: u64, bytes: &mut Vec<u8>) {
     while number >= 0x80 {
         bytes.push(number.to_le_bytes()[0] | 0x80);
@@ -74,7 +74,7 @@ pub fn pack_bytes(part: &[u8], bytes: &mut Vec<u8>) {
 }
 
 impl<'a> Unpacker<'a> {
-    /// Reads what [`pack_number`] added.
+    /// Reads a number that [`pack_number`] added.
     pub fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..u64::BITS).step_by(7) {
@@ -95,7 +95,7 @@ impl<'a> Unpacker<'a> {
         Some(*part)
     }
 
-    /// Reads what [`pack_bytes`] added.
+    /// Reads bytes that [`pack_bytes`] added.
     pub fn bytes(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.number()?).ok()?;
         let (part, rest) = self.0.split_at_checked(length)?;
@@ -224,14 +224,14 @@ impl<V: Packed> PathMap<V> {
         })
     }
 
-    /// Joins what has changed with the rest, if that is worth the time.
+    /// Packs the changed entries, if that is worth the time.
     pub fn pack_many(&mut self) {
         if self.changed.len() > MAX_CHANGED {
             self.pack();
         }
     }
 
-    /// Joins what has changed with the rest.
+    /// Packs the changed entries.
     pub fn pack(&mut self) {
         let (mut bytes, mut blocks) = (Vec::with_capacity(self.packed.bytes.len()), Vec::new());
         let (mut last, mut value_bytes) = (PathBuf::new(), Vec::new());

@@ -135,7 +135,7 @@ pub(crate) struct NameLog {
 struct LoggedEvents {
     /// Returns whether the names in a directory are left out, by its path below the workspace.
     is_left_out: fn(&Path) -> bool,
-    /// The directories of which the names are in the log in any case.
+    /// The directories whose names are in the log in any case.
     wanted: HashSet<PathBuf>,
     events: Vec<NameEvent>,
     /// True if there were too many events.
@@ -152,7 +152,7 @@ pub(crate) struct NameEvent {
 }
 
 impl NameLog {
-    /// Adds directories of which the names are in the log in any case, by their real paths.
+    /// Adds directories whose names are in the log in any case, by their real paths.
     pub(crate) fn want<'a>(&self, dirs: impl Iterator<Item = &'a Path>) {
         let mut log = lock_log(&self.events);
         log.wanted.extend(dirs.map(Path::to_owned));
@@ -504,7 +504,7 @@ impl Tree {
     /// Reads the queue to its end.
     ///
     /// # Errors
-    /// Events are missing, or what is new cannot be watched.
+    /// Events are missing, or a new directory cannot be watched.
     fn drain(&mut self, inotify: &OwnedFd) -> Result<(), Unwatched> {
         let mut buffer = vec![MaybeUninit::uninit(); EVENT_BYTES];
         let mut events = Reader::new(inotify, &mut buffer);

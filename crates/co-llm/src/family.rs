@@ -1,4 +1,4 @@
-//! The families of models: which one to prefer, and what is known of its models. The data is in `models.toml`.
+//! The families of models, in their order of preference, and the properties of their models. The data is in `models.toml`.
 
 use std::sync::LazyLock;
 
@@ -49,7 +49,7 @@ static FAMILIES: LazyLock<Vec<Family>> = LazyLock::new(|| {
     file.family
 });
 
-/// Returns what is known of a model; none for an unknown one. A variant such as `-mini` is taken for its main model.
+/// Returns the family of a model; none for an unknown model. A variant such as `-mini` is taken for its main model.
 pub(crate) fn find(model: &str) -> Option<&'static Family> {
     let of = |variants| move |family: &&Family| family.version(model, variants).is_some();
     FAMILIES

@@ -68,7 +68,7 @@ pub fn bounded(deltas: Deltas) -> Deltas {
         .boxed()
 }
 
-/// Returns a delta, or its start and the fault if it is longer than what is left.
+/// Returns a delta. If it has more than `left` bytes, returns its start and the fault.
 fn bound(delta: Result<Delta, Fault>, left: &mut usize) -> Vec<Result<Delta, Fault>> {
     let mut delta = delta;
     if let Ok(Delta::Text(text) | Delta::Reasoning(text)) = &mut delta {

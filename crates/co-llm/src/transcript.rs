@@ -1,4 +1,4 @@
-//! The items of a chat as plain data, and what follows from them.
+//! The items of a chat as plain data, and the facts that follow from them.
 //!
 //! [`view()`] returns the items that a model is sent, [`repair()`] completes what a crash left half-done. Nothing here knows
 //! providers, Neovim or files.

@@ -12,8 +12,8 @@ use crate::tunnel;
 /// The ground on which a command reaches such a port.
 const BY_RULE: &str = "a rule";
 
-/// Connects the command to a port of this machine, and copies until both ends have closed. Takes the first of the addresses at
-/// which a server is.
+/// Connects the command to a port of this machine, and copies until both ends have closed. Takes the first address at which a
+/// server listens.
 pub(crate) async fn forward(
     context: &ProxyContext,
     mut client: TcpStream,

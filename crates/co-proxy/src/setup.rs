@@ -123,7 +123,7 @@ impl Default for ProxyLimits {
 #[derive(Debug)]
 pub struct ForwardedPort {
     pub listener: TcpListener,
-    /// The addresses of this machine to connect to; the first one at which a server is.
+    /// The addresses of this machine to connect to; the first one at which a server listens counts.
     pub leads_to: Vec<SocketAddr>,
 }
 

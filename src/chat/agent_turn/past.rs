@@ -1,4 +1,4 @@
-//! The session that an agent continues, and whether it knows what the transcript has.
+//! The session that an agent continues, and its differences from the transcript.
 
 use super::content::block_text;
 use co_acp::schema::SessionUpdate;

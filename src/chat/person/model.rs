@@ -337,7 +337,7 @@ impl Chat {
         });
     }
 
-    /// Sends the editor what completes the argument of `/model`.
+    /// Sends the editor the words that complete the argument of `/model`.
     pub(in crate::chat) fn list_models(&mut self, head: String) {
         let provider = self.provider().ok();
         let services = Arc::clone(&self.services);

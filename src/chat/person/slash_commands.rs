@@ -115,7 +115,7 @@ impl Chat {
         format!("; {words}")
     }
 
-    /// Removes what trials left for later ones.
+    /// Removes the files that trials left for later ones.
     async fn clear_trials(&self) {
         let dir = self.services.places.trials.clone();
         let launcher = self.services.executor.launcher();

@@ -1,4 +1,4 @@
-//! Checks of what a chat told, and of what it started.
+//! Checks of the requests of a chat, and of the processes that it started.
 
 use std::path::Path;
 use std::time::Duration;

@@ -775,7 +775,7 @@ impl Turn {
     }
 
     /// Runs the next command as a trial, if it must be tried before a question. If nothing is left to ask, its outcome goes to
-    /// the model; else the question about it shows what it changed. Returns whether a trial has run.
+    /// the model; else the question about it shows the changes. Returns whether a trial has run.
     async fn try_next(&mut self) -> Result<bool, Halt> {
         let Some((call, audited, command)) = self.queue.pop_tried() else {
             return Ok(false);

@@ -102,7 +102,7 @@ pub(super) struct PendingRequest {
 }
 
 impl Remedies {
-    /// Adds what a request of so many tokens needs to be taken.
+    /// Adds the changes that a request of so many tokens needs to be taken.
     pub(super) fn apply(&self, request: &mut ModelRequest, tokens: u64) -> PendingRequest {
         let note = self.note.clone();
         let added = note
@@ -151,7 +151,7 @@ impl Remedies {
     }
 }
 
-/// Returns true if the words of a failure are about what the reduced form leaves out, as those of a chat template are.
+/// Returns true if the words of a failure are about parts that the reduced form leaves out, such as the words of a chat template.
 pub(super) fn is_about_form(words: &str) -> bool {
     let words = words.to_lowercase();
     let parts = ["jinja", "template", "roles", "tool", "image"];

@@ -182,7 +182,7 @@ pub(super) fn without_directories<'a>(
     files
 }
 
-/// Returns what was changed, for the person.
+/// Returns the changes in words, for the person.
 pub(super) fn changed_words(done: &UndoResult, by: &By, with_chat: bool) -> String {
     let changed = files(without_directories(done.changes.iter()).len());
     match by {
@@ -195,7 +195,7 @@ pub(super) fn changed_words(done: &UndoResult, by: &By, with_chat: bool) -> Stri
     }
 }
 
-/// Returns what was changed, for the model.
+/// Returns the changes in words, for the model.
 pub(super) fn note(done: &UndoResult, by: &By) -> String {
     let changes = without_directories(done.changes.iter()).into_iter();
     let paths: Vec<_> = changes.map(|it| it.path.display().to_string()).collect();

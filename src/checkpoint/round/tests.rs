@@ -267,7 +267,7 @@ fn refused_changes_of_two_chats_do_not_come_back() {
     }
 }
 
-/// The changes of two chats to one property of a file, of which the second one covers the first.
+/// The changes of two chats to one property of a file. The second change covers the first.
 struct Covered {
     scene: Scene,
     /// Returns the state of the file.

@@ -93,12 +93,12 @@ impl Nodes {
         self.0.pack();
     }
 
-    /// Joins what has changed with the rest.
+    /// Packs the changed entries.
     pub(super) fn pack(&mut self) {
         self.0.pack();
     }
 
-    /// Joins what has changed with the rest, if that is worth the time.
+    /// Packs the changed entries, if that is worth the time.
     pub(super) fn pack_many(&mut self) {
         self.0.pack_many();
     }

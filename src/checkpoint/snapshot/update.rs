@@ -269,7 +269,7 @@ impl Update<'_> {
         }
     }
 
-    /// Returns what is known of a path now.
+    /// Returns the present facts about a path.
     fn now(&self, path: &str) -> Option<Known> {
         match self.new.get(path) {
             Some(new) => new.clone(),

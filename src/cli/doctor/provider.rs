@@ -38,7 +38,7 @@ async fn check(settings: &ProviderSettings, env: Env<'_>) -> Check {
     )
 }
 
-/// Asks the server of a provider for its models. Returns what there is to say of it after its name.
+/// Asks the server of a provider for its models. Returns the words that follow its name.
 async fn ask(
     settings: &ProviderSettings,
     env: Env<'_>,

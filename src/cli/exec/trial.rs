@@ -58,7 +58,7 @@ enum Report {
 }
 
 impl Trial {
-    /// Makes the layer. First finishes what killed processes were keeping.
+    /// Makes the layer. First finishes the changes that killed processes were keeping.
     ///
     /// # Errors
     /// A sentence for the person: this system has no trials, or co cannot write its state.

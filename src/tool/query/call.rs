@@ -61,7 +61,7 @@ impl PlannedCall for FileQuery {
     }
 }
 
-/// Returns what a verdict means for a query. Nobody is asked about queries.
+/// Returns the resolution of a verdict on a query. Nobody is asked about queries.
 fn resolution(verdict: Verdict) -> Resolution {
     let why = match verdict {
         Verdict::Allow(Grant::Rule { rule }) => return Resolution::Run(Decision::Rule { rule }),
@@ -208,7 +208,7 @@ fn failed<T>(error: JoinError) -> Result<T, FileQueryError> {
     Err(FileQueryError(format!("The look failed: {error}.")))
 }
 
-/// Asks Neovim what a query has to know: the texts of buffers, or the answer to a question. It has no time limit, because
+/// Asks Neovim for the data that a query needs: the texts of buffers, or the answer to a question. It has no time limit, because
 /// Neovim may wait for a person.
 async fn ask_editor(
     query: &FileQuery,

@@ -92,7 +92,7 @@ pub(super) struct Comparison<'a> {
 /// A directory of the layer to compare.
 struct DirTask {
     path: PathBuf,
-    /// The trial saw what the workspace has in this directory.
+    /// The trial saw the files of the workspace in this directory.
     merged: bool,
     /// None if all below it is ignored, apart from what git tracks.
     above: Option<IgnoreRules>,
@@ -425,7 +425,7 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// Counts and names what the layer has at an ignored path, which is a directory of the workspace if `was_dir`.
+    /// Counts and names the files of the layer at an ignored path, which is a directory of the workspace if `was_dir`.
     fn add_ignored(&mut self, path: &Path, node: Node, was_dir: bool) -> Result<(), Stop> {
         let counted = self.found.ignored.files;
         let is_new = self.count_ignored(path, node)?;

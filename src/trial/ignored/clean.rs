@@ -26,8 +26,8 @@ struct DirToClean {
     above: Option<IgnoreRules>,
 }
 
-/// Removes from `files` what hides a newer file of the workspace `root`, and what is not ignored any more. Returns false if such a
-/// file is left.
+/// Removes from `files` the files that hide a newer file of the workspace `root`, and files that are not ignored any more.
+/// Returns false if such a file is left.
 ///
 /// A directory that the workspace does not have is not read: nothing below it can hide anything.
 ///
@@ -164,7 +164,7 @@ pub(super) fn restore(
     set_attributes(&dir, mode, latest.unwrap_or(own))
 }
 
-/// Sets what differs of the mode and the time of a directory.
+/// Sets the mode and the time of a directory, if they differ.
 pub(super) fn set_attributes(dir: &Dir, mode: u32, time: rustix::fs::Timespec) -> io::Result<()> {
     if tree::modified(dir)? != time {
         tree::set_modified(dir, time)?;

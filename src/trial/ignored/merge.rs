@@ -45,15 +45,15 @@ pub(in crate::trial) struct EndedTrial<'a> {
 /// The bits of a mode that let a program run as another user or group.
 const SETUID: u32 = 0o6000;
 
-/// A directory of what a trial wrote, and the directory of what earlier trials left of the same files.
+/// A directory with files of a trial, and the directory with the same files of earlier trials.
 pub(super) struct LayerPair<'a> {
     upper: Dir,
     files: Dir,
-    /// None for caches, of which all stay.
+    /// None for caches, which stay as a whole.
     workspace: Option<Workspace<'a>>,
 }
 
-/// The workspace, which decides what stays.
+/// The workspace, whose rules decide which files stay.
 struct Workspace<'a> {
     dir: Dir,
     tracked: IndexedFiles<'a>,
@@ -73,7 +73,7 @@ struct DirToMove {
     path: PathBuf,
     /// None if all below it is ignored.
     above: Option<IgnoreRules>,
-    /// The trial did not see what the workspace has in it.
+    /// The trial did not see the files of the workspace in it.
     opaque: bool,
 }
 
@@ -164,7 +164,7 @@ impl<'a, 'b, 'c> Merge<'a, 'b, 'c> {
         Ok(())
     }
 
-    /// Moves what is in a directory of the trial. Returns the directories in it.
+    /// Moves the entries of a directory of the trial. Returns the directories in it.
     fn merge_dir(&mut self, task: DirToMove) -> io::Result<Vec<DirToMove>> {
         let LayerPair { upper, files, .. } = &self.place;
         let (Some(upper), Some(kept)) = (upper.find(&task.path)?, files.find(&task.path)?) else {
@@ -298,7 +298,7 @@ impl<'a, 'b, 'c> Merge<'a, 'b, 'c> {
 }
 
 impl Workspace<'_> {
-    /// Hides what the workspace has in a directory that a trial replaced, name by name: what comes there later is seen. `names`
+    /// Hides the files of the workspace in a directory that a trial replaced, name by name: later files there are seen. `names`
     /// are those of the trial.
     fn hide_rest(
         &self,

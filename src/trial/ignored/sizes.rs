@@ -33,7 +33,7 @@ struct Left {
     used: SystemTime,
 }
 
-/// The removal of what trials left.
+/// The removal of files that trials left.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Cleared {
     pub bytes: u64,
@@ -46,7 +46,7 @@ pub(in crate::trial) fn total(all: &Path) -> u64 {
     left(all).iter().map(|it| it.bytes).sum()
 }
 
-/// Removes what no trial uses.
+/// Removes the files of workspaces in which no trial runs.
 ///
 /// # Errors
 /// The file system refuses.
@@ -62,8 +62,8 @@ pub(in crate::trial) fn clear(all: &Path, removals: &Removals) -> io::Result<Cle
     Ok(cleared)
 }
 
-/// Notes the size of the workspace `top` after a trial. Then removes what no trial uses until all take at most `most` bytes. What
-/// cannot be counted comes first, then the workspace with the oldest trial.
+/// Notes the size of the workspace `top` after a trial. Then removes files of workspaces in which no trial runs, until all take
+/// at most `most` bytes. Files that cannot be counted come first, then the workspace with the oldest trial.
 ///
 /// # Errors
 /// The file system refuses.
@@ -106,7 +106,7 @@ pub(super) fn bound(
     Ok(())
 }
 
-/// Lists what the trials of each workspace left.
+/// Lists the files that the trials of each workspace left.
 fn left(all: &Path) -> Vec<Left> {
     let entries = fs::read_dir(all).into_iter().flatten().flatten();
     let left = entries.filter_map(|entry| {
@@ -127,7 +127,7 @@ fn left(all: &Path) -> Vec<Left> {
     left.collect()
 }
 
-/// Removes what the trials of a workspace left. Returns false if a trial uses it.
+/// Removes the files that the trials of a workspace left. Returns false if a trial uses it.
 fn remove(all: &Path, left: &Left, trash: &mut Trash<'_>) -> io::Result<bool> {
     let files = all.join(&left.name).join(FILES);
     let held = match directory_lock::open(&files) {

@@ -10,9 +10,9 @@ use rustix::io::Errno;
 use co_exec::beneath::Dir;
 use co_exec::sandbox::{PrivateTmp, Removals};
 
-/// The directory of what is being removed, made when it is needed. It is removed in the background when this is dropped.
+/// The directory of files that are being removed, made when it is needed. It is removed in the background when this is dropped.
 pub(super) struct Trash<'a> {
-    /// On the same file system as what is removed.
+    /// On the same file system as the files to remove.
     parent: &'a Path,
     removals: &'a Removals,
     dir: Option<PrivateTmp>,

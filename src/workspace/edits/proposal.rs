@@ -68,7 +68,7 @@ pub enum PlannedEdit {
     Move,
 }
 
-/// Returns what a request would change. `places` are its files, `open` the buffers of those that are loaded, and `seen`
+/// Returns the change that a request would make. `places` are its files, `open` the buffers of those that are loaded, and `seen`
 /// has the texts that the model has read. Changes nothing.
 ///
 /// It blocks on files: call it from `spawn_blocking`.
@@ -234,7 +234,7 @@ impl Proposal {
         self.hunks.iter().map(Hunk::removed).sum()
     }
 
-    /// Returns what the change is, if no line differs.
+    /// Returns the change in words, if no line differs.
     pub fn without_lines(&self) -> Option<String> {
         let is_new = matches!(self.change, ProposedChange::Create { .. });
         (self.added() + self.removed() == 0).then(|| without_lines(&self.facts(), is_new))
@@ -322,7 +322,7 @@ impl Proposal {
         Some(FileText::alike([new.clone(), text]))
     }
 
-    /// Returns what becomes of the files of [`Self::files`].
+    /// Returns the planned state of the files of [`Self::files`].
     ///
     /// # Errors
     /// The new text cannot be stored.

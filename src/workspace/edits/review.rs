@@ -94,7 +94,7 @@ pub fn answer_in_words(answers: &[HunkAnswer]) -> Option<String> {
     }
 }
 
-/// Returns what the person says about the hunks.
+/// Returns the person's comments on the hunks.
 pub fn comments(answers: &[HunkAnswer]) -> Option<String> {
     let comments = answers
         .iter()

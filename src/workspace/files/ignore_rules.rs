@@ -143,7 +143,7 @@ mod tests {
     const DIRS: [&str; 5] = ["", "a", "a/b", "a/b/c", "d"];
     const NAMES: [&str; 4] = ["x", "y.log", ".hidden", "b"];
 
-    /// Returns what ripgrep would look at below a directory.
+    /// Returns the files below a directory that ripgrep would look at.
     fn walked(root: &Path) -> BTreeSet<PathBuf> {
         let mut walk = ignore::WalkBuilder::new(root);
         let walk = walk.hidden(false).require_git(false).follow_links(false);
@@ -152,7 +152,7 @@ mod tests {
         walk.map(|it| it.unwrap().into_path()).collect()
     }
 
-    /// Returns what a walk meets below a directory.
+    /// Returns the files below a directory that a walk meets.
     fn not_ignored(root: &Path) -> BTreeSet<PathBuf> {
         let scope = FileScope {
             path: root.to_owned(),

@@ -112,7 +112,7 @@ impl Container {
         !self.told_unwritable.swap(true, Ordering::Relaxed)
     }
 
-    /// Has the next command make the container anew, or start it if it has stopped.
+    /// Makes the next command create the container anew, or start it if it has stopped.
     pub(crate) fn suspect(&self) {
         self.suspect.store(true, Ordering::Relaxed);
     }

@@ -5,7 +5,7 @@ use super::engine::Engine;
 use crate::error::engine::EngineFault;
 use crate::settings::container::ContainerSettings;
 
-/// Prints what holds the shell that runs it. It needs no program.
+/// Prints the limits of the shell that runs it. It needs no program.
 const SCRIPT: &str = r#"
 exec 2>/dev/null
 value() { [ -r "$2" ] && read -r found <"$2" && echo "$1 $found"; }
@@ -26,7 +26,7 @@ exit 0
 /// Returns the names of the limits that do not hold in a container of these settings.
 ///
 /// # Errors
-/// The engine cannot run one.
+/// The engine cannot run such a container.
 pub async fn missing_limits(
     engine: &Engine,
     settings: &ContainerSettings,

@@ -48,7 +48,7 @@ impl Executor {
         self.inner.containers.remove_all().await;
     }
 
-    /// Returns the container of a command. From then on, what changes in its workspace counts as made by the command.
+    /// Returns the container of a command. From then on, changes in its workspace count as made by the command.
     pub(super) async fn ready(
         &self,
         level: ContainerLevel<'_>,

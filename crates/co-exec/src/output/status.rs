@@ -59,7 +59,7 @@ pub(crate) fn line(outcome: &CommandOutcome) -> String {
     format!("{how}{after}, {}{more}", count_lines(outcome.lines))
 }
 
-/// Returns what a person must know beside the end of the command itself.
+/// Returns remarks that a person must know beside the end of the command itself.
 fn remarks(outcome: &CommandOutcome) -> impl Iterator<Item = String> {
     let gap = (outcome.gap).map(|gap| {
         let lost = size_text(gap.bytes);
@@ -185,7 +185,7 @@ fn is_search(program: &str) -> bool {
     name.is_some_and(|name| SEARCH_PROGRAMS.contains(&name))
 }
 
-/// Returns the programs from one of which the exit status of the whole text comes, if they are obvious.
+/// Returns the programs of which one decides the exit status of the text, if they are obvious.
 fn deciding_programs(text: &str) -> Option<Vec<&str>> {
     let text = text.trim_end_matches([' ', '\t', '\n', ';']);
     if text.contains(['`', '(', ')', '{', '}', '\\', '#']) || text.contains("<<") {

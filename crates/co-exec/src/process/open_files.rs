@@ -84,7 +84,7 @@ impl OpenFiles {
         Ok(())
     }
 
-    /// Adds a process with so much room for descriptors, each of which may be of any kind.
+    /// Adds a process with room for this many descriptors, each of which may be of any kind.
     fn add_hidden(&mut self, room: u64) {
         self.descriptors += room;
         self.epolls += room;
@@ -146,7 +146,7 @@ impl OpenFiles {
     }
 }
 
-/// Opens what the kernel tells about a descriptor, a path below `/proc/*/fd`.
+/// Opens the kernel's facts about a descriptor, which is a path below `/proc/*/fd`.
 fn facts_of(descriptor: &Path) -> Option<BufReader<File>> {
     let process = descriptor.parent()?.parent()?;
     let facts = process.join("fdinfo").join(descriptor.file_name()?);

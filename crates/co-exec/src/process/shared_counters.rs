@@ -1,4 +1,4 @@
-//! Reads what all programs of the machine together use of some resources.
+//! Reads the amounts of some resources that all programs of the machine use together.
 //!
 //! The kernel does not tell which process takes memory that no process maps, or the buffers of a connection that nobody accepted.
 //! So a large growth since the start of a command counts as the command's.

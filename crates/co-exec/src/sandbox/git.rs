@@ -186,7 +186,7 @@ fn directories(dir: &Path) -> Vec<PathBuf> {
     directories.map(|(name, _)| dir.join(name)).collect()
 }
 
-/// Returns whether `path` is the list of what is left of a rebase.
+/// Returns whether `path` is the list of the next steps of a rebase.
 pub(super) fn is_todo(path: &Path) -> bool {
     path.ends_with(REBASE_LIST)
 }

@@ -1,4 +1,4 @@
-//! The layer of a trial: the directory that takes what the command writes in the workspace.
+//! The layer of a trial: the directory that takes the command's changes of the workspace.
 
 use std::fs::{self, FileTimes, Permissions};
 use std::io;
@@ -13,7 +13,7 @@ use crate::error::refusal::SandboxRefusal;
 
 /// The directory in a layer of the files that a trial changed, in the form of Linux's overlay file system.
 pub const LAYER_FILES: &str = "upper";
-/// The directory in a layer of what a trial wrote in caches, in the same form.
+/// The directory in a layer for the changes of caches, in the same form.
 pub const LAYER_CACHES: &str = "caches";
 /// The directory in a layer of the packages that a trial fetched, in the same form. That of the packages of earlier trials has the
 /// same name, beside the caches: no command can write there.
@@ -27,7 +27,7 @@ const DOWNLOADS_WORK: &str = "downloads-work";
 #[derive(Debug)]
 pub(super) struct Layer {
     upper: PathBuf,
-    /// The caches, and what the command wrote in them and fetched.
+    /// The directories of caches and packages, and of the command's changes of them.
     caches: Vec<PathBuf>,
     /// Removed with this value, because the kernel leaves a directory there that its owner cannot list.
     work: Vec<PathBuf>,
@@ -36,8 +36,8 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    /// Locks the layer of overlays, and makes what is missing in it. The first overlay lies over the workspace, the others over
-    /// caches. Those of `downloads` lie over places of toolchains.
+    /// Locks the layer of overlays, and makes missing directories in it. The first overlay lies over the workspace, the others
+    /// over caches. Those of `downloads` lie over places of toolchains.
     ///
     /// # Errors
     /// Another command uses the layer, or the system refuses.
@@ -88,12 +88,12 @@ impl Layer {
         })
     }
 
-    /// Returns the directory with what the command wrote.
+    /// Returns the directory with the command's changes of the workspace.
     pub(super) fn upper(&self) -> &Path {
         &self.upper
     }
 
-    /// Returns the directories of caches, and of what the command wrote in them.
+    /// Returns the directories of caches, and of the command's changes of them.
     pub(super) fn caches(&self) -> &[PathBuf] {
         &self.caches
     }

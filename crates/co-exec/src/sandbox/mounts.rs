@@ -38,8 +38,8 @@ impl From<Errno> for ProtectError {
     }
 }
 
-/// Enters a new mount namespace and makes it read-only, except for the paths in `mounts`. The next child of this
-/// process is also in the namespaces `others`. Does not protect what is in writable paths; see [`hold`] and [`hide`].
+/// Enters a new mount namespace and makes it read-only, except for the paths in `mounts`. The next child of this process is also
+/// in the namespaces `others`. Does not protect files in writable paths; see [`hold`] and [`hide`].
 ///
 /// # Errors
 /// The kernel or its settings refuse a step. If that step is the overlay, the error is a reason for a person. Otherwise it is
@@ -91,7 +91,7 @@ pub(super) fn writable_downloads(mounts: &Mounts) -> impl Iterator<Item = &PathB
     })
 }
 
-/// Mounts what the command must not rename, or not change, on itself.
+/// Mounts each path that the command must not rename or change on itself.
 ///
 /// # Errors
 /// The system refuses, or another program has moved a path, or has put a link in the way. Then it may come back unprotected.
@@ -127,9 +127,9 @@ pub(super) fn hold(mounts: &Mounts) -> Result<(), ProtectError> {
 
 /// Mounts an overlay. Other programs see no change.
 ///
-/// Its options name descriptors, because a path may contain what separates options. Its own attributes are extended
-/// attributes of ordinary files (`userxattr`), which need no privilege and which no command can set through it. It does
-/// not write to the disk at once (`volatile`): otherwise its end would wait for all that any program wrote there.
+/// Its options name descriptors, because a path may contain the separator of options. Its own attributes are extended attributes
+/// of ordinary files (`userxattr`), which need no privilege and which no command can set through it. It does not write to the
+/// disk at once (`volatile`): otherwise its end would wait for all that any program wrote there.
 fn mount_overlay(overlay: &Overlay) -> io::Result<()> {
     let at = place(&overlay.at.0)?;
     let (upper, work) = (place(&overlay.upper.0)?, place(&overlay.work.0)?);

@@ -1,4 +1,5 @@
-//! The report about this system: what the levels need, and what is missing. The launcher, `doctor`, `/sandbox` and questions use it.
+//! The report about this system: the needs of the levels, and the needs that it does not meet. The launcher, `doctor`, `/sandbox`
+//! and questions use it.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -140,8 +141,8 @@ impl SandboxReport {
         )))
     }
 
-    /// Checks that commands can run as trials in `workspace`, a real path. Tries an overlay over it, until
-    /// that succeeds once: what refused it may be mended meanwhile, or the system was too busy.
+    /// Checks that commands can run as trials in `workspace`, a real path. Tries an overlay over it at each call until one
+    /// succeeds: a setting may have changed meanwhile, or the system was too busy.
     ///
     /// May block on files.
     ///

@@ -1,5 +1,5 @@
-//! The gate at the start of a command: its launcher says that all is protected, or what has moved, and then waits until it may start the
-//! command. The gate also passes on the listening sockets of the command's own network.
+//! The gate at the start of a command: the launcher says that all is protected, or names a path that has moved, and then waits
+//! until it may start the command. The gate also passes on the listening sockets of the command's own network.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -19,7 +19,7 @@ use tokio::io::{AsyncWriteExt, Interest};
 use super::plan::LOWEST_DESCRIPTOR;
 use crate::inherited;
 
-/// The message that all is protected, and the answer that the command may start. Another message is the path of what has moved.
+/// The message that all is protected, and the answer that the command may start. Another message is a path that has moved.
 const READY: &[u8] = b".";
 
 /// The most listening sockets of one command.
@@ -41,7 +41,7 @@ pub(crate) struct StartGate {
 pub(crate) enum GateEnd {
     /// The command starts. It has these listening sockets in its network namespace.
     Started(Vec<TcpListener>),
-    /// The path of what has moved.
+    /// The path that has moved.
     Moved(PathBuf),
     /// Not all listening sockets came: this process has too many open files. The launcher does not start the command.
     SocketsLost,
@@ -141,7 +141,7 @@ impl LauncherGate {
         self.0.read_exact(&mut [0; READY.len()])
     }
 
-    /// Says what has moved.
+    /// Sends the path that has moved.
     pub(super) fn refuse(mut self, path: &Path) {
         // If nobody hears it, the message on standard error is left.
         let _told = self.0.write_all(path.as_os_str().as_bytes());

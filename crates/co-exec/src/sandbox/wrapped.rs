@@ -100,12 +100,12 @@ impl ConfinedCommand {
         self.memory.as_deref()
     }
 
-    /// Returns the directory with what a trial wrote in the workspace.
+    /// Returns the directory with a trial's changes of the workspace.
     pub(crate) fn changes(&self) -> Option<&Path> {
         self.layer.as_ref().map(Layer::upper)
     }
 
-    /// Returns the directories of caches, and of what a trial wrote in them. There are none if it has no caches.
+    /// Returns the directories of caches, and of a trial's changes of them. There are none if it has no caches.
     pub(crate) fn caches(&self) -> &[PathBuf] {
         self.layer.as_ref().map_or(&[], Layer::caches)
     }

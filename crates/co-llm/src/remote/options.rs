@@ -26,8 +26,8 @@ pub(super) struct RequestOptions {
 pub(super) const LEAST_ROOM: u64 = 2048;
 
 impl RequestOptions {
-    /// Returns a limit of the answer, cut to what the conversation leaves of the window and to what the server takes. Servers refuse
-    /// a larger one.
+    /// Returns a limit of the answer, cut to the free part of the window and to the limit of the server. Servers refuse a larger
+    /// one.
     pub(super) fn cut(&self, limit: u64) -> u64 {
         let room = self.room.map(|room| room.max(LEAST_ROOM));
         let most = [room, self.answer_limit].into_iter().flatten().min();

@@ -91,7 +91,7 @@ impl CallIds {
         new
     }
 
-    /// Returns the id without what the server refuses.
+    /// Returns the id without characters that the server refuses.
     fn mended(&self, id: &str) -> String {
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         let short = id.chars().count() <= self.longest;

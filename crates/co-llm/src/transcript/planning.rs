@@ -61,7 +61,7 @@ pub fn plan_to_carry_out(plan: &str) -> String {
     format!("{GO}\n\n{}", plan.trim())
 }
 
-/// Returns what follows a command at the start of a prompt.
+/// Returns the text after a command at the start of a prompt.
 fn after<'a>(prompt: &'a str, command: &str) -> Option<&'a str> {
     let rest = prompt.strip_prefix(command)?;
     rest.starts_with(char::is_whitespace).then(|| rest.trim())

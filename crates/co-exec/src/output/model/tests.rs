@@ -28,7 +28,7 @@ fn check(stream: &str, expected: &str) {
     assert_eq!(view(&ends(stream.as_bytes()), 30_000, None).text, expected);
 }
 
-/// Returns the numbers of the line that says what was left out, and the text around it.
+/// Returns the numbers in the line about left out output, and the text around it.
 fn left_out(text: &str) -> (u64, u64, &str, &str) {
     let at = text
         .lines()

@@ -38,7 +38,7 @@ async fn a_directory_that_cannot_be_is_no_file() {
     assert_eq!(spill.finish(1).await, None);
 }
 
-/// A disk that hung may have cost its end, which is what people look for.
+/// If the disk hung, the end of the output may be missing, and people look for the end.
 #[tokio::test]
 async fn an_output_that_did_not_all_come_is_not_kept() {
     let dir = tempfile::tempdir().unwrap();

@@ -162,7 +162,7 @@ fn fifty_thousand_wide_characters_stay_whole() {
     check(wide.as_bytes(), &wide);
 }
 
-/// Bytes with a bent for what the normaliser treats specially.
+/// Bytes in which the bytes that the normaliser treats specially are frequent.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let special = prop::sample::select(vec![
         &b"\x1b["[..],

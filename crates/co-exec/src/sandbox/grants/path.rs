@@ -1,4 +1,4 @@
-//! The tools on PATH: their directories, what the links there lead to, and the roots of both.
+//! The tools on PATH: their directories, the targets of the links there, and the roots of both.
 //!
 //! A tool's root is the directory above its `bin`. Roots that could hold more than a tool are left out.
 
@@ -84,7 +84,7 @@ struct FoundTools<'a> {
 }
 
 impl FoundTools<'_> {
-    /// Adds a directory of PATH, and what its links lead to.
+    /// Adds a directory of PATH, and the targets of its links.
     fn directory(&mut self, dir: &Path) {
         let home = self.surroundings.home;
         if home.starts_with(dir) {

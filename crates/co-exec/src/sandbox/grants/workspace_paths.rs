@@ -117,7 +117,7 @@ impl WorkspacePaths {
     }
 }
 
-/// Returns the directories of a workspace that are granted entry by entry, around what is closed.
+/// Returns the directories of a workspace that are granted entry by entry, around closed paths.
 fn opened_directories(
     workspace: &Path,
     places: &[PathBuf],

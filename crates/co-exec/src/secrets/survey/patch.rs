@@ -32,8 +32,8 @@ impl Survey {
         Some(patch.survey)
     }
 
-    /// Returns whether what is not watched is unchanged: directories outside the workspace, links that lead anywhere, and files
-    /// with several names.
+    /// Returns whether all that is not watched is unchanged: directories outside the workspace, links that lead anywhere, and
+    /// files with several names.
     pub(in super::super) fn is_current_outside(&self) -> bool {
         let outside = self.read_outside.iter();
         let dirs = outside.map(|(path, dir)| (path, dir.stamp));
@@ -181,7 +181,7 @@ impl Patch {
         Some(())
     }
 
-    /// Removes an entry that is gone, with what was below it.
+    /// Removes an entry that is gone, with all below it.
     fn remove(&mut self, path: &Path, kind: FileType) -> Option<()> {
         let ordinary = self.is_ordinary(path, kind) && !self.survey.concerns(path);
         ordinary.then_some(())?;

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Writes `stream` in pieces of `piece` bytes; returns the file's text and what it leaves out.
+/// Writes `stream` in pieces of `piece` bytes; returns the file's text and its gap.
 fn kept(stream: &[u8], cap: u64, piece: usize) -> (Vec<u8>, Option<OutputGap>) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("job.out");
@@ -23,7 +23,7 @@ fn lines(count: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Checks the two parts of what is kept, and all that is said of what is missing.
+/// Checks the two kept parts of an output, and the numbers about the gap.
 #[track_caller]
 fn check(stream: &[u8], cap: u64, piece: usize) -> (Vec<u8>, Vec<u8>) {
     let (text, gap) = kept(stream, cap, piece);
