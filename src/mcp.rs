@@ -3,11 +3,13 @@
 //! This module knows no chat and no model. It believes nothing that a server says about itself: the confinement decides what a server
 //! can do.
 
+mod environment;
 mod home;
 mod process;
 mod server;
 mod shown;
 
+pub use environment::ServerSecrets;
 pub use process::ServerStart;
 pub use server::{ReadyServer, ServerState, ToolServer, ToolServers};
 pub use shown::{ShownTool, shown_tools};

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::Config;
 use super::setting::{Setting, read_fields, setting};
-use super::value::{BadValue, Kind, object};
+use super::value::{BadValue, Kind, object, words};
+use co_exec::names_variables;
 
 /// The most bytes of a server's name: the names of its tools begin with it.
 const LONGEST_NAME: usize = 24;
@@ -17,15 +18,84 @@ pub struct McpServerSettings {
     pub name: String,
     /// Its program and arguments.
     pub cmd: Vec<String>,
-    /// Variables for its environment.
-    pub env: Vec<(String, String)>,
+    /// Variables for its environment, beside those that every server gets.
+    pub env: Vec<ServerVariable>,
+}
+
+/// A variable of a server's environment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerVariable {
+    pub name: String,
+    pub value: VariableSource,
+}
+
+/// The place from which the value of a variable comes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum VariableSource {
+    Text(String),
+    /// The person's own variable of this name, if it is set.
+    OfPerson,
+    /// The first line that a program prints.
+    Printed(Vec<String>),
 }
 
 /// The fields of a server. Each is read into the first server of the settings.
 static FIELDS: &[Setting] = &[
     setting("cmd", "", Kind::Argv(|c, v| server(c).cmd = v), ""),
-    setting("env", "", Kind::Pairs(|c, v| server(c).env = v), ""),
+    setting("env", "", variables(read_env), ""),
+    setting("env_cmd", "", variables(read_env_cmd), ""),
 ];
+
+const fn variables(read: fn(&mut Config, &Value, Option<&Path>) -> Result<(), BadValue>) -> Kind {
+    Kind::Tables { accepts: "", read }
+}
+
+/// Reads a list of `NAME` and `NAME=value`, or a table from names to values.
+fn read_env(config: &mut Config, value: &Value, _: Option<&Path>) -> Result<(), BadValue> {
+    let text = |it: &Value| it.as_str().map(str::to_owned).ok_or(BadValue);
+    if let Value::Array(words) = value {
+        for word in words {
+            let word = text(word)?;
+            match word.split_once('=') {
+                Some((name, value)) => {
+                    add(config, name, VariableSource::Text(value.to_owned()))?;
+                }
+                None => add(config, &word, VariableSource::OfPerson)?,
+            }
+        }
+        return Ok(());
+    }
+    for (name, value) in object(value)? {
+        add(config, &name, VariableSource::Text(text(&value)?))?;
+    }
+    Ok(())
+}
+
+/// Reads a table from names to programs with their arguments.
+fn read_env_cmd(config: &mut Config, value: &Value, _: Option<&Path>) -> Result<(), BadValue> {
+    for (name, value) in object(value)? {
+        let argv = words(&value)?;
+        if argv.is_empty() {
+            return Err(BadValue);
+        }
+        add(config, &name, VariableSource::Printed(argv))?;
+    }
+    Ok(())
+}
+
+/// Adds a variable, which is named once and in full.
+fn add(config: &mut Config, name: &str, value: VariableSource) -> Result<(), BadValue> {
+    let env = &mut server(config).env;
+    let is_name = names_variables(name) && !name.ends_with('*');
+    if !is_name || env.iter().any(|it| it.name == name) {
+        return Err(BadValue);
+    }
+    env.push(ServerVariable {
+        name: name.to_owned(),
+        value,
+    });
+    Ok(())
+}
 
 fn server(config: &mut Config) -> &mut McpServerSettings {
     if config.mcp_servers.is_empty() {
@@ -81,7 +151,30 @@ mod tests {
         let names: Vec<_> = servers.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["git", "the-time"]);
         assert_eq!(servers[0].cmd.len(), 2);
-        assert_eq!(servers[0].env, [("A".to_owned(), "b".to_owned())]);
+        let text = VariableSource::Text("b".to_owned());
+        assert_eq!(servers[0].env, [variable("A", text)]);
+    }
+
+    #[test]
+    fn variables_are_named_given_or_printed() {
+        let given = json!({ "git": {
+            "cmd": ["x"], "env": ["PATH", "A=b=c", "E="], "env_cmd": { "TOKEN": ["pass", "show"] },
+        } });
+        let (servers, problems) = read(&given);
+        assert_eq!(problems, 0);
+        let argv = ["pass", "show"].map(str::to_owned).into();
+        let expected = [
+            variable("PATH", VariableSource::OfPerson),
+            variable("A", VariableSource::Text("b=c".to_owned())),
+            variable("E", VariableSource::Text(String::new())),
+            variable("TOKEN", VariableSource::Printed(argv)),
+        ];
+        assert_eq!(servers[0].env, expected);
+    }
+
+    fn variable(name: &str, value: VariableSource) -> ServerVariable {
+        let name = name.to_owned();
+        ServerVariable { name, value }
     }
 
     #[test]
@@ -97,6 +190,14 @@ mod tests {
             json!({ "a": { "cmd": [] } }),
             json!({ "a": { "cmd": "x" } }),
             json!({ "a": { "cmd": ["x"], "unheard": 1 } }),
+            json!({ "a": { "cmd": ["x"], "env": ["*"] } }),
+            json!({ "a": { "cmd": ["x"], "env": ["API_*"] } }),
+            json!({ "a": { "cmd": ["x"], "env": ["A", "A=b"] } }),
+            json!({ "a": { "cmd": ["x"], "env": ["A"], "env_cmd": { "A": ["y"] } } }),
+            json!({ "a": { "cmd": ["x"], "env": { "A B": "c" } } }),
+            json!({ "a": { "cmd": ["x"], "env": { "A": ["c"] } } }),
+            json!({ "a": { "cmd": ["x"], "env_cmd": { "A": "c" } } }),
+            json!({ "a": { "cmd": ["x"], "env_cmd": { "A": [] } } }),
             json!({ "a": 1 }),
             json!("a"),
         ] {

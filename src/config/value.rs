@@ -279,7 +279,7 @@ fn paths(value: &Value) -> Result<Vec<PathBuf>, BadValue> {
         .ok_or(BadValue)
 }
 
-fn words(value: &Value) -> Result<Vec<String>, BadValue> {
+pub(super) fn words(value: &Value) -> Result<Vec<String>, BadValue> {
     // Lua cannot tell an empty list from an empty table.
     if value.as_object().is_some_and(serde_json::Map::is_empty) {
         return Ok(Vec::new());

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::environment::ServerEnvironment;
 use super::home;
 use crate::blocking::blocking;
 use crate::cancellable::last_words;
@@ -91,8 +92,11 @@ impl ServerStart {
     ///
     /// # Errors
     /// It did not start, or did not answer. No process is left.
-    pub(super) async fn start(&self) -> Result<StartedServer, StartFault> {
-        let started = tokio::time::timeout(START_TIMEOUT, self.try_start()).await;
+    pub(super) async fn start(
+        &self,
+        environment: ServerEnvironment,
+    ) -> Result<StartedServer, StartFault> {
+        let started = tokio::time::timeout(START_TIMEOUT, self.try_start(environment)).await;
         started.unwrap_or_else(|_| {
             Err(StartFault::Late {
                 advice: self.advice().unwrap_or_default(),
@@ -100,9 +104,9 @@ impl ServerStart {
         })
     }
 
-    async fn try_start(&self) -> Result<StartedServer, StartFault> {
+    async fn try_start(&self, environment: ServerEnvironment) -> Result<StartedServer, StartFault> {
         let start = self.clone();
-        let prepared = blocking(move || Ok::<_, String>(start.prepare())).await;
+        let prepared = blocking(move || Ok::<_, String>(start.prepare(&environment))).await;
         let spec = prepared.map_err(StartFault::Failed)??;
         let settings = ExecSettings {
             memory: self.limits[0],
@@ -151,8 +155,8 @@ impl ServerStart {
     }
 
     /// Finds the program, and makes the home. It blocks.
-    fn prepare(&self) -> Result<CommandSpec, StartFault> {
-        let McpServerSettings { name, cmd, env } = &self.settings;
+    fn prepare(&self, environment: &ServerEnvironment) -> Result<CommandSpec, StartFault> {
+        let McpServerSettings { name, cmd, .. } = &self.settings;
         let path = self.executor.agent_environment();
         let path = path.iter().find(|(name, _)| name == "PATH");
         let path = path.map(|(_, value)| value.clone()).unwrap_or_default();
@@ -166,10 +170,7 @@ impl ServerStart {
         let found = found.ok_or_else(|| StartFault::NotInstalled(program.to_owned()))?;
         let home = home::place(&self.servers, name, &self.workspace);
         let mut extra_env = home::prepare(&home)?;
-        extra_env.extend(env.iter().map(|(name, value)| {
-            let value = home::in_home(&home, value);
-            (name.clone(), value)
-        }));
+        extra_env.extend(environment.of_home(&home));
         let around = KnownDirectories {
             home: &self.person_home,
             workspace: &self.workspace,

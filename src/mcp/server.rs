@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::environment::{ServerEnvironment, ServerSecrets};
 use super::process::{ServerStart, StartedServer, last_line};
 use crate::config::McpServerSettings;
 use crate::protocol::{NoticeLevel, ToEditor};
@@ -58,6 +59,8 @@ pub struct ReadyServer {
     tools: Mutex<ToolList>,
     /// The secret files that were closed to it at its start.
     closed: HashSet<PathBuf>,
+    /// The values of its variables that nobody may read in its texts.
+    pub secrets: ServerSecrets,
 }
 
 /// The tools of a server.
@@ -85,7 +88,8 @@ impl ReadyServer {
         if self.list().changes == changes {
             return Ok(());
         }
-        let (tools, has_more) = self.connection.tools().await?;
+        let (mut tools, has_more) = self.connection.tools().await?;
+        tools.iter_mut().for_each(|it| self.secrets.hide_in(it));
         *self.list() = ToolList {
             tools: tools.into(),
             has_more,
@@ -191,18 +195,25 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
         Ok(closed) => closed,
         Err(why) => return fail(why, failures),
     };
+    let environment = match ServerEnvironment::read(&start.settings.env).await {
+        Ok(read) => read,
+        Err(why) => return fail(why, failures),
+    };
+    let secrets = environment.secrets.clone();
     let StartedServer {
         connection,
-        tools,
+        mut tools,
         more_tools,
         command,
-    } = match start.start().await {
+    } = match start.start(environment).await {
         Ok(started) => started,
         Err(fault) => {
-            tracing::info!(name, %fault, "a tool server did not start");
-            return fail(fault.to_string(), failures);
+            let fault = secrets.hide(&fault.to_string()).text;
+            tracing::info!(name, fault, "a tool server did not start");
+            return fail(fault, failures);
         }
     };
+    tools.iter_mut().for_each(|it| secrets.hide_in(it));
     let since = Instant::now();
     let ready = Arc::new(ReadyServer {
         tools: Mutex::new(ToolList {
@@ -212,11 +223,12 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
         }),
         connection,
         closed,
+        secrets: secrets.clone(),
     });
     state.send_replace(ServerState::Ready(Arc::clone(&ready)));
     ready.connection.ended().await;
     drop(ready);
-    let words = last_line(command).await;
+    let words = secrets.hide(&last_line(command).await).text;
     let failures = match since.elapsed() >= SOUND_AFTER {
         true => 0,
         false => failures,

@@ -163,21 +163,8 @@ impl CallContext {
         text: &str,
         since: Instant,
     ) -> Result<RedactedText, String> {
-        self.redact_beside(text, Vec::new(), since).await
-    }
-
-    /// Returns a text as [`Self::redact_for_model`] does, also without the secrets in `more`.
-    ///
-    /// # Errors
-    /// As for [`Self::redact_for_model`].
-    pub(super) async fn redact_beside(
-        &self,
-        text: &str,
-        more: Vec<String>,
-        since: Instant,
-    ) -> Result<RedactedText, String> {
         // If a program supplies the key of the provider, co knows the key only after the first request.
-        let keys = [self.provider.secrets(), more].concat();
+        let keys = self.provider.secrets();
         let redact = self
             .services
             .redact_for_model(&self.workspace, text, &keys, since);

@@ -24,7 +24,7 @@ use crate::config::{Config, McpServerSettings};
 use crate::mcp::{ReadyServer, ServerStart, ServerState, ShownTool, ToolServer, shown_tools};
 use crate::network::HostReport;
 use crate::text::{one_line, start_of};
-use co_exec::secrets::redact::{RedactedText, is_secret_variable};
+use co_exec::secrets::redact::RedactedText;
 use co_exec::{SERVER, SERVER_WORDS};
 use co_llm::ToolSpec;
 use co_llm::transcript::{Call, Decision, ShownPart};
@@ -341,8 +341,8 @@ impl ServerCall {
             return Ok(self.end(false, words, WITHHELD.to_owned().into(), [0, 0]));
         }
         Ok(match answer {
-            Ok(Ok(answer)) => self.result(context, answer, started).await,
-            Ok(Err(error)) => self.failed(context, &error, started).await,
+            Ok(Ok(answer)) => self.result(context, &ready, answer, started).await,
+            Ok(Err(error)) => self.failed(context, &ready, &error, started).await,
             Err(_) => {
                 let limit = limit.as_secs();
                 let words = format!("no answer within {limit} s (mcp_timeout)");
@@ -358,6 +358,7 @@ impl ServerCall {
     async fn result(
         &self,
         context: &CallContext,
+        ready: &ReadyServer,
         answer: ToolAnswer,
         started: Instant,
     ) -> CallResult {
@@ -376,7 +377,7 @@ impl ServerCall {
                 [0, 0],
             );
         }
-        let (told, end) = match self.redact(context, &text, started).await {
+        let (told, end) = match redact(context, ready, &text, started).await {
             Ok(RedactedText { text, hidden }) => {
                 let text = middle_cut(&text, context.services.executor.settings().max_output);
                 let (end, text) = (lead.len() + text.len(), format!("{lead}{text}"));
@@ -391,6 +392,7 @@ impl ServerCall {
     async fn failed(
         &self,
         context: &CallContext,
+        ready: &ReadyServer,
         error: &CallError,
         started: Instant,
     ) -> CallResult {
@@ -400,7 +402,7 @@ impl ServerCall {
         };
         let lead = "The tool server refused the call:\n";
         let words = printable(start_of(words, LONGEST_WORDS));
-        let told = self.redact(context, &words, started);
+        let told = redact(context, ready, &words, started);
         let (text, hidden) = match told.await {
             Ok(RedactedText { text, hidden }) => (text, hidden),
             Err(withheld) => (format!("[{withheld}]"), 0),
@@ -414,19 +416,6 @@ impl ServerCall {
             told,
             [lead.len(), end],
         )
-    }
-
-    /// Returns a text of the server for the model, without secrets, also those in the server's variables.
-    async fn redact(
-        &self,
-        context: &CallContext,
-        text: &str,
-        started: Instant,
-    ) -> Result<RedactedText, String> {
-        let env = self.server.settings.env.iter();
-        let secret = env.filter(|(name, value)| is_secret_variable(name, value));
-        let values = secret.map(|(_, value)| value.clone()).collect();
-        context.redact_beside(text, values, started).await
     }
 
     fn end(&self, ok: bool, words: String, told: RedactedText, output: [usize; 2]) -> CallResult {
@@ -479,6 +468,24 @@ impl CallAction for ServerCall {
         let work = async move { self.run(&context).await };
         Ok(ReadyCall::new(Some(SERVER), Some(runs), work))
     }
+}
+
+/// Returns a text of a server for the model, without secrets and without those in the server's variables.
+async fn redact(
+    context: &CallContext,
+    ready: &ReadyServer,
+    text: &str,
+    started: Instant,
+) -> Result<RedactedText, String> {
+    let own = match context.services.config.redact {
+        true => ready.secrets.hide(text),
+        false => text.to_owned().into(),
+    };
+    let told = context.redact_for_model(&own.text, started).await?;
+    Ok(RedactedText {
+        text: told.text,
+        hidden: own.hidden + told.hidden,
+    })
 }
 
 /// Returns the parts of an answer as one text, in which hidden characters are escaped.

@@ -12,6 +12,7 @@ mod key;
 mod listed_model;
 mod new_provider;
 mod price;
+mod printed_secret;
 mod provider;
 pub mod provider_table;
 mod remote;
@@ -30,6 +31,7 @@ pub use new_provider::{
     ProviderPreview, STALL_TIMEOUT, known_keys, make_provider, make_provider_with, preview_provider,
 };
 pub use price::{Price, Prices};
+pub use printed_secret::printed_secret;
 pub use provider::{Delta, Deltas, Provider, Stop, bounded};
 pub use request::{ModelRequest, ToolSpec};
 pub use server_memory::ServerMemory;

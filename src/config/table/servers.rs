@@ -12,7 +12,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "mcp_servers",
         "{}",
         Kind::Tables {
-            accepts: "a table from names of at most 24 letters, digits, - and _ to tables of cmd and env",
+            accepts: "a table from names of at most 24 letters, digits, - and _ to tables of cmd, env and env_cmd",
             read: set_servers,
         },
         "Tool servers (MCP), whose tools the model may call, such as { git = { cmd = { 'mcp-server-git' } }, notes = { cmd = \

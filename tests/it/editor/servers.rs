@@ -12,15 +12,22 @@ fn scene(script: &Value) -> Scene {
     scene_with(script, json!({}))
 }
 
-fn scene_with(script: &Value, mut settings: Value) -> Scene {
+fn scene_with(script: &Value, settings: Value) -> Scene {
+    let variables = json!({
+        "env": { "S_TOKEN": "hunter2-of-the-server", "S_FILE": "~/of-s", "S_MODE": "production" },
+    });
+    scene_of(script, variables, settings)
+}
+
+/// Returns a scene with the scripted server `s`, of which `server` has the settings but its command.
+fn scene_of(script: &Value, mut server: Value, mut settings: Value) -> Scene {
     let workspace = Workspace::new();
     workspace.write("script.json", &script.to_string());
     let program = format!("{}/tests/it/editor/server.py", env!("CARGO_MANIFEST_DIR"));
-    let script = workspace.path().join("script.json");
-    settings["mcp_servers"] = json!({
-        "s": { "cmd": ["python3", program, script], "env": { "S_TOKEN": "hunter2-of-the-server", "S_FILE": "~/of-s", "S_MODE": "production" } },
-    });
-    Scene::in_workspace(workspace, settings, &[("OUTER", "hunter2-of-neovim")])
+    server["cmd"] = json!(["python3", program, workspace.path().join("script.json")]);
+    settings["mcp_servers"] = json!({ "s": server });
+    let outer = [("OUTER", "hunter2-of-neovim"), ("OUTER_TOKEN", "hunter2-token-of-neovim")];
+    Scene::in_workspace(workspace, settings, &outer)
 }
 
 /// Returns a server whose tools each carry out these steps.
@@ -140,6 +147,49 @@ fn its_walls_hold() {
         told.contains("Error") && !told.contains("status 0"),
         "{told}"
     );
+}
+
+#[test]
+fn its_variables_are_named_given_or_printed_and_the_secret_ones_hidden() {
+    let server = json!({
+        "env": ["OUTER_TOKEN", "S_MODE=production"],
+        "env_cmd": { "S_LOGIN": ["printf", "hunter2-printed\nhunter2-notes"] },
+    });
+    let steps = json!({ "look": [{ "sh": "env" }], "fails": [{ "error": "hunter2-printed is wrong" }], "dies": [{ "say": "hunter2-printed fails" }, { "die": 1 }] });
+    let mut script = tools(steps);
+    script["tools"][0]["description"] = json!("Sends hunter2-printed.");
+    let scene = scene_of(&script, server, json!({}));
+    scene.replies([
+        calls("1", "look"),
+        calls("2", "fails"),
+        calls("3", "dies"),
+        Reply::text("Looked."),
+    ]);
+    scene.co("look");
+    scene.wait_chat("Looked.");
+    scene.wait_notice("the tool server s does not run any more");
+    let told = scene.outcome(1, "1");
+    let hidden = "[redacted: variable of a tool server]";
+    for line in ["OUTER_TOKEN", "S_LOGIN"].map(|name| format!("{name}={hidden}\n")) {
+        assert!(told.contains(&line), "{told}");
+    }
+    assert!(told.contains("S_MODE=production\n"), "{told}");
+    assert!(!told.contains("OUTER="), "{told}");
+    assert!(scene.outcome(2, "2").contains(&format!("{hidden} is wrong")));
+    assert!(offered(&scene, 0).contains(&"s__look".to_owned()));
+    for request in scene.server.requests() {
+        let request = request.body.to_string();
+        assert!(!request.contains("hunter2"), "{request}");
+    }
+    // Neither the chat nor a file of co has a value.
+    assert!(!scene.chat().contains("hunter2"));
+    let found = std::process::Command::new("grep")
+        .args(["-rl", "hunter2-printed"])
+        .arg(scene.home.path())
+        .output()
+        .unwrap();
+    let found = String::from_utf8_lossy(&found.stdout).into_owned();
+    assert!(!found.contains("log") && !found.contains("chats"), "{found}");
 }
 
 #[test]

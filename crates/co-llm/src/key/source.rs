@@ -1,19 +1,12 @@
 //! The places that may hold a key: a variable, a private file, a program that prints it.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
 
 use secrecy::SecretString;
 
 use crate::fault::Fault;
+use crate::printed_secret::printed_secret;
 use crate::settings::ProviderSettings;
-
-/// The time-out of the program that prints the key. It may have to ask for a passphrase.
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// The hint for a program that prints no key.
-const TRY_IT: &str = "run it in a terminal to see why";
 
 /// A place that may hold a key.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,38 +89,13 @@ pub(super) fn in_words(argv: &[String]) -> String {
     format!("`{}`", argv.join(" "))
 }
 
-/// Returns the first line that a program prints. A password store may print notes after the key.
+/// Returns the first line that a program prints.
 pub(super) async fn from_command(argv: &[String]) -> Result<SecretString, Fault> {
-    let unusable = |cause: String| Fault::KeyUnusable {
-        source_name: in_words(argv),
-        cause,
-    };
-    let [program, arguments @ ..] = argv else {
-        return Err(unusable("api_key_cmd is empty".to_owned()));
-    };
-    let output = tokio::process::Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
-    let output = tokio::time::timeout(COMMAND_TIMEOUT, output)
-        .await
-        .map_err(|_| {
-            unusable(format!(
-                "it took more than {} s: {TRY_IT}",
-                COMMAND_TIMEOUT.as_secs()
-            ))
-        })?
-        .map_err(|error| unusable(format!("{error}: set api_key_cmd to a program that runs")))?;
-    if !output.status.success() {
-        return Err(unusable(format!(
-            "it ended with {}: {TRY_IT}",
-            output.status
-        )));
-    }
-    let printed = String::from_utf8_lossy(&output.stdout);
-    match printed.lines().next().map(str::trim) {
-        None | Some("") => Err(unusable(format!("it printed nothing: {TRY_IT}"))),
-        Some(key) => Ok(SecretString::from(key)),
-    }
+    let printed = printed_secret(argv, "api_key_cmd").await;
+    printed
+        .map(SecretString::from)
+        .map_err(|cause| Fault::KeyUnusable {
+            source_name: in_words(argv),
+            cause,
+        })
 }

@@ -1,0 +1,37 @@
+//! A secret that a program prints, such as a password store.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+/// The time-out of the program. It may have to ask for a passphrase.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The hint for a program that prints no secret.
+const TRY_IT: &str = "run it in a terminal to see why";
+
+/// Returns the first line that a program prints, which runs with all rights of the person. A password store may print notes after it.
+///
+/// # Errors
+/// The program of this setting failed, took too long or printed nothing: the cause, without a word of its output.
+pub async fn printed_secret(argv: &[String], setting: &str) -> Result<String, String> {
+    let [program, arguments @ ..] = argv else {
+        return Err(format!("{setting} is empty"));
+    };
+    let output = tokio::process::Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(TIMEOUT, output)
+        .await
+        .map_err(|_| format!("it took more than {} s: {TRY_IT}", TIMEOUT.as_secs()))?
+        .map_err(|error| format!("{error}: set {setting} to a program that runs"))?;
+    if !output.status.success() {
+        return Err(format!("it ended with {}: {TRY_IT}", output.status));
+    }
+    let printed = String::from_utf8_lossy(&output.stdout);
+    match printed.lines().next().map(str::trim) {
+        None | Some("") => Err(format!("it printed nothing: {TRY_IT}")),
+        Some(secret) => Ok(secret.to_owned()),
+    }
+}

@@ -1,0 +1,135 @@
+//! The variables of a server, and their values that are secrets.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::home;
+use crate::config::{ServerVariable, VariableSource};
+use co_exec::secrets::redact::{RedactedText, is_secret_variable};
+use co_llm::printed_secret;
+use co_mcp::ServerTool;
+
+/// The least bytes of a secret value. A shorter one would match ordinary words.
+const SHORTEST_SECRET: usize = 8;
+
+/// The text in the place of a secret value.
+const REDACTED: &str = "[redacted: variable of a tool server]";
+
+/// The variables that a server's settings name.
+#[derive(Default)]
+pub(super) struct ServerEnvironment {
+    variables: Vec<(String, String)>,
+    pub(super) secrets: ServerSecrets,
+}
+
+/// The values of a server's variables that nobody may read in its texts, the longest first.
+#[derive(Clone, Default)]
+pub struct ServerSecrets(Arc<[String]>);
+
+impl ServerEnvironment {
+    /// Reads the variables. Programs that print one run with all rights of the person.
+    ///
+    /// # Errors
+    /// A program printed nothing: a sentence without a word of its output.
+    pub(super) async fn read(variables: &[ServerVariable]) -> Result<Self, String> {
+        let (mut read, mut secrets) = (Vec::new(), Vec::new());
+        for ServerVariable { name, value } in variables {
+            let value = match value {
+                VariableSource::Text(text) => Some(text.clone()),
+                VariableSource::OfPerson => std::env::var(name).ok(),
+                VariableSource::Printed(argv) => {
+                    let printed = printed_secret(argv, "env_cmd").await;
+                    let printed = printed.map_err(|cause| {
+                        let program = argv.join(" ");
+                        format!("its variable {name} cannot be read from `{program}`: {cause}")
+                    })?;
+                    secrets.push(printed.clone());
+                    Some(printed)
+                }
+            };
+            let Some(value) = value else {
+                continue;
+            };
+            if is_secret_variable(name, &value) {
+                secrets.push(value.clone());
+            }
+            read.push((name.clone(), value));
+        }
+        secrets.retain(|it| it.len() >= SHORTEST_SECRET);
+        secrets.sort_by_key(|it| std::cmp::Reverse(it.len()));
+        secrets.dedup();
+        Ok(Self {
+            variables: read,
+            secrets: ServerSecrets(secrets.into()),
+        })
+    }
+
+    /// Returns the variables of a server with this home.
+    pub(super) fn of_home(&self, home: &Path) -> Vec<(String, String)> {
+        let variable = |(name, value): &(String, String)| (name.clone(), home::in_home(home, value));
+        self.variables.iter().map(variable).collect()
+    }
+}
+
+impl ServerSecrets {
+    /// Returns a text without the values.
+    pub fn hide(&self, text: &str) -> RedactedText {
+        let mut clean = RedactedText::from(text.to_owned());
+        for secret in self.0.iter().filter(|it| text.contains(it.as_str())) {
+            clean.text = clean.text.replace(secret.as_str(), REDACTED);
+            clean.hidden += 1;
+        }
+        clean
+    }
+
+    /// Removes the values from the texts of a tool.
+    pub(super) fn hide_in(&self, tool: &mut ServerTool) {
+        tool.description = self.hide(&tool.description).text;
+        let schema = serde_json::to_string(&tool.schema).unwrap_or_default();
+        let clean = self.hide(&schema);
+        if clean.hidden > 0 {
+            tool.schema = serde_json::from_str(&clean.text).unwrap_or_default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variable(name: &str, value: VariableSource) -> ServerVariable {
+        let name = name.to_owned();
+        ServerVariable { name, value }
+    }
+
+    #[tokio::test]
+    async fn printed_values_and_those_with_secret_names_are_hidden() {
+        let text = |text: &str| VariableSource::Text(text.to_owned());
+        let argv = ["printf", "printed-word\nnotes"].map(str::to_owned).into();
+        let variables = [
+            variable("MODE", text("production")),
+            variable("API_TOKEN", text("word-of-the-token")),
+            variable("LOGIN", VariableSource::Printed(argv)),
+            variable("PATH", VariableSource::OfPerson),
+            variable("NO_SUCH_VARIABLE_OF_CO", VariableSource::OfPerson),
+            variable("FILE", text("~/kept")),
+        ];
+        let read = ServerEnvironment::read(&variables).await.unwrap();
+        let hidden = read.secrets.hide("production word-of-the-token printed-word");
+        assert_eq!(hidden.text, format!("production {REDACTED} {REDACTED}"));
+        assert_eq!(hidden.hidden, 2);
+        let of_home = read.of_home(Path::new("/h"));
+        let names: Vec<_> = of_home.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["MODE", "API_TOKEN", "LOGIN", "PATH", "FILE"]);
+        assert_eq!(of_home[2].1, "printed-word");
+        assert_eq!(of_home[4].1, "/h/kept");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_prints_nothing_is_named() {
+        let printed = VariableSource::Printed(vec!["false".to_owned()]);
+        let read = ServerEnvironment::read(&[variable("TOKEN", printed)]).await;
+        let told = read.err().unwrap();
+        assert!(told.starts_with("its variable TOKEN cannot be read from `false`: it ended with"));
+    }
+}
