@@ -55,6 +55,7 @@ use crate::tool::ToolSet;
 use crate::tool::permissions::Permissions;
 use crate::tool::server::ChatServers;
 use crate::workspace::edits::SeenTexts;
+use co_exec::Caller;
 use co_llm::transcript::{Context, Item};
 
 pub use self::handle::ChatHandle;
@@ -297,6 +298,15 @@ impl Chat {
             };
         }
         told
+    }
+
+    /// Records a notice in the chat, and shows it. It goes to no model.
+    async fn show_notice(&mut self, text: String) {
+        let item = Item::Notice { text: text.clone() };
+        if self.recorder.record(item).await {
+            let caller = Caller::Agent;
+            self.show(ChatEvent::Notice { text, caller });
+        }
     }
 
     /// Writes and shows the collected text of the model.

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Chat;
-use super::events::ChatEvent;
 use super::message::WorkDirs;
 use super::prompt;
 use crate::blocking::blocking;
@@ -18,8 +17,7 @@ use crate::services::instruction_answers::{AnswerState, OpenTrustQuestion};
 use crate::services::{ServicePaths, Services};
 use crate::text::one_line;
 use crate::trust::{self, FileText, Trust, TrustAnswer};
-use co_exec::Caller;
-use co_llm::transcript::{InstructionFile, Item};
+use co_llm::transcript::InstructionFile;
 
 /// The names of instruction files. In each directory, co uses the first file that the person does not refuse.
 const NAMES: [&str; 3] = ["CO.md", "AGENTS.md", "CLAUDE.md"];
@@ -360,11 +358,7 @@ impl Chat {
             let text = format!(
                 "{name} is not sent to the model until you trust it: `:Co /approve` shows the question"
             );
-            let item = Item::Notice { text: text.clone() };
-            if self.recorder.record(item).await {
-                let caller = Caller::Agent;
-                self.show(ChatEvent::Notice { text, caller });
-            }
+            self.show_notice(text).await;
         }
     }
 }

@@ -4,7 +4,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::events::ChatEvent;
 use super::{Chat, instructions};
 use crate::blocking::blocking;
 use crate::protocol::Choice;
@@ -13,8 +12,7 @@ use crate::text::{one_line, start_of};
 use crate::tool::skill::{self, SkillList};
 use crate::trust::TrustAnswer;
 use crate::workspace::skills::{FoundSkills, Skill};
-use co_exec::Caller;
-use co_llm::transcript::{InstructionFile, Item};
+use co_llm::transcript::InstructionFile;
 
 /// The most bytes of one description, and of all of them, in the system prompt.
 const LONGEST_DESCRIPTION: usize = 500;
@@ -169,11 +167,7 @@ impl Chat {
                     "{count} skills of this workspace are not sent to the model until you trust them: /skills shows them"
                 ),
             };
-            let item = Item::Notice { text: text.clone() };
-            if self.recorder.record(item).await {
-                let caller = Caller::Agent;
-                self.show(ChatEvent::Notice { text, caller });
-            }
+            self.show_notice(text).await;
         }
     }
 

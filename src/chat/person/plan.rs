@@ -1,10 +1,8 @@
 //! The plan of a chat: `/plan` asks the model for one, the person edits it in a buffer, `/go` starts the work with it.
 
-use crate::chat::events::ChatEvent;
 use crate::chat::{Chat, Prompt};
 use crate::protocol::{NoticeLevel, ToEditor};
 use crate::text::start_of;
-use co_exec::Caller;
 use co_llm::transcript::{self, Item};
 
 /// The prompt that starts the work with the plan.
@@ -31,15 +29,7 @@ impl Chat {
         if text.is_empty() || !self.recorder.record(Item::Plan { text }).await {
             return;
         }
-        let text = PLANNED.to_owned();
-        if self
-            .recorder
-            .record(Item::Notice { text: text.clone() })
-            .await
-        {
-            let caller = Caller::Agent;
-            self.show(ChatEvent::Notice { text, caller });
-        }
+        self.show_notice(PLANNED.to_owned()).await;
         self.show_plan(false);
     }
 
