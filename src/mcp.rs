@@ -8,8 +8,10 @@ mod home;
 mod process;
 mod server;
 mod shown;
+mod workspace_file;
 
 pub use environment::ServerSecrets;
 pub use process::ServerStart;
 pub use server::{ReadyServer, ServerState, ToolServer, ToolServers};
 pub use shown::{ShownTool, shown_tools};
+pub use workspace_file::{WORKSPACE_FILE, WorkspaceServers};

@@ -32,6 +32,38 @@ pub struct TrustAnswer {
     pub trusted: bool,
 }
 
+/// The person's word about the text of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileTrust {
+    Trusted,
+    Refused,
+    Unanswered,
+    /// There is an answer about an earlier text.
+    Changed,
+}
+
+impl FileTrust {
+    /// Returns the word about a file with the last answer about it.
+    pub fn of(file: &FileText, answer: Option<&TrustAnswer>) -> Self {
+        match answer {
+            None => Self::Unanswered,
+            Some(answer) if answer.sha256 != file.sha256 => Self::Changed,
+            Some(answer) if answer.trusted => Self::Trusted,
+            Some(_) => Self::Refused,
+        }
+    }
+
+    /// Returns the wording of a list from which the person chooses a file to read it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Trusted => "trusted",
+            Self::Refused => "refused; choose it to read it again",
+            Self::Unanswered => "not trusted yet; choose it to read it",
+            Self::Changed => "changed since you answered; choose it to read it",
+        }
+    }
+}
+
 #[derive(Default, Serialize, Deserialize)]
 struct Entries {
     #[serde(default)]

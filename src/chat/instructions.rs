@@ -28,6 +28,9 @@ const LONGEST_TOGETHER: usize = 2 * prompt::LONGEST_INSTRUCTIONS;
 /// The note to a question if there is an answer about an earlier text.
 pub(super) const TEXT_CHANGED: &str = "its text changed since your last answer";
 
+/// The command that stands for a file that is not sent: it names tool servers.
+pub(super) const SERVERS: &str = "/mcp";
+
 /// The instructions of a turn.
 #[derive(Debug, Default)]
 pub(super) struct Instructions {
@@ -318,7 +321,13 @@ async fn save(services: &Services, name: &str, slash: Option<String>, entry: Tru
     }
     state.changes += 1;
     drop(state);
-    let message = match (entry.trusted, slash) {
+    let message = match (entry.trusted, slash.as_deref()) {
+        (true, Some(SERVERS)) => {
+            format!("{name} is trusted: its tool servers start with the next prompt")
+        }
+        (false, Some(SERVERS)) => format!(
+            "the tool servers of {name} are not started; :Co /rules takes that answer back"
+        ),
         (true, Some(slash)) => format!("{name} is trusted: {slash} sends it"),
         (true, None) => format!("{name} is sent to the model from the next prompt on"),
         (false, _) => format!("{name} is not sent to the model; :Co /rules takes that answer back"),

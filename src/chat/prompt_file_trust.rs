@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use super::{Chat, Prompt, instructions};
+use crate::mcp::WORKSPACE_FILE;
 use crate::protocol::{PromptFileCheck, ToEditor};
 use crate::services::instruction_answers::AnswerState;
 use crate::text::one_line;
@@ -51,6 +52,9 @@ impl Chat {
                 .rev()
                 .for_each(|prompt| self.give_back(prompt));
             self.show_state();
+        }
+        if path.is_none_or(|path| path == self.dirs.workspace.join(WORKSPACE_FILE)) {
+            self.servers.end_of_workspace(&self.tools);
         }
         let Some(running) = self.running.as_ref().filter(|it| !it.cancel.is_cancelled()) else {
             return;

@@ -64,6 +64,7 @@ impl Chat {
         self.status.turn_usage = Usage::default();
         self.find_instructions().await;
         self.find_skills().await;
+        self.find_workspace_servers().await;
         self.show(ChatEvent::TurnStarted);
         let provider = match self.provider() {
             Ok(provider) => provider,

@@ -10,7 +10,7 @@ use crate::protocol::Choice;
 use crate::services::Services;
 use crate::text::{one_line, start_of};
 use crate::tool::skill::{self, SkillList};
-use crate::trust::TrustAnswer;
+use crate::trust::{FileTrust, TrustAnswer};
 use crate::workspace::skills::{FoundSkills, Skill};
 use co_llm::transcript::InstructionFile;
 
@@ -30,34 +30,25 @@ pub(super) struct Skills {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SkillTrust {
     OfPerson,
-    Trusted,
-    Refused,
-    Unanswered,
-    Changed,
+    OfWorkspace(FileTrust),
 }
 
 impl SkillTrust {
     fn of(skill: &Skill, answer: Option<&TrustAnswer>) -> Self {
-        match answer {
-            _ if skill.of_person => Self::OfPerson,
-            None => Self::Unanswered,
-            Some(answer) if answer.sha256 != skill.file.sha256 => Self::Changed,
-            Some(answer) if answer.trusted => Self::Trusted,
-            Some(_) => Self::Refused,
+        match skill.of_person {
+            true => Self::OfPerson,
+            false => Self::OfWorkspace(FileTrust::of(&skill.file, answer)),
         }
     }
 
     fn is_for_model(self) -> bool {
-        matches!(self, Self::OfPerson | Self::Trusted)
+        matches!(self, Self::OfPerson | Self::OfWorkspace(FileTrust::Trusted))
     }
 
     fn words(self) -> &'static str {
         match self {
             Self::OfPerson => "yours",
-            Self::Trusted => "trusted",
-            Self::Refused => "refused; choose it to read it again",
-            Self::Unanswered => "not trusted yet; choose it to read it",
-            Self::Changed => "changed since you answered; choose it to read it",
+            Self::OfWorkspace(trust) => trust.words(),
         }
     }
 }
@@ -154,7 +145,8 @@ impl Chat {
         }
         self.skills.list.set(usable);
         let waits = |it: &&(Skill, SkillTrust)| {
-            matches!(it.1, SkillTrust::Unanswered | SkillTrust::Changed)
+            let waits = [FileTrust::Unanswered, FileTrust::Changed];
+            waits.map(SkillTrust::OfWorkspace).contains(&it.1)
         };
         let waiting = skills.iter().filter(waits).map(|(skill, _)| skill);
         let waiting: Vec<_> = waiting.map(|it| it.file.sha256.clone()).collect();
@@ -211,7 +203,7 @@ impl Chat {
                 skill.file.path.display()
             ));
         }
-        let changed = *trust == SkillTrust::Changed;
+        let changed = *trust == SkillTrust::OfWorkspace(FileTrust::Changed);
         let notes = changed.then(|| instructions::TEXT_CHANGED.to_owned());
         let name = path.strip_prefix(&self.dirs.workspace).unwrap_or(path);
         let name = one_line(&name.display().to_string());

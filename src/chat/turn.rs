@@ -247,7 +247,7 @@ impl Turn {
         let Some(servers) = &self.servers else {
             return Ok(());
         };
-        if !self.context.services.config.mcp_servers.is_empty() {
+        if !servers.wanted(&self.context.services.config).is_empty() {
             let what = "waits for tool servers";
             self.chat.state(ChatState::Thinking, what).await?;
         }

@@ -20,6 +20,8 @@ pub struct McpServerSettings {
     pub cmd: Vec<String>,
     /// Variables for its environment, beside those that every server gets.
     pub env: Vec<ServerVariable>,
+    /// A file of the workspace names it, not the person. It gets nothing beside the default confinement.
+    pub of_workspace: bool,
 }
 
 /// A variable of a server's environment.
@@ -104,7 +106,15 @@ fn server(config: &mut Config) -> &mut McpServerSettings {
     &mut config.mcp_servers[0]
 }
 
-/// Reads the servers in a table. A name is a word without `__`, because it stands before the names of tools and is a part of a path.
+/// Returns whether a server may have this name: a word without `__`, because it stands before the names of tools and is a part of a
+/// path.
+pub fn is_server_name(name: &str) -> bool {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '_';
+    let is_word = (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_plain);
+    is_word && !name.contains("__") && !name.ends_with('_')
+}
+
+/// Reads the servers in a table.
 pub(super) fn set_servers(
     config: &mut Config,
     value: &Value,
@@ -112,9 +122,7 @@ pub(super) fn set_servers(
 ) -> Result<(), BadValue> {
     let mut servers = Vec::new();
     for (name, fields) in object(value)? {
-        let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '_';
-        let is_word = (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_plain);
-        if !is_word || name.contains("__") || name.ends_with('_') {
+        if !is_server_name(&name) {
             return Err(BadValue);
         }
         let mut read = read_fields(&fields, FIELDS.iter(), home)?;

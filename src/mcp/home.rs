@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::config::McpServerSettings;
 use crate::paths::{self, private_dir, workspace_name};
 
 /// The variables that lead programs to directories below a home, and the names of these.
@@ -13,9 +14,14 @@ const DIRECTORIES: [(&str, &str); 4] = [
 ];
 
 /// Returns the home of a server, below that of all servers. Each workspace has one: what a server learns in one workspace, it does not
-/// tell in another.
-pub(super) fn place(servers: &Path, name: &str, workspace: &Path) -> PathBuf {
-    servers.join(name).join(workspace_name(workspace))
+/// tell in another. One that a file of the workspace names does not read the home of one of the person.
+pub(super) fn place(servers: &Path, settings: &McpServerSettings, workspace: &Path) -> PathBuf {
+    let name = &settings.name;
+    let below = match settings.of_workspace {
+        true => servers.join(format!("{name}@workspace")),
+        false => servers.join(name),
+    };
+    below.join(workspace_name(workspace))
 }
 
 /// Returns a value of a variable, in which `~/` at the start stands for a home.

@@ -156,7 +156,9 @@ impl ServerStart {
 
     /// Finds the program, and makes the home. It blocks.
     fn prepare(&self, environment: &ServerEnvironment) -> Result<CommandSpec, StartFault> {
-        let McpServerSettings { name, cmd, .. } = &self.settings;
+        let McpServerSettings {
+            cmd, of_workspace, ..
+        } = &self.settings;
         let path = self.executor.agent_environment();
         let path = path.iter().find(|(name, _)| name == "PATH");
         let path = path.map(|(_, value)| value.clone()).unwrap_or_default();
@@ -168,7 +170,7 @@ impl ServerStart {
             false => co_exec::find_program(program, &path),
         };
         let found = found.ok_or_else(|| StartFault::NotInstalled(program.to_owned()))?;
-        let home = home::place(&self.servers, name, &self.workspace);
+        let home = home::place(&self.servers, &self.settings, &self.workspace);
         let mut extra_env = home::prepare(&home)?;
         extra_env.extend(environment.of_home(&home));
         let around = KnownDirectories {
@@ -176,7 +178,9 @@ impl ServerStart {
             workspace: &self.workspace,
             path: &path,
         };
-        let read = program_places::of(&found, arguments, &around);
+        // A file of the workspace chooses no places by arguments.
+        let places = if *of_workspace { &[] } else { arguments };
+        let read = program_places::of(&found, places, &around);
         let words = std::iter::once(found.display().to_string()).chain(arguments.iter().cloned());
         Ok(CommandSpec {
             program: Program::Argv(words.collect()),

@@ -717,7 +717,8 @@ pub struct TrustQuestion {
     pub text: String,
     /// Remarks for the person, one sentence each.
     pub notes: Vec<String>,
-    /// The slash command that sends it, or the context of a skill; none if it goes with each prompt.
+    /// The slash command that sends it, the context of a skill, or `/mcp` if it is not sent but names tool servers. None if it goes
+    /// with each prompt.
     pub slash: Option<String>,
     /// The text goes with one prompt, as a context, and from then on in this chat without a question.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -40,7 +40,7 @@ pub(crate) struct OpenTrustQuestion {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) sha256: String,
-    /// The slash command that sends the text; none if it goes with each prompt.
+    /// The slash command that sends the text, or `/mcp`; none if it goes with each prompt.
     pub(crate) slash: Option<String>,
 }
 

@@ -44,7 +44,11 @@ const FAILED: &str = "The tool failed:\n";
 
 /// The tool servers of a chat. Copies are the same list.
 #[derive(Clone, Default)]
-pub struct ChatServers(Arc<Mutex<Vec<ChatServer>>>);
+pub struct ChatServers {
+    list: Arc<Mutex<Vec<ChatServer>>>,
+    /// Those that a trusted file of the workspace names.
+    of_workspace: Arc<Mutex<Vec<McpServerSettings>>>,
+}
 
 struct ChatServer {
     server: Arc<ToolServer>,
@@ -59,6 +63,8 @@ struct ChatServer {
 /// A tool server for a list that a person reads. The texts are printable lines.
 pub struct ListedServer {
     pub name: String,
+    /// A file of the workspace names it.
+    pub of_workspace: bool,
     pub command: String,
     pub state: String,
     /// Its confinement in a few words.
@@ -76,13 +82,42 @@ impl ChatServers {
             let state = known.map_or(ServerState::Idle, |it| it.server.state());
             ListedServer {
                 name: settings.name.clone(),
+                of_workspace: settings.of_workspace,
                 command: one_line(&settings.cmd.join(" ")),
                 state: one_line(&words(&state)),
                 level: SERVER_WORDS,
                 tools: known.map_or_else(Vec::new, |it| it.names.clone()),
             }
         };
-        config.mcp_servers.iter().map(one).collect()
+        self.wanted(config).iter().map(one).collect()
+    }
+
+    /// Sets the servers that a trusted file of the workspace names. They start with the next turn.
+    pub fn set_of_workspace(&self, servers: Vec<McpServerSettings>) {
+        *lock(&self.of_workspace) = servers;
+    }
+
+    /// Ends the servers that a file of the workspace names, whose tools are in `tools`.
+    pub fn end_of_workspace(&self, tools: &ToolSet) {
+        self.set_of_workspace(Vec::new());
+        self.list().retain(|known| {
+            let ends = known.server.settings.of_workspace;
+            if ends {
+                tools.replace(&known.names, Vec::new());
+            }
+            !ends
+        });
+    }
+
+    /// Returns the servers that the chat has: those of the settings, and those of a file with other names.
+    pub fn wanted(&self, config: &Config) -> Vec<McpServerSettings> {
+        let mut wanted = config.mcp_servers.clone();
+        for server in lock(&self.of_workspace).iter() {
+            if !wanted.iter().any(|it| it.name == server.name) {
+                wanted.push(server.clone());
+            }
+        }
+        wanted
     }
 
     /// Starts the servers of the settings that do not run, and waits for them as long as the settings say. Then puts the tools of
@@ -124,7 +159,7 @@ impl ChatServers {
     /// Makes the list that of the settings, and returns its servers.
     fn take_settings(&self, context: &CallContext, tools: &ToolSet) -> Vec<Arc<ToolServer>> {
         let services = &context.services;
-        let wanted = &services.config.mcp_servers;
+        let wanted = self.wanted(&services.config);
         let mut list = self.list();
         list.retain(|known| {
             let ToolServer {
@@ -139,8 +174,8 @@ impl ChatServers {
             is_wanted
         });
         for settings in wanted {
-            if !list.iter().any(|it| it.server.settings == *settings) {
-                let start = start(context, settings.clone());
+            if !list.iter().any(|it| it.server.settings == settings) {
+                let start = start(context, settings);
                 list.push(ChatServer {
                     server: services.tool_servers.get(&start),
                     list: None,
@@ -178,8 +213,12 @@ impl ChatServers {
     }
 
     fn list(&self) -> MutexGuard<'_, Vec<ChatServer>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.list)
     }
+}
+
+fn lock<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the state of a server in words.

@@ -12,6 +12,7 @@ describe('a question about a file', function()
     for slash, words in pairs({
       ['/fix'] = 'to the model with each /fix?',
       ['@skill:pdf'] = 'to the model when its work fits this skill?',
+      ['/mcp'] = 'Start the tool servers that AGENTS.md names, with each chat here?',
     }) do
       local nvim = editor()
       nvim:receive(trust(7, { slash = slash }))

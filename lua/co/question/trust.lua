@@ -5,6 +5,7 @@ local texts = require('co.question.float_text')
 local add = texts.add
 
 local READ_FIRST = 'its text goes to the model: read it first'
+local SERVERS_READ_FIRST = 'it names programs that co starts: read it first'
 
 --- Returns the path and the size of the file.
 ---@param question co.TrustQuestion
@@ -23,17 +24,33 @@ local function occasion(question)
   return 'with each ' .. (question.slash or 'prompt')
 end
 
+--- Returns whether the file is not sent, but names tool servers.
+---@param question co.TrustQuestion
+---@return boolean
+local function names_servers(question)
+  return question.slash == '/mcp'
+end
+
+--- Returns the sentence that the person answers.
+---@param question co.TrustQuestion
+---@return string
+local function sentence(question)
+  if question.context then
+    return ('Send %s to the model? A prompt names this file.'):format(question.name)
+  end
+  if names_servers(question) then
+    return ('Start the tool servers that %s names, with each chat here?'):format(question.name)
+  end
+  return ('Send the text of %s to the model %s?'):format(question.name, occasion(question))
+end
+
 --- Returns the question with the whole text of the file.
 ---@param question co.TrustQuestion
 ---@return co.QuestionText
 local function question_text(question)
   ---@type co.QuestionText
   local text = { lines = {}, spans = {} }
-  add(
-    text,
-    question.context and ('Send %s to the model? A prompt names this file.'):format(question.name)
-      or ('Send the text of %s to the model %s?'):format(question.name, occasion(question))
-  )
+  add(text, sentence(question))
   add(text, 'file ' .. place(question), 'CoApprovalLabel', 0, 4)
   for _, note in ipairs(question.notes) do
     add(text, 'note ' .. note, 'CoApprovalReason', 5)
@@ -51,6 +68,7 @@ local function help_text(question)
     {
       'y',
       question.context and 'yes: the model gets it, now and with later prompts of this chat'
+        or names_servers(question) and 'yes: co starts them, confined, from the next prompt on'
         or ('yes: the model gets this text %s here'):format(occasion(question)),
     },
     {
@@ -98,7 +116,7 @@ return kind.new({
     return {
       command = printable.line(question.command),
       about = place(question),
-      not_approved_because = READ_FIRST,
+      not_approved_because = names_servers(question) and SERVERS_READ_FIRST or READ_FIRST,
     }
   end,
 })

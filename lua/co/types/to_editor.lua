@@ -367,7 +367,7 @@
 ---@field size integer bytes
 ---@field text string
 ---@field notes string[]
----@field slash? string the slash command that sends it, or the context of a skill; nil if it goes with each prompt
+---@field slash? string the slash command that sends it, the context of a skill, or `/mcp` if it is not sent but names tool servers; nil if it goes with each prompt
 ---@field context? boolean it is a context of one prompt
 
 --- The answer to `co.ReadOutput`.

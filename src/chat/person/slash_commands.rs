@@ -40,7 +40,7 @@ impl Chat {
             "export" => self.export(args).await,
             "rules" => self.rules(args).await,
             "skills" => self.list_skills(args).await,
-            "mcp" => self.list_servers(args.trim()),
+            "mcp" => self.list_servers(args.trim()).await,
             "sandbox" if args.trim() == "clean" => self.clear_trials().await,
             "sandbox" => self.say(self.sandbox_words().await),
             "real" => self.run_tried().await,

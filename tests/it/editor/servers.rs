@@ -377,3 +377,48 @@ fn a_server_that_cannot_start_is_told_once_with_the_reason() {
     assert!(chat.contains("the tool server ends does not run"), "{chat}");
     assert!(chat.contains("no key"), "{chat}");
 }
+
+#[test]
+fn servers_of_a_workspace_start_after_trust_by_their_text_and_get_nothing_more() {
+    let workspace = Workspace::new();
+    let script = tools(json!({ "look": [{ "sh": "echo \"$A\"; cat outside; echo kept > ~/own" }] }));
+    workspace.write("script.json", &script.to_string());
+    workspace.write("server.py", include_str!("server.py"));
+    let file = |a: &str| {
+        let server = json!({ "command": "python3", "args": ["server.py", "script.json"], "env": { "A": a } });
+        let http = json!({ "url": "http://127.0.0.1:1" });
+        json!({ "mcpServers": { "s": server, "far": http } }).to_string()
+    };
+    workspace.write(".mcp.json", &file("first"));
+    let scene = Scene::in_workspace(workspace, json!({}), &[]);
+    let turn = |turn: usize, replies: Vec<Reply>| {
+        scene.replies(replies.into_iter().chain([Reply::text(&format!("Turn {turn}."))]));
+        scene.co("go");
+        scene.wait_chat(&format!("Turn {turn}."))
+    };
+    let chat = turn(1, Vec::new());
+    assert!(chat.contains("are not started until you trust it"), "{chat}");
+    assert!(offered(&scene, 0).is_empty());
+    scene.wait_text("Start the tool servers that .mcp.json names");
+    scene.answer("y");
+    scene.wait_notice("its tool servers start with the next prompt");
+    turn(2, vec![calls("1", "look")]);
+    scene.wait_notice("the tool server far of .mcp.json is left out: it speaks HTTP");
+    assert_eq!(offered(&scene, 1), ["s__look"]);
+    let told = scene.outcome(2, "1");
+    assert!(told.contains("first\n") && told.contains("status 0"), "{told}");
+    scene.co("/mcp s");
+    scene.wait_notice("s of .mcp.json: runs, 1 tool; read-only");
+    // Another text needs another answer, and its old servers end.
+    scene.workspace.write(".mcp.json", &file("second"));
+    turn(3, Vec::new());
+    assert!(offered(&scene, 3).is_empty());
+    scene.wait_text("its text changed since your last answer");
+    scene.answer("n");
+    scene.wait_notice("the tool servers of .mcp.json are not started");
+    turn(4, Vec::new());
+    assert!(offered(&scene, 4).is_empty());
+    scene.workspace.write(".mcp.json", &file("first"));
+    turn(5, Vec::new());
+    assert!(offered(&scene, 5).is_empty());
+}
