@@ -17,7 +17,7 @@ use crate::network::HostReport;
 use crate::protocol::{HunkAnswer, Question, Scope};
 use crate::workspace::edits::EditRequest;
 use co_exec::secrets::redact::RedactedText;
-use co_llm::transcript::{Decision, ShownPart};
+use co_llm::transcript::{Decision, Image, ShownPart};
 use co_policy::{ApprovalQuestion, Grant, Pattern, Verdict};
 
 /// The result of a call that was cancelled before it got a verdict or ran.
@@ -227,6 +227,8 @@ pub struct CallResult {
     pub told: RedactedText,
     pub ok: bool,
     pub spill: Option<PathBuf>,
+    /// The pictures for the model.
+    pub images: Vec<Image>,
     pub shown: ShownPart,
     /// A command that failed, perhaps because it ran at the read-only level. It needs approval from now on.
     pub failed_confined: Option<String>,

@@ -65,6 +65,9 @@ pub trait CallHost: QuestionHost {
 
     async fn show(&self, event: CallEvent) -> Result<(), Halt>;
 
+    /// Tells the person what runs now, in place of the words of [`super::call::ReadyCall::runs`].
+    async fn runs(&self, words: String) -> Result<(), Halt>;
+
     /// Sends a request to the list of jobs.
     async fn job(&self, request: JobListRequest) -> Result<(), Halt>;
 }

@@ -3,12 +3,14 @@
 //! A server can change nothing but its own directory, and has no network, whatever it says about its tools. So nobody is asked about
 //! its calls.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::future::join_all;
 use serde_json::{Map, Value};
+use tokio::sync::watch;
 use tokio::time::{timeout, timeout_at};
 
 use super::call::{
@@ -27,12 +29,20 @@ use crate::text::{one_line, start_of};
 use co_exec::secrets::redact::RedactedText;
 use co_exec::{SERVER, SERVER_WORDS};
 use co_llm::ToolSpec;
-use co_llm::transcript::{Call, Decision, ShownPart};
-use co_mcp::{AnswerPart, CallError, ServerTool, ToolAnswer};
+use co_llm::transcript::{Call, Decision, Image, ShownPart};
+use co_mcp::{AnswerPart, CallError, CallProgress, ServerTool, ToolAnswer};
 use co_policy::{Grant, Verdict, printable};
 
 /// The most bytes of a server's own words about a failure.
 const LONGEST_WORDS: usize = 2_000;
+
+/// The pictures that models take, the most of them in one result, and the most characters of their base64.
+const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
+const MOST_IMAGES: usize = 4;
+const MOST_IMAGE_BYTES: usize = 4 << 20;
+
+/// The pause between two words about the progress of a call.
+const PROGRESS_PAUSE: Duration = Duration::from_millis(100);
 
 const NO_OUTPUT: &str = "(no output)";
 
@@ -372,8 +382,13 @@ impl ServerCall {
             )));
         }
         let limit = config.mcp_timeout;
-        let answer = timeout(limit, ready.call(&self.tool, self.arguments.clone()));
-        let answer = context.unless_cancelled(answer).await?;
+        let (sender, progress) = watch::channel(CallProgress::default());
+        let call = ready.call(&self.tool, self.arguments.clone(), sender);
+        let call = timeout(limit, call);
+        let answer = tokio::select! {
+            answer = context.unless_cancelled(call) => answer?,
+            never = self.show_progress(context, &ready, progress) => match never {},
+        };
         let closing = self.server.close_secrets(&start, &ready);
         if context.unless_cancelled(closing).await? {
             let words = "the result is withheld".to_owned();
@@ -393,6 +408,28 @@ impl ServerCall {
         })
     }
 
+    /// Shows the progress of the call. It does not return.
+    async fn show_progress(
+        &self,
+        context: &CallContext,
+        ready: &ReadyServer,
+        mut progress: watch::Receiver<CallProgress>,
+    ) -> Infallible {
+        let name = &self.server.settings.name;
+        while progress.changed().await.is_ok() {
+            let CallProgress { done, words } = progress.borrow_and_update().clone();
+            let percent = done.map(|it| format!("{:.0} %", it * 100.0));
+            let words = Some(one_line(&ready.secrets.hide(&words).text)).filter(|it| !it.is_empty());
+            let told: Vec<_> = percent.into_iter().chain(words).collect();
+            let line = format!("{name}: {} {}", self.tool, told.join(" · "));
+            if context.host.runs(one_line(&line)).await.is_err() {
+                break;
+            }
+            tokio::time::sleep(PROGRESS_PAUSE).await;
+        }
+        std::future::pending().await
+    }
+
     /// Returns the result of a call that the server answered.
     async fn result(
         &self,
@@ -402,7 +439,10 @@ impl ServerCall {
         started: Instant,
     ) -> CallResult {
         let is_error = answer.is_error;
-        let text = text(answer);
+        let has_image = |it: &AnswerPart| matches!(it, AnswerPart::Image { .. });
+        let takes_images =
+            answer.parts.iter().any(has_image) && context.provider.takes_images().await;
+        let (text, images) = contents(answer, takes_images);
         let lead = if is_error { FAILED } else { "" };
         let words = match is_error {
             true => "failed".to_owned(),
@@ -424,7 +464,10 @@ impl ServerCall {
             }
             Err(withheld) => (format!("{lead}[{withheld}]").into(), lead.len()),
         };
-        self.end(!is_error, words, told, [lead.len(), end])
+        CallResult {
+            images,
+            ..self.end(!is_error, words, told, [lead.len(), end])
+        }
     }
 
     /// Returns the result of a call that the server did not carry out.
@@ -527,18 +570,40 @@ async fn redact(
     })
 }
 
-/// Returns the parts of an answer as one text, in which hidden characters are escaped.
-fn text(answer: ToolAnswer) -> String {
-    let part = |part| match part {
+/// Returns the parts of an answer as one text, in which hidden characters are escaped, and the images that go with it.
+fn contents(answer: ToolAnswer, takes_images: bool) -> (String, Vec<Image>) {
+    let (mut images, mut room) = (Vec::new(), MOST_IMAGE_BYTES);
+    let mut part = |part| match part {
         AnswerPart::Text(text) | AnswerPart::Structured(text) => text,
         AnswerPart::Link { uri, name } => format!("[link to {name}: {uri}]"),
-        AnswerPart::Bytes { mime, size } => format!(
-            "[{mime}, {}: co does not send it]",
-            co_exec::size_text(size as u64)
-        ),
+        AnswerPart::Bytes { mime, size } => left_out(&mime, size, "co does not send it"),
+        AnswerPart::Image { mime, data } => {
+            let size = data.len() / 4 * 3;
+            if !IMAGES.contains(&mime.as_str()) {
+                return left_out(&mime, size, "co does not send it");
+            }
+            if !takes_images {
+                return left_out(&mime, size, "the model takes no images");
+            }
+            if images.len() == MOST_IMAGES || data.len() > room {
+                return left_out(&mime, size, "co sends no more images of one result");
+            }
+            room -= data.len();
+            let words = format!("[{mime}, {}]", co_exec::size_text(size as u64));
+            images.push(Image {
+                media_type: mime,
+                data,
+            });
+            words
+        }
     };
-    let parts: Vec<_> = answer.parts.into_iter().map(part).collect();
-    printable(&parts.join("\n").replace("\r\n", "\n"))
+    let parts: Vec<_> = answer.parts.into_iter().map(&mut part).collect();
+    let text = printable(&parts.join("\n").replace("\r\n", "\n"));
+    (text, images)
+}
+
+fn left_out(mime: &str, size: usize, why: &str) -> String {
+    format!("[{mime}, {}: {why}]", co_exec::size_text(size as u64))
 }
 
 fn lines(text: &str) -> String {

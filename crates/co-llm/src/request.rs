@@ -23,11 +23,12 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
-    /// Returns true if a prompt attaches an image.
+    /// Returns true if a prompt or a result has an image.
     pub(crate) fn has_images(&self) -> bool {
         let mut items = self.items.iter();
         items.any(|item| match item {
             Item::User { context, .. } => context.iter().any(|piece| piece.image.is_some()),
+            Item::Outcome(outcome) => !outcome.images.is_empty(),
             _ => false,
         })
     }
@@ -41,6 +42,7 @@ impl ModelRequest {
         let count = |is: fn(&Item) -> usize| told.iter().map(is).sum::<usize>();
         let images = count(|item| match item {
             Item::User { context, .. } => context.iter().filter(|it| it.image.is_some()).count(),
+            Item::Outcome(outcome) => outcome.images.len(),
             _ => 0,
         });
         let calls = count(|item| usize::from(matches!(item, Item::Call(_))));

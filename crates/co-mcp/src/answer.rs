@@ -3,7 +3,7 @@
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
 /// The result of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolAnswer {
     pub parts: Vec<AnswerPart>,
     /// The server says that the call failed.
@@ -21,7 +21,12 @@ pub enum AnswerPart {
         uri: String,
         name: String,
     },
-    /// Bytes that are no text, such as an image: their media type, and about how many there are.
+    /// A picture, in base64. Nobody has looked whether the bytes are one.
+    Image {
+        mime: String,
+        data: String,
+    },
+    /// Other bytes that are no text: their media type, and about how many there are.
     Bytes {
         mime: String,
         size: usize,
@@ -47,7 +52,10 @@ impl ToolAnswer {
 fn part(block: ContentBlock) -> AnswerPart {
     match block {
         ContentBlock::Text(text) => AnswerPart::Text(text.text),
-        ContentBlock::Image(image) => bytes(image.mime_type, &image.data),
+        ContentBlock::Image(image) => AnswerPart::Image {
+            mime: image.mime_type,
+            data: image.data,
+        },
         ContentBlock::Audio(audio) => bytes(audio.mime_type, &audio.data),
         ContentBlock::Resource(embedded) => match embedded.resource {
             ResourceContents::TextResourceContents { text, .. } => AnswerPart::Text(text),

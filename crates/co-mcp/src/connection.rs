@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientCapabilities, Implementation,
-    InitializeRequestParams, PaginatedRequestParams, ProtocolVersion, SubscriptionFilter,
+    CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientRequest, Implementation,
+    InitializeRequestParams, PaginatedRequestParams, ProtocolVersion, ServerResult,
+    SubscriptionFilter,
 };
 use rmcp::service::{
     ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, NotificationContext, Peer,
-    RunningService, ServiceError, serve_client_with_lifecycle,
+    PeerRequestOptions, RequestHandle, RunningService, ServiceError, serve_client_with_lifecycle,
 };
 use rmcp::{ClientHandler, RoleClient};
 use serde_json::{Map, Value};
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::answer::ToolAnswer;
+use crate::progress::ProgressSender;
 use crate::transport::{BoundedTransport, LONGEST_MESSAGE};
 
 /// The most tools that are read of one list.
@@ -193,7 +195,7 @@ impl ServerConnection {
         Ok((tools, true))
     }
 
-    /// Calls a tool. It has no time-out. If the future is dropped, the server is told that the call is cancelled.
+    /// Calls a tool, and sends its progress. It has no time-out. If the future is dropped, the server is told that the call is cancelled.
     ///
     /// # Errors
     /// The server ended, or refused the request. A tool that failed is no error.
@@ -201,11 +203,18 @@ impl ServerConnection {
         &self,
         tool: &str,
         arguments: Map<String, Value>,
+        progress: ProgressSender,
     ) -> Result<ToolAnswer, CallError> {
         let asked = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        match self.service.call_tool_once(asked).await? {
-            CallToolResponse::Complete(result) => Ok(ToolAnswer::new(result)),
-            CallToolResponse::InputRequired(_) => Err(CallError::AsksBack),
+        let mut request = CallToolRequest::new(asked);
+        request.extensions.insert(progress);
+        let request = ClientRequest::CallToolRequest(request);
+        let options = PeerRequestOptions::no_options();
+        let sent = self.service.send_cancellable_request(request, options);
+        match OpenCall(Some(sent.await?)).answer().await? {
+            ServerResult::CallToolResult(result) => Ok(ToolAnswer::new(result)),
+            ServerResult::EmptyResult(_) => Ok(ToolAnswer::default()),
+            ServerResult::InputRequiredResult(_) => Err(CallError::AsksBack),
             _ => Err(CallError::Unreadable),
         }
     }
@@ -213,6 +222,28 @@ impl ServerConnection {
     /// Returns when the server has closed its output, has sent too much, or does not read what it is sent.
     pub async fn ended(&self) {
         self.ended.cancelled().await;
+    }
+}
+
+/// A call that waits for its answer. Dropping it tells the server that the call is cancelled.
+struct OpenCall(Option<RequestHandle<RoleClient>>);
+
+impl OpenCall {
+    async fn answer(mut self) -> Result<ServerResult, ServiceError> {
+        let Some(handle) = &mut self.0 else {
+            return Err(ServiceError::TransportClosed);
+        };
+        let answer = (&mut handle.rx).await;
+        self.0 = None;
+        answer.unwrap_or(Err(ServiceError::TransportClosed))
+    }
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        if let Some(handle) = self.0.take() {
+            tokio::spawn(handle.cancel(None));
+        }
     }
 }
 

@@ -76,6 +76,11 @@ fn pipes() -> (DuplexStream, DuplexStream, Server) {
     (output, input, server)
 }
 
+/// Returns a sender whose progress nobody reads.
+fn unfollowed() -> ProgressSender {
+    ProgressSender::default()
+}
+
 /// Returns an open connection, and its server.
 async fn connect() -> (ServerConnection, Server) {
     let (output, input, mut server) = pipes();
@@ -130,7 +135,7 @@ async fn a_server_of_the_old_form_is_spoken_to_in_it() {
         );
         assert_eq!(tools[1].name, "bare");
         let arguments = Map::from_iter([("a".to_owned(), json!(1))]);
-        let answer = connection.call("add", arguments).await;
+        let answer = connection.call("add", arguments, unfollowed()).await;
         assert_eq!(answer, Ok(answered("2")));
     };
     tokio::join!(serve, ask);
@@ -202,7 +207,7 @@ async fn answers_to_nothing_and_second_answers_are_dropped() {
     };
     let ask = async {
         for expected in ["one", "two"] {
-            let answer = connection.call("x", Map::new()).await;
+            let answer = connection.call("x", Map::new(), unfollowed()).await;
             assert_eq!(answer, Ok(answered(expected)));
         }
     };
@@ -242,9 +247,9 @@ async fn a_storm_of_requests_from_a_server_that_reads_nothing_ends_in_an_answer(
         }
         server.answer(&asked, text("done")).await;
     };
-    let (answer, ()) = tokio::join!(connection.call("x", Map::new()), serve);
+    let (answer, ()) = tokio::join!(connection.call("x", Map::new(), unfollowed()), serve);
     assert_eq!(answer, Ok(answered("done")));
-    let refused = connection.call("x", Map::new()).await;
+    let refused = connection.call("x", Map::new(), unfollowed()).await;
     assert_eq!(refused, Err(CallError::Stuck));
     connection.ended().await;
 }
@@ -258,7 +263,7 @@ async fn a_message_that_is_too_long_ends_the_connection() {
         // The client closes the pipe.
         while server.output.write_all(piece.as_bytes()).await.is_ok() {}
     };
-    let (answer, ()) = tokio::join!(connection.call("x", Map::new()), serve);
+    let (answer, ()) = tokio::join!(connection.call("x", Map::new(), unfollowed()), serve);
     assert_eq!(answer, Err(CallError::Ended));
     connection.ended().await;
 }
@@ -278,7 +283,7 @@ async fn a_flood_that_nobody_asked_for_ends_the_connection() {
             }
             server.answer(&asked, text("done")).await;
         };
-        let (answer, ()) = tokio::join!(connection.call("x", Map::new()), serve);
+        let (answer, ()) = tokio::join!(connection.call("x", Map::new(), unfollowed()), serve);
         assert_eq!(answer, Ok(answered("done")));
     }
     // The client closes the pipe.
@@ -305,9 +310,9 @@ async fn a_message_of_too_many_values_ends_the_connection_and_a_text_of_commas_d
             .ok();
     };
     let ask = async {
-        let answer = connection.call("x", Map::new()).await;
+        let answer = connection.call("x", Map::new(), unfollowed()).await;
         assert_eq!(answer, Ok(answered(&table)));
-        let answer = connection.call("x", Map::new()).await;
+        let answer = connection.call("x", Map::new(), unfollowed()).await;
         assert_eq!(answer, Err(CallError::Ended));
         connection.ended().await;
     };
@@ -318,7 +323,7 @@ async fn a_message_of_too_many_values_ends_the_connection_and_a_text_of_commas_d
 async fn a_dropped_call_is_cancelled() {
     let (connection, mut server) = connect().await;
     let asked = tokio::select! {
-        _ = connection.call("x", Map::new()) => panic!("nobody answers"),
+        _ = connection.call("x", Map::new(), unfollowed()) => panic!("nobody answers"),
         asked = server.next() => asked,
     };
     let cancelled = server.next().await;
@@ -330,7 +335,7 @@ async fn a_dropped_call_is_cancelled() {
         server.answer(&asked, text("late")).await;
         server.answer(&next, text("in time")).await;
     };
-    let (answer, ()) = tokio::join!(connection.call("y", Map::new()), serve);
+    let (answer, ()) = tokio::join!(connection.call("y", Map::new(), unfollowed()), serve);
     assert_eq!(answer, Ok(answered("in time")));
 }
 
@@ -430,10 +435,35 @@ async fn a_server_that_refuses_or_ends_says_so() {
         server.input.read_to_end(&mut rest).await.unwrap();
     };
     let ask = async {
-        let answer = connection.call("x", Map::new()).await;
+        let answer = connection.call("x", Map::new(), unfollowed()).await;
         assert_eq!(answer, Err(CallError::Ended));
         connection.ended().await;
         drop(connection);
     };
     tokio::join!(serve, ask);
+}
+
+#[tokio::test]
+async fn the_progress_of_a_call_is_told() {
+    let (connection, mut server) = connect().await;
+    let (sender, mut progress) = tokio::sync::watch::channel(CallProgress::default());
+    let serve = async {
+        let asked = server.next().await;
+        let token = &asked["params"]["_meta"]["progressToken"];
+        for (token, progress, words) in [
+            (&json!("another"), 1, "of nobody".to_owned()),
+            (token, 2, "é".repeat(200)),
+        ] {
+            let params = json!({ "progressToken": token, "progress": progress, "total": 4, "message": words });
+            let told = json!({ "method": "notifications/progress", "params": params });
+            server.send(&told).await;
+        }
+        progress.changed().await.unwrap();
+        let told = progress.borrow_and_update().clone();
+        assert_eq!((told.done, told.words), (Some(0.5), "é".repeat(100)));
+        server.answer(&asked, json!({ "content": [] })).await;
+    };
+    let call = connection.call("x", Map::new(), sender);
+    let (answer, ()) = tokio::join!(call, serve);
+    assert_eq!(answer, Ok(ToolAnswer::default()));
 }

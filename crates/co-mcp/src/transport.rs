@@ -8,8 +8,8 @@ use std::pin::Pin;
 use futures::StreamExt;
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientNotification, ClientRequest, ClientResult, ErrorCode, ErrorData, JsonRpcMessage,
-    RequestId, ServerNotification, ServerRequest,
+    ClientNotification, ClientRequest, ClientResult, ErrorCode, ErrorData, GetExtensions, GetMeta,
+    JsonRpcMessage, ProgressNotificationParam, RequestId, ServerNotification, ServerRequest,
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -18,6 +18,8 @@ use tokio::sync::mpsc;
 use tokio_util::codec::{FramedRead, LinesCodec};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
+
+use crate::progress::{CallProgress, FollowedCall, ProgressSender};
 
 /// The most bytes of a message of the server.
 pub(crate) const LONGEST_MESSAGE: usize = 8 << 20;
@@ -32,6 +34,12 @@ const MOST_UNASKED: usize = 64 << 20;
 /// The most messages that wait for a server. A client has few requests open, so more only wait if the server reads nothing.
 const QUEUE: usize = 64;
 
+/// A request that waits for its answer.
+struct OpenRequest {
+    id: RequestId,
+    followed: Option<FollowedCall>,
+}
+
 /// The messages to and from one server.
 pub(crate) struct BoundedTransport {
     lines: FramedRead<Pin<Box<dyn AsyncRead + Send>>, LinesCodec>,
@@ -39,7 +47,7 @@ pub(crate) struct BoundedTransport {
     queue: Option<mpsc::Sender<String>>,
     _writer: AbortOnDropHandle<()>,
     /// The requests of the client that have no answer.
-    open: Vec<RequestId>,
+    open: Vec<OpenRequest>,
     /// The memory that lines have taken since the last answer.
     unasked: usize,
     /// Cancels the token `ended` when it is dropped.
@@ -86,15 +94,29 @@ impl BoundedTransport {
                 if matches!(request.request, ClientRequest::InitializeRequest(_)) {
                     self.open.clear();
                 }
-                self.open.push(request.id.clone());
+                let sender = request.request.extensions().get::<ProgressSender>();
+                let token = request.request.get_meta().get_progress_token();
+                let followed = token.zip(sender.cloned());
+                self.open.push(OpenRequest {
+                    id: request.id.clone(),
+                    followed: followed.map(|(token, sender)| FollowedCall { token, sender }),
+                });
             }
             JsonRpcMessage::Notification(sent) => {
                 if let ClientNotification::CancelledNotification(cancelled) = &sent.notification {
                     let id = cancelled.params.request_id.as_ref();
-                    self.open.retain(|it| Some(it) != id);
+                    self.open.retain(|it| Some(&it.id) != id);
                 }
             }
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+        }
+    }
+
+    /// Hands on the progress of a call that is followed.
+    fn progressed(&self, told: &ProgressNotificationParam) {
+        let followed = self.open.iter().filter_map(|it| it.followed.as_ref());
+        for call in followed.filter(|it| it.token == told.progress_token) {
+            call.sender.send_replace(CallProgress::new(told.clone()));
         }
     }
 
@@ -117,6 +139,9 @@ impl BoundedTransport {
                 return None;
             }
             JsonRpcMessage::Notification(notification) => {
+                if let ServerNotification::ProgressNotification(told) = &notification.notification {
+                    self.progressed(&told.params);
+                }
                 return is_wanted(&notification.notification).then_some(message);
             }
             JsonRpcMessage::Response(response) => Some(&response.id),
@@ -127,12 +152,12 @@ impl BoundedTransport {
             // A server may write the number as a text.
             Some(id) => {
                 let id = id.to_string();
-                self.open.iter().position(|it| it.to_string() == id)?
+                self.open.iter().position(|it| it.id.to_string() == id)?
             }
             None if self.open.len() == 1 => 0,
             None => return None,
         };
-        let id = self.open.swap_remove(at);
+        let OpenRequest { id, .. } = self.open.swap_remove(at);
         self.unasked = 0;
         Some(match message {
             JsonRpcMessage::Response(it) => JsonRpcMessage::response(it.result, id),

@@ -392,6 +392,7 @@ impl Turn {
             told: RedactedText { mut text, hidden },
             ok,
             spill,
+            images,
             shown,
             failed_confined,
             ended_job,
@@ -418,6 +419,7 @@ impl Turn {
             spill,
             hidden,
             shown: Some(shown.clone()),
+            images,
         };
         let [first, end] = shown.output;
         let output = outcome.text.get(first..end).unwrap_or_default().to_owned();

@@ -103,6 +103,10 @@ impl CallHost for ToChat {
         Self::show(self, event).await
     }
 
+    async fn runs(&self, words: String) -> Result<(), Halt> {
+        self.state(ChatState::Running, words).await
+    }
+
     async fn job(&self, request: JobListRequest) -> Result<(), Halt> {
         self.send(TurnEvent::Job(request)).await
     }

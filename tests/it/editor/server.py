@@ -3,7 +3,8 @@
 The script has "tools", the steps of each call by the name of its tool in "calls", and the steps before the handshake in "start".
 A step is {"text": TEXT} (the result), {"result": VALUE}, {"sh": COMMAND} (its output is the result), {"raw": TEXT} (a line as it is),
 {"long": BYTES} (a line of this length), {"ask": COUNT} (requests of the server), {"stderr": BYTES}, {"say": TEXT} (on the
-standard error), {"tools": LIST} (another list of tools, which is told), {"gate": PATH} (waits until the file exists), {"hang": true} or {"die": STATUS}.
+standard error), {"tools": LIST} (another list of tools, which is told), {"gate": PATH} (waits until the file exists), {"progress": [DONE, TOTAL, WORDS]}, {"until_cancelled": NAME} (waits for the message that cancels
+the call, and writes a file of this name into the home), {"hang": true} or {"die": STATUS}.
 """
 
 import json
@@ -22,7 +23,7 @@ def run(command: str) -> str:
     return f"{done.stdout}status {done.returncode}"
 
 
-def carry_out(steps: list[dict], number: int | None) -> None:
+def carry_out(steps: list[dict], number: int | None, token: object = None) -> None:
     global tools
     for step in steps:
         match step:
@@ -53,6 +54,14 @@ def carry_out(steps: list[dict], number: int | None) -> None:
                 # A confined server cannot open a named pipe of the workspace.
                 while not os.path.exists(path):
                     time.sleep(0.01)
+            case {"progress": [done, total, words]}:
+                send({"method": "notifications/progress", "params": {"progressToken": token, "progress": done, "total": total, "message": words}})
+            case {"until_cancelled": name}:
+                message = json.loads(sys.stdin.readline())
+                assert message["method"] == "notifications/cancelled", message
+                assert message["params"]["requestId"] == number, message
+                with open(os.path.expanduser(f"~/{name}"), "w", encoding="utf-8"):
+                    pass
             case {"hang": _}:
                 while sys.stdin.readline():
                     pass
@@ -73,7 +82,8 @@ def answer(message: dict) -> None:
             send({"id": number, "result": {"tools": tools}})
         case "tools/call":
             name = message["params"]["name"]
-            carry_out(script["calls"].get(name, [{"error": f"unknown tool {name}"}]), number)
+            token = message["params"].get("_meta", {}).get("progressToken")
+            carry_out(script["calls"].get(name, [{"error": f"unknown tool {name}"}]), number, token)
         case None | "notifications/initialized" | "notifications/cancelled":
             pass
         case method:

@@ -105,6 +105,59 @@ fn its_tools_are_called_shown_and_recorded() {
 }
 
 #[test]
+fn images_go_to_a_model_that_takes_them() {
+    let picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=";
+    let image = |mime: &str| json!({ "type": "image", "mimeType": mime, "data": picture });
+    let result = json!({ "content": [image("image/png"), image("image/x-odd"), image("image/png")] });
+    let script = tools(json!({ "draw": [{ "result": result }], "add": [{ "text": "3" }] }));
+    for takes in [true, false] {
+        let mut scene = scene_with(&script, json!({ "images": takes }));
+        scene.replies([
+            Reply::new().call("1", "s__draw", &json!({})).call("2", "s__add", &json!({})),
+            Reply::text("Drawn."),
+            Reply::text("Again."),
+        ]);
+        scene.co("draw");
+        scene.wait_chat("Drawn.");
+        scene.restart();
+        scene.resume();
+        scene.co("again");
+        scene.wait_chat("Again.");
+        let url = format!("data:image/png;base64,{picture}");
+        for request in [1, 2] {
+            let told = scene.outcome(request, "1");
+            assert!(told.contains("[image/x-odd, "), "{told}");
+            let body = scene.server.requests()[request].body.to_string();
+            let count = if takes { 2 } else { 0 };
+            assert_eq!(body.matches(&url).count(), count, "{body}");
+            assert_eq!(told.contains("(an image in the next message)"), takes, "{told}");
+            assert_eq!(told.contains("the model takes no images"), !takes, "{told}");
+        }
+    }
+}
+
+#[test]
+fn its_progress_is_shown_and_a_cancelled_call_is_told() {
+    let scene = scene(&tools(json!({
+        "work": [{ "progress": [1, 4, "compiles\u{202e}"] }, { "gate": "seen" }, { "text": "worked" }],
+        "hangs": [{ "progress": [3, 4, "hangs"] }, { "until_cancelled": "cancelled" }],
+        "look": [{ "sh": "cat ~/cancelled" }],
+    })));
+    scene.replies([calls("1", "work"), calls("2", "hangs")]);
+    scene.co("work");
+    scene.nvim.wait_text("s: work 25 % · compiles\\u{202e}");
+    scene.workspace.write("seen", "");
+    scene.nvim.wait_text("s: hangs 75 % · hangs");
+    scene.co("/stop");
+    scene.wait_turns(1);
+    scene.replies([calls("3", "look"), Reply::text("Looked.")]);
+    scene.co("look");
+    scene.wait_chat("Looked.");
+    let last = scene.server.requests().len() - 1;
+    assert!(scene.outcome(last, "3").contains("status 0"));
+}
+
+#[test]
 fn its_walls_hold() {
     let scene = scene(&tools(json!({
         "look": [{ "sh": "cat .env ~/../.ssh/id \"$REAL/.ssh/id\"; env; cat script.json > /dev/null && echo reads" }],

@@ -23,6 +23,8 @@ const GO_ON: &str = "Go on from where you stopped.";
 const NO_ANSWER: &str = "(no answer)";
 /// The result of a call that has no text. Some servers refuse an empty one.
 const NO_OUTPUT: &str = "(no output)";
+/// The text of a message with the images of results.
+const RESULT_IMAGES: &str = "[images of the results above]";
 /// The prompt that has no text.
 const NO_TEXT: &str = "(no text)";
 /// The first message of a request that would begin with the model's own text.
@@ -155,13 +157,17 @@ fn choose_images(
     refused.chain(chosen).collect()
 }
 
-/// Returns the images that prompts attach.
+/// Returns the images of prompts and results.
 fn images_of(items: &[Item]) -> impl Iterator<Item = &Image> {
-    let contexts = items.iter().filter_map(|item| match item {
-        Item::User { context, .. } => Some(context),
-        _ => None,
-    });
-    contexts.flatten().filter_map(|piece| piece.image.as_ref())
+    items.iter().flat_map(|item| {
+        let (context, results) = match item {
+            Item::User { context, .. } => (context.as_slice(), &[][..]),
+            Item::Outcome(outcome) => (&[][..], outcome.images.as_slice()),
+            _ => Default::default(),
+        };
+        let attached = context.iter().filter_map(|piece| piece.image.as_ref());
+        attached.chain(results)
+    })
 }
 
 /// Returns the texts of a message's parts as one text.
@@ -193,6 +199,8 @@ struct MessageWriter<'a> {
     after_summary: bool,
     parts: Vec<MessagePart>,
     results: Vec<CallResult>,
+    /// The images of these results. No protocol takes them inside of results from all models, so a message after them has them.
+    result_images: Vec<Image>,
     names: HashMap<String, String>,
     ids: CallIds,
 }
@@ -213,6 +221,7 @@ impl<'a> MessageWriter<'a> {
             after_summary: false,
             parts: Vec::new(),
             results: Vec::new(),
+            result_images: Vec::new(),
             names: HashMap::new(),
             ids: CallIds::new(info),
         }
@@ -298,6 +307,19 @@ impl<'a> MessageWriter<'a> {
         format!("{told}\n\n<context name={name:?}>\n{body}\n</context>")
     }
 
+    /// Returns the text of a result with a word about its next image, which goes to a place.
+    fn with_image(&mut self, text: String, place: &str) -> String {
+        let words = match self.images.pop_front() {
+            Some(Ok(image)) => {
+                self.result_images.push(image);
+                format!("(an image {place})")
+            }
+            Some(Err(reason)) => format!("(an image, which is left out because {reason})"),
+            None => return text,
+        };
+        format!("{text}\n{words}")
+    }
+
     fn start_model(&mut self) {
         self.left_out.clear();
         self.end_results();
@@ -326,7 +348,15 @@ impl<'a> MessageWriter<'a> {
         self.end_model();
         let name = self.names.get(&outcome.call).cloned().unwrap_or_default();
         let text = not_empty(outcome.text, NO_OUTPUT);
-        if self.text_calls.contains(&outcome.call) {
+        let is_text = self.text_calls.contains(&outcome.call);
+        let place = match is_text {
+            true => "of this message",
+            false => "in the next message",
+        };
+        let add = |text, _| self.with_image(text, place);
+        let text = outcome.images.iter().fold(text, add);
+        if is_text {
+            self.user_images.append(&mut self.result_images);
             let name = plain_name(&name);
             self.user.push(format!("[what {name} came to]\n{text}"));
             return;
@@ -418,6 +448,11 @@ impl<'a> MessageWriter<'a> {
             results.sort_by_key(|result| calls.get(result.id.as_str()).copied());
         }
         self.messages.push(Message::Results(results));
+        let images = std::mem::take(&mut self.result_images);
+        if !images.is_empty() {
+            self.user.push(RESULT_IMAGES.to_owned());
+            self.user_images.extend(images);
+        }
     }
 
     fn finish(&mut self) {

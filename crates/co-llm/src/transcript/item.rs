@@ -133,7 +133,7 @@ pub struct Context {
     pub image: Option<Image>,
 }
 
-/// A picture that the person attached.
+/// A picture that the person attached, or of the result of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
     /// Such as `image/png`.
@@ -233,6 +233,9 @@ pub struct Outcome {
     /// The part that the person saw; none in files of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<ShownPart>,
+    /// The pictures that a model gets with the text, if it takes any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
 }
 
 impl Outcome {
@@ -245,6 +248,7 @@ impl Outcome {
             spill: None,
             hidden: 0,
             shown: None,
+            images: Vec::new(),
         }
     }
 }

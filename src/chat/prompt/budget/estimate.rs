@@ -41,7 +41,9 @@ pub(super) fn item_tokens(item: &Item) -> u64 {
                     + tokens(&call.arguments.to_string())
                     + call.signature.as_deref().map_or(0, tokens)
             }
-            Item::Outcome(outcome) => tokens(&outcome.text),
+            Item::Outcome(outcome) => {
+                tokens(&outcome.text) + IMAGE_TOKENS * outcome.images.len() as u64
+            }
             Item::JobEnded {
                 text, told: false, ..
             } => tokens(text),

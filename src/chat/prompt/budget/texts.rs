@@ -65,6 +65,10 @@ impl Texts {
         self.context(place).is_some_and(|it| it.image.is_some())
     }
 
+    fn has_result_image(&self, (at, _): TextPlace) -> bool {
+        matches!(&self.told[at], Item::Outcome(outcome) if !outcome.images.is_empty())
+    }
+
     /// Returns a text, or the data of an image.
     fn text(&self, place: TextPlace) -> Option<&str> {
         match &self.told[place.0] {
@@ -109,7 +113,10 @@ impl Texts {
             bytes => halves(whole, bytes),
         };
         match (&mut self.told[place.0], place.1) {
-            (Item::Outcome(outcome), None) => outcome.text = text,
+            (Item::Outcome(outcome), None) => {
+                outcome.text = text;
+                outcome.images.clear();
+            }
             (Item::User { context, .. }, Some(it)) => {
                 context[it].text = text;
                 context[it].image = None;
@@ -141,7 +148,7 @@ impl Texts {
             if *used <= aim {
                 break;
             }
-            if self.size(place) > SHORT_BYTES {
+            if self.size(place) > SHORT_BYTES || self.has_result_image(place) {
                 *used -= self.shorten(place, 0);
             }
         }

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::remote::options::RequestOptions;
 use crate::remote::request_info::test_info;
-use crate::transcript::test_items::{call, outcome, said, summary, user};
+use crate::transcript::test_items::{call, outcome, png, said, summary, user};
 
 fn info(protocol: Protocol) -> RequestInfo {
     RequestInfo {
@@ -252,6 +252,54 @@ fn without_tools_calls_of_the_past_are_text() {
             "Assistant: [used run with {\"cmd\":\"ls\"}]",
             "User: [what run came to]\na",
         ]
+    );
+}
+
+#[test]
+fn the_images_of_results_follow_all_results_of_their_step() {
+    let drawn = |id: &str| {
+        Item::Outcome(Outcome {
+            images: vec![png(1, 1)],
+            ..Outcome::new(id, "drawn", true)
+        })
+    };
+    let calls = vec![user("x"), call("1"), call("2"), drawn("1"), drawn("2")];
+    let items = [calls.clone(), vec![user("steer")]].concat();
+    let images = |info: &RequestInfo, items: &[Item], tools: bool| {
+        let chat = Conversation::new(info, &request(items.to_vec(), tools));
+        let (words, count): (Vec<_>, Vec<_>) = chat
+            .messages
+            .iter()
+            .map(|message| match message {
+                Message::User { images, .. } => (in_short(message), images.len()),
+                _ => (in_short(message), 0),
+            })
+            .unzip();
+        (words, count)
+    };
+    let takes = RequestInfo {
+        images: true,
+        ..info(Protocol::OpenAi)
+    };
+    let (words, count) = images(&takes, &items, true);
+    assert_eq!(count.iter().sum::<usize>(), 2, "{words:?}");
+    assert_eq!(count.last(), Some(&2), "{words:?}");
+    let last = format!("User: {RESULT_IMAGES}\n\nsteer");
+    assert_eq!(words.last(), Some(&last));
+    assert!(
+        words[2].contains("drawn\n(an image in the next message)"),
+        "{words:?}"
+    );
+    let (begin, _) = images(&takes, &calls, true);
+    assert_eq!(begin[..3], words[..3]);
+    let (words, count) = images(&takes, &calls, false);
+    assert_eq!(count.last(), Some(&2), "{words:?}");
+    let none = info(Protocol::OpenAi);
+    let (words, count) = images(&none, &calls, true);
+    assert_eq!(count.iter().sum::<usize>(), 0, "{words:?}");
+    assert!(
+        words[2].contains("left out because you take none"),
+        "{words:?}"
     );
 }
 
