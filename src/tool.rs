@@ -24,6 +24,7 @@ pub mod rename;
 pub mod schema;
 pub mod scout;
 pub mod server;
+mod server_search;
 pub mod skill;
 pub mod tried;
 

@@ -9,6 +9,7 @@ use crate::blocking::blocking;
 use crate::mcp::{WORKSPACE_FILE, WorkspaceServers};
 use crate::protocol::Choice;
 use crate::services::Services;
+use crate::text::MOST_NAMED;
 use crate::tool::server::ListedServer;
 use crate::trust::{FileText, FileTrust};
 
@@ -136,7 +137,15 @@ impl Chat {
         } = server;
         let tools = match tools.as_slice() {
             [] => String::new(),
-            tools => format!("; the model may call {}", tools.join(", ")),
+            tools => {
+                let named = tools.len().min(MOST_NAMED);
+                let others = match tools.len() - named {
+                    0 => String::new(),
+                    count => format!(" and {count} more"),
+                };
+                let names = tools[..named].join(", ");
+                format!("; the model may call {names}{others}")
+            }
         };
         self.say(format!(
             "{name}{}: {state}; {level}; command: {command}{tools}",

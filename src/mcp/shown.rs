@@ -1,4 +1,6 @@
-//! The tools of a server as a model may see them: with names that providers take, within bounds, and without hidden characters.
+//! The tools of a server as a model may see them: with names that providers take, and without hidden characters.
+
+use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -7,10 +9,6 @@ use crate::text::start_of;
 use co_llm::ToolSpec;
 use co_mcp::ServerTool;
 use co_policy::printable;
-
-/// The most tools of one server that a model gets, and the most bytes of their descriptions together.
-const MOST_SHOWN: usize = 64;
-const MOST_BYTES: usize = 96 << 10;
 
 /// The most bytes of a name that all providers take.
 const LONGEST_NAME: usize = 64;
@@ -29,10 +27,10 @@ pub struct ShownTool {
     pub name: String,
 }
 
-/// Returns the tools that a model gets, and the number of the others.
+/// Returns the tools that a model may call, and the number of the others.
 pub fn shown_tools(server: &str, tools: &[ServerTool]) -> (Vec<ShownTool>, usize) {
     let mut shown: Vec<ShownTool> = Vec::new();
-    let mut room = MOST_BYTES;
+    let (mut names, mut specs) = (HashSet::new(), HashSet::new());
     for tool in tools {
         let Some(schema) = schema(&tool.schema) else {
             continue;
@@ -43,10 +41,7 @@ pub fn shown_tools(server: &str, tools: &[ServerTool]) -> (Vec<ShownTool>, usize
             description: printable(description),
             schema,
         };
-        let size = spec.description.len() + spec.schema.to_string().len();
-        let is_new = |it: &ShownTool| it.spec.name != spec.name && it.name != tool.name;
-        if size <= room && shown.len() < MOST_SHOWN && shown.iter().all(is_new) {
-            room -= size;
+        if names.insert(&tool.name) && specs.insert(spec.name.clone()) {
             shown.push(ShownTool {
                 spec,
                 name: tool.name.clone(),
@@ -188,22 +183,6 @@ mod tests {
             tool("hidden", "", json!({ "properties": { "a\u{200b}": {} } })),
         ];
         assert_eq!(shown_tools("s", &odd), (Vec::new(), 3));
-        let many: Vec<_> = (0..1_000)
-            .map(|at| tool(&format!("t{at}"), "", json!({})))
-            .collect();
-        let (shown, others) = shown_tools("s", &many);
-        assert_eq!((shown.len(), others), (MOST_SHOWN, 1_000 - MOST_SHOWN));
-        let large = ["a", "b", "c"].map(|name| {
-            let field = |at: usize| {
-                (
-                    format!("f{at}"),
-                    json!({ "description": "x".repeat(1_000) }),
-                )
-            };
-            let fields: Map<_, _> = (0..40).map(field).collect();
-            tool(name, "", json!({ "properties": fields }))
-        });
-        assert_eq!(shown_tools("s", &large).0.len(), 2);
     }
 
     #[test]

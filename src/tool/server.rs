@@ -21,7 +21,7 @@ use super::context::{CallContext, Halt};
 use super::event::{ExecMode, ShownCall};
 use super::permissions::TurnMemory;
 use super::schema::{BadCall, Tool};
-use super::{ToolSet, name_and_arguments};
+use super::{ToolSet, name_and_arguments, server_search};
 use crate::config::{Config, McpServerSettings};
 use crate::mcp::{ReadyServer, ServerStart, ServerState, ShownTool, ToolServer, shown_tools};
 use crate::network::HostReport;
@@ -55,17 +55,23 @@ const FAILED: &str = "The tool failed:\n";
 /// The tool servers of a chat. Copies are the same list.
 #[derive(Clone, Default)]
 pub struct ChatServers {
-    list: Arc<Mutex<Vec<ChatServer>>>,
+    list: Arc<Mutex<ServerList>>,
     /// Those that a trusted file of the workspace names.
     of_workspace: Arc<Mutex<Vec<McpServerSettings>>>,
 }
 
+#[derive(Default)]
+struct ServerList {
+    servers: Vec<ChatServer>,
+    /// The names of the tools in the tool set of the chat that stand for those of the servers.
+    placed: Vec<String>,
+}
+
 struct ChatServer {
     server: Arc<ToolServer>,
-    /// The list from which `names` come.
+    /// The list from which `tools` come.
     list: Option<Arc<[ServerTool]>>,
-    /// The names of its tools in the tool set of the chat.
-    names: Vec<String>,
+    tools: Vec<Arc<dyn Tool>>,
     /// The last notice about it.
     told: Option<String>,
 }
@@ -88,7 +94,8 @@ impl ChatServers {
     pub fn listed(&self, config: &Config) -> Vec<ListedServer> {
         let list = self.list();
         let one = |settings: &McpServerSettings| {
-            let known = list.iter().find(|it| it.server.settings == *settings);
+            let mut known = list.servers.iter();
+            let known = known.find(|it| it.server.settings == *settings);
             let state = known.map_or(ServerState::Idle, |it| it.server.state());
             ListedServer {
                 name: settings.name.clone(),
@@ -96,7 +103,7 @@ impl ChatServers {
                 command: one_line(&settings.cmd.join(" ")),
                 state: one_line(&words(&state)),
                 level: SERVER_WORDS,
-                tools: known.map_or_else(Vec::new, |it| it.names.clone()),
+                tools: known.map_or_else(Vec::new, ChatServer::names),
             }
         };
         self.wanted(config).iter().map(one).collect()
@@ -110,13 +117,8 @@ impl ChatServers {
     /// Ends the servers that a file of the workspace names, whose tools are in `tools`.
     pub fn end_of_workspace(&self, tools: &ToolSet) {
         self.set_of_workspace(Vec::new());
-        self.list().retain(|known| {
-            let ends = known.server.settings.of_workspace;
-            if ends {
-                tools.replace(&known.names, Vec::new());
-            }
-            !ends
-        });
+        self.list()
+            .retain(tools, |it| !it.server.settings.of_workspace);
     }
 
     /// Returns the servers that the chat has: those of the settings, and those of a file with other names.
@@ -159,7 +161,7 @@ impl ChatServers {
 
     /// Puts the tools of servers that have started meanwhile into `tools`. Returns notices for the person.
     pub fn catch_up(&self, tools: &ToolSet) -> Vec<String> {
-        let has_all = self.list().iter().all(|it| it.list.is_some());
+        let has_all = self.list().servers.iter().all(|it| it.list.is_some());
         match has_all {
             true => Vec::new(),
             false => self.take_tools(tools, None),
@@ -171,38 +173,41 @@ impl ChatServers {
         let services = &context.services;
         let wanted = self.wanted(&services.config);
         let mut list = self.list();
-        list.retain(|known| {
+        list.retain(tools, |known| {
             let ToolServer {
                 settings,
                 workspace,
                 ..
             } = &*known.server;
-            let is_wanted = wanted.contains(settings) && *workspace == context.workspace;
-            if !is_wanted {
-                tools.replace(&known.names, Vec::new());
-            }
-            is_wanted
+            wanted.contains(settings) && *workspace == context.workspace
         });
         for settings in wanted {
-            if !list.iter().any(|it| it.server.settings == settings) {
+            let mut known = list.servers.iter();
+            if !known.any(|it| it.server.settings == settings) {
                 let start = start(context, settings);
-                list.push(ChatServer {
+                list.servers.push(ChatServer {
                     server: services.tool_servers.get(&start),
                     list: None,
-                    names: Vec::new(),
+                    tools: Vec::new(),
                     told: None,
                 });
             }
         }
-        list.iter().map(|it| Arc::clone(&it.server)).collect()
+        let servers = list.servers.iter();
+        servers.map(|it| Arc::clone(&it.server)).collect()
     }
 
     /// Puts the tools of the servers that run into `tools`. With `waited`, the notices also say which do not run.
     fn take_tools(&self, tools: &ToolSet, waited: Option<Duration>) -> Vec<String> {
-        let mut notices = Vec::new();
-        for known in self.list().iter_mut() {
+        let (mut notices, mut changed) = (Vec::new(), false);
+        let mut list = self.list();
+        for known in &mut list.servers {
             let notice = match (known.server.state(), waited) {
-                (ServerState::Ready(ready), _) => known.take_tools(&ready, tools),
+                (ServerState::Ready(ready), _) if known.has_tools_of(&ready) => known.told.clone(),
+                (ServerState::Ready(ready), _) => {
+                    changed = true;
+                    known.take_tools(&ready)
+                }
                 (ServerState::Failed { why, .. }, Some(_)) => Some(format!(
                     "the tool server {} does not run, so its tools cannot be used: {}",
                     known.server.settings.name,
@@ -219,11 +224,41 @@ impl ChatServers {
             known.told.clone_from(&notice);
             notices.extend(notice.filter(|_| is_new));
         }
+        if changed {
+            notices.extend(list.place(tools));
+        }
         notices
     }
 
-    fn list(&self) -> MutexGuard<'_, Vec<ChatServer>> {
+    fn list(&self) -> MutexGuard<'_, ServerList> {
         lock(&self.list)
+    }
+}
+
+impl ServerList {
+    /// Keeps some servers. The tools of the others leave `tools`.
+    fn retain(&mut self, tools: &ToolSet, keep: impl Fn(&ChatServer) -> bool) {
+        let before = self.servers.len();
+        self.servers.retain(keep);
+        if self.servers.len() < before {
+            self.place(tools);
+        }
+    }
+
+    /// Puts the tools of all servers into `tools`, or two tools that stand for them. Returns a notice for the person.
+    fn place(&mut self, tools: &ToolSet) -> Option<String> {
+        let all: Vec<_> = self.servers.iter().flat_map(|it| it.tools.clone()).collect();
+        let count = all.len();
+        let offered = server_search::offered(all);
+        let names = offered.iter().map(|it| it.spec().name.clone()).collect();
+        let is_search = offered.len() < count;
+        let before = std::mem::replace(&mut self.placed, names);
+        tools.replace(&before, offered);
+        (is_search && before != self.placed).then(|| {
+            format!(
+                "the tool servers have {count} tools: the model searches them instead of reading all descriptions with each request"
+            )
+        })
     }
 }
 
@@ -245,20 +280,24 @@ fn words(state: &ServerState) -> String {
 }
 
 impl ChatServer {
-    /// Puts the tools of the running server into `tools`, if their list is another one. Returns a notice for the person.
-    fn take_tools(&mut self, ready: &ReadyServer, tools: &ToolSet) -> Option<String> {
+    /// Returns the names of its tools for the model.
+    fn names(&self) -> Vec<String> {
+        self.tools.iter().map(|it| it.spec().name.clone()).collect()
+    }
+
+    /// Returns whether its tools are those of the running server.
+    fn has_tools_of(&self, ready: &ReadyServer) -> bool {
+        let (list, _) = ready.tools();
+        self.list.as_ref().is_some_and(|it| Arc::ptr_eq(it, &list))
+    }
+
+    /// Takes the tools of the running server. Returns a notice for the person.
+    fn take_tools(&mut self, ready: &ReadyServer) -> Option<String> {
         let (list, has_more) = ready.tools();
-        if self.list.as_ref().is_some_and(|it| Arc::ptr_eq(it, &list)) {
-            return self.told.take();
-        }
         let name = &self.server.settings.name;
         let (shown, others) = shown_tools(name, &list);
         let count = shown.len();
         self.list = Some(list);
-        let before = std::mem::replace(
-            &mut self.names,
-            shown.iter().map(|it| it.spec.name.clone()).collect(),
-        );
         let tool = |ShownTool { spec, name }| -> Arc<dyn Tool> {
             Arc::new(OneTool {
                 spec,
@@ -266,11 +305,11 @@ impl ChatServer {
                 server: Arc::clone(&self.server),
             })
         };
-        tools.replace(&before, shown.into_iter().map(tool).collect());
+        self.tools = shown.into_iter().map(tool).collect();
         let more = if has_more { "more than " } else { "" };
-        (others > 0).then(|| {
+        (others > 0 || has_more).then(|| {
             format!(
-                "the tool server {name} has {more}{} tools; the model gets {count} of them",
+                "the tool server {name} has {more}{} tools; the model may call {count} of them",
                 count + others
             )
         })

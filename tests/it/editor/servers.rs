@@ -45,6 +45,12 @@ fn calls(id: &str, tool: &str) -> Reply {
     Reply::new().call(id, &format!("s__{tool}"), &json!({ "a": 1 }))
 }
 
+/// Returns a call of a tool that a search has found.
+fn found(id: &str, tool: &str) -> Reply {
+    let arguments = json!({ "name": format!("s__{tool}"), "arguments": { "a": 1 } });
+    Reply::new().call(id, "call_server_tool", &arguments)
+}
+
 /// Returns the names of the server's tools in a request.
 fn offered(scene: &Scene, request: usize) -> Vec<String> {
     let request = &scene.server.requests()[request].body;
@@ -303,18 +309,19 @@ fn hostile_answers_end_a_call_or_the_server_and_nothing_else() {
     names.extend(many);
     let scene = scene_with(&script, settings);
     scene.replies([
-        calls("1", "twice"),
-        calls("2", "others"),
-        calls("3", "asks"),
-        calls("4", "talks"),
-        calls("5", "hangs"),
+        found("1", "twice"),
+        found("2", "others"),
+        found("3", "asks"),
+        found("4", "talks"),
+        found("5", "hangs"),
         Reply::text("All through."),
     ]);
     scene.co("try");
     scene.wait_turns(1);
     let chat = scene.wait_chat("All through.");
-    assert!(chat.contains("the model gets 64 of them"), "{chat}");
-    assert_eq!(offered(&scene, 0).len(), 64);
+    assert!(chat.contains("the tool server s has more than 1000 tools"), "{chat}");
+    assert!(chat.contains("1000 tools: the model searches them"), "{chat}");
+    assert!(offered(&scene, 0).is_empty());
     for (request, expected) in [(1, "first"), (2, "right"), (3, "asked"), (4, "talked")] {
         let told = scene.outcome(request, &request.to_string());
         assert!(told.contains(expected) && !told.contains("wrong"), "{told}");
@@ -474,4 +481,36 @@ fn servers_of_a_workspace_start_after_trust_by_their_text_and_get_nothing_more()
     scene.workspace.write(".mcp.json", &file("first"));
     turn(5, Vec::new());
     assert!(offered(&scene, 5).is_empty());
+}
+
+#[test]
+fn a_model_searches_many_tools_and_calls_the_one_that_it_found() {
+    let mut script = tools(json!({ "add": [{ "text": "the sum is 3" }] }));
+    let others = (0..60).map(|at| tool(&format!("t{at}")));
+    script["tools"].as_array_mut().unwrap().extend(others);
+    let scene = scene(&script);
+    let search = json!({ "query": "add" });
+    scene.replies([
+        Reply::new().call("1", "search_server_tools", &search),
+        found("2", "add"),
+        found("3", "gone"),
+        Reply::text("Added."),
+    ]);
+    scene.co("add");
+    let chat = scene.wait_chat("Added.");
+    assert!(chat.contains("the tool servers have 61 tools: the model searches them"), "{chat}");
+    assert!(chat.contains("search tools for add"), "{chat}");
+    assert!(chat.contains("s__add {\"a\":1}"), "{chat}");
+    let told = scene.outcome(1, "1");
+    assert!(told.contains("s__add: Does add.\narguments: {"), "{told}");
+    assert_eq!(scene.outcome(2, "2"), "the sum is 3");
+    assert!(scene.outcome(3, "3").contains("No tool server has a tool called s__gone"));
+    scene.replies([Reply::text("Again.")]);
+    scene.co("again");
+    let chat = scene.wait_chat("Again.");
+    assert_eq!(chat.matches("the model searches them").count(), 1, "{chat}");
+    let requests = scene.server.requests();
+    assert_eq!(requests[0].body["tools"], requests[4].body["tools"]);
+    scene.co("/mcp s");
+    scene.wait_notice("and 41 more");
 }
