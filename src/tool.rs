@@ -15,6 +15,7 @@ pub mod context;
 pub mod edit;
 pub mod event;
 pub mod explore;
+pub mod form;
 pub mod job_list;
 pub mod jobs;
 pub mod permissions;

@@ -1,0 +1,353 @@
+//! A form of a program that works for the person, such as an agent or a tool server: its fields as questions, and the answers as its
+//! values.
+
+use serde_json::{Map, Value};
+
+use super::permissions::Reply;
+use crate::protocol::{ChoiceQuestion, ChosenAnswer, OfferedChoice};
+use crate::text::{one_line, start_of};
+use co_exec::secrets::redact::is_secret_variable;
+use co_policy::printable;
+
+/// The most bytes of a text of the program in a question.
+pub const LONGEST_TEXT: usize = 8_000;
+
+/// The most fields of a form, and the most choices of a field. A program that asks for more is refused.
+const MOST_FIELDS: usize = 20;
+const MOST_CHOICES: usize = 50;
+
+/// The choice that gives an optional field no value.
+const LEFT_OUT: &str = "leave it out";
+
+/// A form.
+#[derive(Debug, Clone)]
+pub struct Form {
+    message: String,
+    fields: Vec<FormField>,
+}
+
+/// The person's reply to a form.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FormReply {
+    /// The values of the fields that have one.
+    Accept(Map<String, Value>),
+    Decline,
+    /// The question was withdrawn.
+    Cancel,
+}
+
+/// A value that the person gives.
+#[derive(Debug, Clone)]
+struct FormField {
+    name: String,
+    /// The question in words.
+    about: String,
+    is_required: bool,
+    kind: FieldKind,
+}
+
+#[derive(Debug, Clone)]
+enum FieldKind {
+    Text,
+    /// One of these values, with their labels.
+    One(Vec<(String, String)>),
+    /// Any number of these values, with their labels.
+    Several(Vec<(String, String)>),
+    Number,
+    Integer,
+    Boolean,
+}
+
+impl Form {
+    /// Reads a form: a message, and the JSON schema of an object whose properties are plain values.
+    ///
+    /// # Errors
+    /// co cannot ask it, for this reason.
+    pub fn read(message: &str, schema: &Value) -> Result<Self, String> {
+        let none = Map::new();
+        let properties = schema["properties"].as_object().unwrap_or(&none);
+        if properties.len() > MOST_FIELDS {
+            return Err(format!("its form has more than {MOST_FIELDS} fields"));
+        }
+        let required = schema["required"].as_array();
+        let is_required = |name: &str| required.is_some_and(|it| it.iter().any(|it| it == name));
+        let mut fields = Vec::new();
+        for (name, property) in properties {
+            let (kind, hint) = kind(property)
+                .ok_or_else(|| format!("co does not know the kind of its field {name}"))?;
+            if let FieldKind::One(values) | FieldKind::Several(values) = &kind
+                && values.len() > MOST_CHOICES
+            {
+                return Err(format!(
+                    "its field {name} has more than {MOST_CHOICES} choices"
+                ));
+            }
+            let title = property["title"].as_str().unwrap_or(name);
+            let description = property["description"].as_str();
+            let details = [description, hint.as_deref()];
+            let details = details.into_iter().flatten().filter(|it| !it.is_empty());
+            let about: Vec<_> = std::iter::once(title).chain(details).collect();
+            fields.push(FormField {
+                name: name.clone(),
+                about: start_of(&about.join("\n"), LONGEST_TEXT).to_owned(),
+                is_required: is_required(name),
+                kind,
+            });
+        }
+        Ok(Self {
+            message: start_of(message.trim(), LONGEST_TEXT).to_owned(),
+            fields,
+        })
+    }
+
+    /// Returns the name of a field that asks for a secret, such as a password.
+    pub fn secret(&self) -> Option<String> {
+        let asks = |field: &&FormField| {
+            let words = [field.name.as_str(), field.about.lines().next().unwrap_or("")];
+            let words = words.map(|it| it.trim_end_matches([':', '?']).replace([' ', '-'], "_"));
+            words.iter().any(|it| is_secret_variable(it, "a-value-of-no-stand-in-1"))
+        };
+        let field = self.fields.iter().find(asks);
+        field.map(|it| one_line(&printable(&it.name)))
+    }
+
+    /// Returns the questions to the person, one for each field.
+    pub fn questions(&self) -> Vec<ChoiceQuestion> {
+        if self.fields.is_empty() {
+            return vec![ChoiceQuestion {
+                question: printable(&self.message),
+                choices: offered(&["yes"]),
+                several: false,
+            }];
+        }
+        let question = |(at, field): (usize, &FormField)| ChoiceQuestion {
+            question: printable(&match at {
+                0 => format!("{}\n\n{}", self.message, field.about),
+                _ => field.about.clone(),
+            }),
+            choices: field.choices(),
+            several: matches!(field.kind, FieldKind::Several(_)),
+        };
+        self.fields.iter().enumerate().map(question).collect()
+    }
+
+    /// Reads the person's answers; none means that the question was withdrawn.
+    ///
+    /// # Errors
+    /// An answer is none that the program takes. The person must be asked again.
+    pub fn reply(&self, reply: Option<Reply>) -> Result<FormReply, String> {
+        let answers = match reply {
+            None => return Ok(FormReply::Cancel),
+            Some(Reply::Chosen(answers)) => answers,
+            Some(_) => return Ok(FormReply::Decline),
+        };
+        if self.fields.is_empty() {
+            return Ok(match is_yes(&answers) {
+                true => FormReply::Accept(Map::new()),
+                false => FormReply::Decline,
+            });
+        }
+        let mut content = Map::new();
+        for (field, answer) in self.fields.iter().zip(&answers) {
+            if let Some(value) = field.value(answer)? {
+                content.insert(field.name.clone(), value);
+            }
+        }
+        Ok(FormReply::Accept(content))
+    }
+}
+
+/// Returns whether the only question was answered by its first choice. Words of the person are not the yes that was asked for.
+pub fn is_yes(answers: &[ChosenAnswer]) -> bool {
+    matches!(answers, [answer] if answer.choices == [1])
+}
+
+/// Returns choices with these labels.
+pub fn offered(labels: &[&str]) -> Vec<OfferedChoice> {
+    let choice = |label: &&str| OfferedChoice {
+        label: one_line(&printable(start_of(label, LONGEST_TEXT))),
+        about: None,
+        advised: false,
+    };
+    labels.iter().map(choice).collect()
+}
+
+impl FormField {
+    fn choices(&self) -> Vec<OfferedChoice> {
+        let labels: Vec<&str> = match &self.kind {
+            FieldKind::One(values) | FieldKind::Several(values) => {
+                values.iter().map(|(_, label)| label.as_str()).collect()
+            }
+            FieldKind::Boolean => vec!["yes", "no"],
+            FieldKind::Text | FieldKind::Number | FieldKind::Integer => Vec::new(),
+        };
+        let is_open = !self.is_required && !matches!(self.kind, FieldKind::Several(_));
+        let left_out = is_open.then_some(LEFT_OUT);
+        offered(&labels.into_iter().chain(left_out).collect::<Vec<_>>())
+    }
+
+    /// Returns the value that an answer gives; none if it is left out.
+    fn value(&self, answer: &ChosenAnswer) -> Result<Option<Value>, String> {
+        let chosen = |values: &[(String, String)], number: usize| {
+            let value = values.get(number.checked_sub(1)?)?;
+            Some(Value::from(value.0.clone()))
+        };
+        let name = one_line(&printable(&self.name));
+        let Some(text) = answer.text.as_deref().map(str::trim) else {
+            let first = answer.choices.first().copied().unwrap_or_default();
+            return Ok(match &self.kind {
+                FieldKind::One(values) => chosen(values, first),
+                FieldKind::Several(values) => {
+                    let values = answer.choices.iter().filter_map(|it| chosen(values, *it));
+                    Some(values.collect())
+                }
+                FieldKind::Boolean if first <= 2 => Some((first == 1).into()),
+                _ => None,
+            });
+        };
+        let named = |values: &[(String, String)], text: &str| {
+            let found = values
+                .iter()
+                .find(|(value, label)| value == text || label.eq_ignore_ascii_case(text));
+            let found = found.map(|(value, _)| Value::from(value.clone()));
+            found.ok_or_else(|| format!("{name} has no choice {text}"))
+        };
+        Ok(Some(match &self.kind {
+            FieldKind::Text => text.into(),
+            FieldKind::One(values) => named(values, text)?,
+            FieldKind::Several(values) => {
+                let words = text.split(',').map(|word| named(values, word.trim()));
+                words.collect::<Result<_, _>>()?
+            }
+            FieldKind::Number => {
+                let number = text.parse().ok().filter(|it: &f64| it.is_finite());
+                number.ok_or_else(|| format!("{name} must be a number"))?.into()
+            }
+            FieldKind::Integer => {
+                let number = text.parse::<i64>();
+                let number = number.map_err(|_| format!("{name} must be a whole number"))?;
+                number.into()
+            }
+            FieldKind::Boolean => match text {
+                "yes" | "true" => true.into(),
+                "no" | "false" => false.into(),
+                _ => return Err(format!("{name} must be yes or no")),
+            },
+        }))
+    }
+}
+
+/// Returns the kind of a field and its bounds in words; none if co does not know its kind.
+fn kind(property: &Value) -> Option<(FieldKind, Option<String>)> {
+    let bounds = || Some(bounds(&property["minimum"], &property["maximum"]));
+    Some(match property["type"].as_str()? {
+        "string" => {
+            let kind = match choices(property, "oneOf")? {
+                Some(values) => FieldKind::One(values),
+                None => FieldKind::Text,
+            };
+            let default = property["default"].as_str();
+            (kind, default.map(|it| format!("usually: {it}")))
+        }
+        "number" => (FieldKind::Number, bounds()),
+        "integer" => (FieldKind::Integer, bounds()),
+        "boolean" => (FieldKind::Boolean, None),
+        "array" => {
+            let values = choices(&property["items"], "anyOf")??;
+            (FieldKind::Several(values), None)
+        }
+        _ => return None,
+    })
+}
+
+/// Returns the values of a choice with their labels: those of `titled`, or of `enum`. The inner value is none if it has no choices, the
+/// outer one if co cannot read them.
+fn choices(of: &Value, titled: &str) -> Option<Option<Vec<(String, String)>>> {
+    if let Some(options) = of[titled].as_array() {
+        let option = |it: &Value| {
+            let value = it["const"].as_str()?;
+            let label = it["title"].as_str().unwrap_or(value);
+            Some((value.to_owned(), label.to_owned()))
+        };
+        return Some(Some(options.iter().map(option).collect::<Option<_>>()?));
+    }
+    let Some(values) = of["enum"].as_array() else {
+        return Some(None);
+    };
+    let value = |(at, it): (usize, &Value)| {
+        let value = it.as_str()?;
+        let label = of["enumNames"][at].as_str().unwrap_or(value);
+        Some((value.to_owned(), label.to_owned()))
+    };
+    let values = values.iter().enumerate().map(value);
+    Some(Some(values.collect::<Option<_>>()?))
+}
+
+fn bounds(least: &Value, most: &Value) -> String {
+    match (least.is_number(), most.is_number()) {
+        (true, true) => format!("a number from {least} to {most}"),
+        (true, false) => format!("a number of at least {least}"),
+        (false, true) => format!("a number of at most {most}"),
+        (false, false) => "a number".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_have_the_kinds_of_the_protocol_and_others_are_refused() {
+        let form = |property: Value| {
+            let schema = json!({ "properties": { "a": property }, "required": ["a"] });
+            Form::read("m", &schema)
+        };
+        let labels = |property: Value| -> Vec<_> {
+            let questions = form(property).unwrap().questions();
+            let choices = questions.into_iter().flat_map(|it| it.choices);
+            choices.map(|it| it.label).collect()
+        };
+        let named = json!({ "type": "string", "enum": ["x", "y"], "enumNames": ["X"] });
+        assert_eq!(labels(named), ["X", "y"]);
+        let several = json!({ "type": "array", "items": { "anyOf": [{ "const": "x", "title": "X" }] } });
+        assert_eq!(labels(several), ["X"]);
+        assert_eq!(labels(json!({ "type": "boolean" })), ["yes", "no"]);
+        assert_eq!(labels(json!({ "type": "string" })), [""; 0]);
+        for odd in [
+            json!({}),
+            json!({ "type": "object" }),
+            json!({ "type": "array" }),
+            json!({ "type": "string", "enum": [1] }),
+            json!({ "type": "string", "enum": vec!["x"; MOST_CHOICES + 1] }),
+        ] {
+            assert!(form(odd.clone()).is_err(), "{odd}");
+        }
+        let many: Map<_, _> = (0..=MOST_FIELDS)
+            .map(|at| (at.to_string(), json!({ "type": "string" })))
+            .collect();
+        assert!(Form::read("m", &json!({ "properties": many })).is_err());
+        assert_eq!(Form::read("m", &json!({})).unwrap().questions().len(), 1);
+    }
+
+    #[test]
+    fn a_field_for_a_secret_is_noticed() {
+        let secret = |name: &str, title: &str| {
+            let schema = json!({ "properties": { name: { "type": "string", "title": title } } });
+            Form::read("m", &schema).unwrap().secret()
+        };
+        for (name, title) in [
+            ("password", "x"),
+            ("a", "Password:"),
+            ("a", "API key"),
+            ("github_token", "x"),
+            ("clientSecret", "x"),
+        ] {
+            assert_eq!(secret(name, title).as_deref(), Some(name), "{title}");
+        }
+        for (name, title) in [("name", "Your name"), ("count", "How many?"), ("branch", "x")] {
+            assert_eq!(secret(name, title), None);
+        }
+    }
+}
