@@ -325,9 +325,9 @@ async fn save(services: &Services, name: &str, slash: Option<String>, entry: Tru
         (true, Some(SERVERS)) => {
             format!("{name} is trusted: its tool servers start with the next prompt")
         }
-        (false, Some(SERVERS)) => format!(
-            "the tool servers of {name} are not started; :Co /rules takes that answer back"
-        ),
+        (false, Some(SERVERS)) => {
+            format!("the tool servers of {name} are not started; :Co /rules takes that answer back")
+        }
         (true, Some(slash)) => format!("{name} is trusted: {slash} sends it"),
         (true, None) => format!("{name} is sent to the model from the next prompt on"),
         (false, _) => format!("{name} is not sent to the model; :Co /rules takes that answer back"),

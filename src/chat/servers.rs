@@ -27,9 +27,9 @@ async fn server_file(
     let Some(file) = blocking(read).await? else {
         return Ok(None);
     };
-    let judge = services.instructions.with_saved(|state, saved| {
-        FileTrust::of(&file, state.answer(saved, &file.path))
-    });
+    let judge = services
+        .instructions
+        .with_saved(|state, saved| FileTrust::of(&file, state.answer(saved, &file.path)));
     let trust = judge.await?;
     Ok(Some((file, trust)))
 }
@@ -47,7 +47,9 @@ impl Chat {
         let path = self.dirs.workspace.join(WORKSPACE_FILE);
         let services = Arc::clone(&self.services);
         instructions::withdraw(&services, &mut services.instructions.state(), |question| {
-            let is_same = found.as_ref().is_some_and(|(file, _)| question.is_about(file));
+            let is_same = found
+                .as_ref()
+                .is_some_and(|(file, _)| question.is_about(file));
             question.path == path && !is_same
         });
         let servers = match found {
@@ -120,7 +122,9 @@ impl Chat {
         }
         if let Some((file, trust)) = file.filter(|_| name == WORKSPACE_FILE) {
             if !self.ask_about_servers(&file, trust) {
-                self.say(format!("`:Co /approve` shows the question about {WORKSPACE_FILE}"));
+                self.say(format!(
+                    "`:Co /approve` shows the question about {WORKSPACE_FILE}"
+                ));
             }
             return;
         }

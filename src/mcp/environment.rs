@@ -66,7 +66,8 @@ impl ServerEnvironment {
 
     /// Returns the variables of a server with this home.
     pub(super) fn of_home(&self, home: &Path) -> Vec<(String, String)> {
-        let variable = |(name, value): &(String, String)| (name.clone(), home::in_home(home, value));
+        let variable =
+            |(name, value): &(String, String)| (name.clone(), home::in_home(home, value));
         self.variables.iter().map(variable).collect()
     }
 }
@@ -115,7 +116,9 @@ mod tests {
             variable("FILE", text("~/kept")),
         ];
         let read = ServerEnvironment::read(&variables).await.unwrap();
-        let hidden = read.secrets.hide("production word-of-the-token printed-word");
+        let hidden = read
+            .secrets
+            .hide("production word-of-the-token printed-word");
         assert_eq!(hidden.text, format!("production {REDACTED} {REDACTED}"));
         assert_eq!(hidden.hidden, 2);
         let of_home = read.of_home(Path::new("/h"));

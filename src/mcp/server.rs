@@ -15,7 +15,7 @@ use super::process::{ServerStart, StartedServer, last_line};
 use crate::config::McpServerSettings;
 use crate::protocol::{NoticeLevel, ToEditor};
 use crate::text::start_of;
-use co_mcp::{CallError, ProgressSender, ServerConnection, ServerTool, ToolAnswer};
+use co_mcp::{CallError, CallListener, ServerConnection, ServerTool, ToolAnswer};
 
 /// The pause before the first restart of a server that failed, and the longest pause. Each failure doubles it.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -98,7 +98,7 @@ impl ReadyServer {
         Ok(())
     }
 
-    /// Calls a tool, and sends its progress. It has no time-out. Dropping the future cancels the call.
+    /// Calls a tool, and hands on what the server says meanwhile. It has no time-out. Dropping the future cancels the call.
     ///
     /// # Errors
     /// The server ended, or refused the request.
@@ -106,9 +106,9 @@ impl ReadyServer {
         &self,
         tool: &str,
         arguments: Map<String, Value>,
-        progress: ProgressSender,
+        listener: CallListener,
     ) -> Result<ToolAnswer, CallError> {
-        self.connection.call(tool, arguments, progress).await
+        self.connection.call(tool, arguments, listener).await
     }
 
     fn list(&self) -> MutexGuard<'_, ToolList> {

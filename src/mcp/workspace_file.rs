@@ -42,9 +42,8 @@ impl WorkspaceServers {
                 Ok(server) => read.servers.extend(server),
                 Err(why) => {
                     let name = one_line(name);
-                    let problem = format!(
-                        "the tool server {name} of {WORKSPACE_FILE} is left out: {why}"
-                    );
+                    let problem =
+                        format!("the tool server {name} of {WORKSPACE_FILE} is left out: {why}");
                     read.problems.push(problem);
                 }
             }
@@ -129,7 +128,9 @@ fn variables(given: &Map<String, Value>) -> Result<Vec<ServerVariable>, &'static
         let value = value.as_str().filter(|_| is_name);
         Ok(ServerVariable {
             name: name.clone(),
-            value: VariableSource::Text(value.ok_or("its env has wrong names or values")?.to_owned()),
+            value: VariableSource::Text(
+                value.ok_or("its env has wrong names or values")?.to_owned(),
+            ),
         })
     };
     given.iter().map(variable).collect()
@@ -174,12 +175,30 @@ mod tests {
             (json!({ "command": "" }), "it has no command"),
             (json!({ "command": "/bin/sh" }), "outside of the workspace"),
             (json!({ "command": "./none" }), "its program is missing"),
-            (json!({ "command": "${HOME}" }), "a variable of your environment"),
-            (json!({ "command": "x", "args": ["${KEY}"] }), "a variable of your environment"),
-            (json!({ "command": "x", "env": { "A": "${KEY:-x}" } }), "a variable of your environment"),
-            (json!({ "command": "x", "env": { "A*": "b" } }), "wrong names or values"),
-            (json!({ "command": "x", "env": ["KEY"] }), "its env is no table"),
-            (json!({ "command": "x", "args": [1] }), "its args are no texts"),
+            (
+                json!({ "command": "${HOME}" }),
+                "a variable of your environment",
+            ),
+            (
+                json!({ "command": "x", "args": ["${KEY}"] }),
+                "a variable of your environment",
+            ),
+            (
+                json!({ "command": "x", "env": { "A": "${KEY:-x}" } }),
+                "a variable of your environment",
+            ),
+            (
+                json!({ "command": "x", "env": { "A*": "b" } }),
+                "wrong names or values",
+            ),
+            (
+                json!({ "command": "x", "env": ["KEY"] }),
+                "its env is no table",
+            ),
+            (
+                json!({ "command": "x", "args": [1] }),
+                "its args are no texts",
+            ),
             (json!(1), "it is no table"),
         ] {
             let read = read(json!({ "s": fields.clone() }));

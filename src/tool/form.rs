@@ -103,9 +103,14 @@ impl Form {
     /// Returns the name of a field that asks for a secret, such as a password.
     pub fn secret(&self) -> Option<String> {
         let asks = |field: &&FormField| {
-            let words = [field.name.as_str(), field.about.lines().next().unwrap_or("")];
+            let words = [
+                field.name.as_str(),
+                field.about.lines().next().unwrap_or(""),
+            ];
             let words = words.map(|it| it.trim_end_matches([':', '?']).replace([' ', '-'], "_"));
-            words.iter().any(|it| is_secret_variable(it, "a-value-of-no-stand-in-1"))
+            words
+                .iter()
+                .any(|it| is_secret_variable(it, "a-value-of-no-stand-in-1"))
         };
         let field = self.fields.iter().find(asks);
         field.map(|it| one_line(&printable(&it.name)))
@@ -221,7 +226,9 @@ impl FormField {
             }
             FieldKind::Number => {
                 let number = text.parse().ok().filter(|it: &f64| it.is_finite());
-                number.ok_or_else(|| format!("{name} must be a number"))?.into()
+                number
+                    .ok_or_else(|| format!("{name} must be a number"))?
+                    .into()
             }
             FieldKind::Integer => {
                 let number = text.parse::<i64>();
@@ -311,7 +318,8 @@ mod tests {
         };
         let named = json!({ "type": "string", "enum": ["x", "y"], "enumNames": ["X"] });
         assert_eq!(labels(named), ["X", "y"]);
-        let several = json!({ "type": "array", "items": { "anyOf": [{ "const": "x", "title": "X" }] } });
+        let several =
+            json!({ "type": "array", "items": { "anyOf": [{ "const": "x", "title": "X" }] } });
         assert_eq!(labels(several), ["X"]);
         assert_eq!(labels(json!({ "type": "boolean" })), ["yes", "no"]);
         assert_eq!(labels(json!({ "type": "string" })), [""; 0]);
@@ -346,7 +354,11 @@ mod tests {
         ] {
             assert_eq!(secret(name, title).as_deref(), Some(name), "{title}");
         }
-        for (name, title) in [("name", "Your name"), ("count", "How many?"), ("branch", "x")] {
+        for (name, title) in [
+            ("name", "Your name"),
+            ("count", "How many?"),
+            ("branch", "x"),
+        ] {
             assert_eq!(secret(name, title), None);
         }
     }

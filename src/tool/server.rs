@@ -19,18 +19,23 @@ use super::call::{
 };
 use super::context::{CallContext, Halt};
 use super::event::{ExecMode, ShownCall};
+use super::form::{Form, FormReply};
 use super::permissions::TurnMemory;
 use super::schema::{BadCall, Tool};
 use super::{ToolSet, name_and_arguments, server_search};
 use crate::config::{Config, McpServerSettings};
 use crate::mcp::{ReadyServer, ServerStart, ServerState, ShownTool, ToolServer, shown_tools};
 use crate::network::HostReport;
+use crate::protocol::{Asker, NoticeLevel, Question};
 use crate::text::{one_line, start_of};
 use co_exec::secrets::redact::RedactedText;
 use co_exec::{SERVER, SERVER_WORDS};
 use co_llm::ToolSpec;
 use co_llm::transcript::{Call, Decision, Image, ShownPart};
-use co_mcp::{AnswerPart, CallError, CallProgress, ServerTool, ToolAnswer};
+use co_mcp::{
+    AnswerPart, CallError, CallEvents, CallProgress, QuestionReply, ServerQuestion, ServerTool,
+    ToolAnswer,
+};
 use co_policy::{Grant, Verdict, printable};
 
 /// The most bytes of a server's own words about a failure.
@@ -40,6 +45,9 @@ const LONGEST_WORDS: usize = 2_000;
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
 const MOST_IMAGES: usize = 4;
 const MOST_IMAGE_BYTES: usize = 4 << 20;
+
+/// The most questions of a server to the person in one call. It gets a no to further ones.
+const MOST_QUESTIONS: usize = 5;
 
 /// The pause between two words about the progress of a call.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(100);
@@ -247,7 +255,11 @@ impl ServerList {
 
     /// Puts the tools of all servers into `tools`, or two tools that stand for them. Returns a notice for the person.
     fn place(&mut self, tools: &ToolSet) -> Option<String> {
-        let all: Vec<_> = self.servers.iter().flat_map(|it| it.tools.clone()).collect();
+        let all: Vec<_> = self
+            .servers
+            .iter()
+            .flat_map(|it| it.tools.clone())
+            .collect();
         let count = all.len();
         let offered = server_search::offered(all);
         let names = offered.iter().map(|it| it.spec().name.clone()).collect();
@@ -421,22 +433,18 @@ impl ServerCall {
             )));
         }
         let limit = config.mcp_timeout;
-        let (sender, progress) = watch::channel(CallProgress::default());
-        let call = ready.call(&self.tool, self.arguments.clone(), sender);
-        let call = timeout(limit, call);
-        let answer = tokio::select! {
-            answer = context.unless_cancelled(call) => answer?,
-            never = self.show_progress(context, &ready, progress) => match never {},
-        };
+        let (listener, events) = co_mcp::call_events();
+        let call = ready.call(&self.tool, self.arguments.clone(), listener);
+        let answer = self.follow(context, &ready, call, events).await?;
         let closing = self.server.close_secrets(&start, &ready);
         if context.unless_cancelled(closing).await? {
             let words = "the result is withheld".to_owned();
             return Ok(self.end(false, words, WITHHELD.to_owned().into(), [0, 0]));
         }
         Ok(match answer {
-            Ok(Ok(answer)) => self.result(context, &ready, answer, started).await,
-            Ok(Err(error)) => self.failed(context, &ready, &error, started).await,
-            Err(_) => {
+            Some(Ok(answer)) => self.result(context, &ready, answer, started).await,
+            Some(Err(error)) => self.failed(context, &ready, &error, started).await,
+            None => {
                 let limit = limit.as_secs();
                 let words = format!("no answer within {limit} s (mcp_timeout)");
                 let told = format!(
@@ -447,18 +455,63 @@ impl ServerCall {
         })
     }
 
+    /// Waits for the answer to the call, and shows its progress and the server's questions meanwhile. Returns none after the time-out,
+    /// in which the time of the questions does not count.
+    async fn follow(
+        &self,
+        context: &CallContext,
+        ready: &ReadyServer,
+        call: impl Future<Output = Result<ToolAnswer, CallError>>,
+        mut events: CallEvents,
+    ) -> Result<Option<Result<ToolAnswer, CallError>>, Halt> {
+        let call = context.unless_cancelled(call);
+        tokio::pin!(call);
+        let (mut left, mut asked) = (context.services.config.mcp_timeout, 0);
+        loop {
+            let since = Instant::now();
+            let question = tokio::select! {
+                answer = &mut call => return answer.map(Some),
+                never = self.show_progress(context, ready, &mut events.progress) => match never {},
+                Some(question) = events.questions.recv() => question,
+                () = tokio::time::sleep(left) => return Ok(None),
+            };
+            left = left.saturating_sub(since.elapsed());
+            asked += 1;
+            let mut person = ServerAsks {
+                server: &self.server.settings.name,
+                context,
+                ready,
+                open: None,
+            };
+            let put = async {
+                match asked > MOST_QUESTIONS {
+                    true => Ok(QuestionReply::Decline),
+                    false => person.put(&question).await,
+                }
+            };
+            tokio::select! {
+                answer = &mut call => {
+                    person.withdraw().await?;
+                    return answer.map(Some);
+                }
+                reply = put => question.answer(reply?),
+            }
+        }
+    }
+
     /// Shows the progress of the call. It does not return.
     async fn show_progress(
         &self,
         context: &CallContext,
         ready: &ReadyServer,
-        mut progress: watch::Receiver<CallProgress>,
+        progress: &mut watch::Receiver<CallProgress>,
     ) -> Infallible {
         let name = &self.server.settings.name;
         while progress.changed().await.is_ok() {
             let CallProgress { done, words } = progress.borrow_and_update().clone();
             let percent = done.map(|it| format!("{:.0} %", it * 100.0));
-            let words = Some(one_line(&ready.secrets.hide(&words).text)).filter(|it| !it.is_empty());
+            let words =
+                Some(one_line(&ready.secrets.hide(&words).text)).filter(|it| !it.is_empty());
             let told: Vec<_> = percent.into_iter().chain(words).collect();
             let line = format!("{name}: {} {}", self.tool, told.join(" · "));
             if context.host.runs(one_line(&line)).await.is_err() {
@@ -588,6 +641,88 @@ impl CallAction for ServerCall {
         let (runs, context) = (self.line.clone(), Arc::clone(context));
         let work = async move { self.run(&context).await };
         Ok(ReadyCall::new(Some(SERVER), Some(runs), work))
+    }
+}
+
+/// A server that asks the person something during a call.
+struct ServerAsks<'a> {
+    server: &'a str,
+    context: &'a CallContext,
+    ready: &'a ReadyServer,
+    /// The number of the question that waits for its answer.
+    open: Option<u64>,
+}
+
+impl ServerAsks<'_> {
+    /// Puts a question to the person until the answers fit the form, and returns their reply. A form that asks for a secret is refused.
+    async fn put(&mut self, asked: &ServerQuestion) -> Result<QuestionReply, Halt> {
+        let (server, context) = (self.server, self.context);
+        let form = match Form::read(&asked.message, &asked.schema) {
+            Ok(form) => form,
+            Err(why) => {
+                self.tell(&format!("asks you something that co cannot ask: {why}"));
+                return Ok(QuestionReply::Decline);
+            }
+        };
+        if let Some(field) = form.secret() {
+            self.tell(&format!(
+                "asks for a secret ({field}), which co passes to no server; give it by `env_cmd`, see :help co-tool-server-env"
+            ));
+            return Ok(QuestionReply::Decline);
+        }
+        let mut choices = form.questions();
+        for part in &mut choices {
+            let told = redact(context, self.ready, &part.question, Instant::now()).await;
+            part.question = told.map_or_else(|withheld| format!("[{withheld}]"), |it| it.text);
+        }
+        loop {
+            let id = context.services.id();
+            let question = Question {
+                id,
+                asker: Asker::Chat(context.chat),
+                command: format!("the tool server {server} asks you"),
+                choices: choices.clone(),
+                ..Question::default()
+            };
+            let reply = context.host.ask(question).await?;
+            self.open = Some(id);
+            let reply = context.unless_cancelled(reply).await?;
+            self.open = None;
+            let content = match form.reply(reply.ok()) {
+                Ok(FormReply::Accept(content)) => content,
+                Ok(FormReply::Decline) => return Ok(QuestionReply::Decline),
+                Ok(FormReply::Cancel) => return Ok(QuestionReply::Cancel),
+                Err(why) => {
+                    self.tell(&format!("asks again: {why}"));
+                    continue;
+                }
+            };
+            let text = Value::Object(content.clone()).to_string();
+            match redact(context, self.ready, &text, Instant::now()).await {
+                Ok(told) if told.hidden == 0 => return Ok(QuestionReply::Accept(content)),
+                Ok(_) => {
+                    self.tell("asks again: your answer has a secret, which co passes to no server")
+                }
+                Err(withheld) => {
+                    self.tell(&format!("gets no answer: {withheld}"));
+                    return Ok(QuestionReply::Decline);
+                }
+            }
+        }
+    }
+
+    /// Withdraws the question that waits.
+    async fn withdraw(&self) -> Result<(), Halt> {
+        match self.open {
+            Some(id) => self.context.host.withdraw(id).await,
+            None => Ok(()),
+        }
+    }
+
+    fn tell(&self, words: &str) {
+        let message = format!("the tool server {} {words}", self.server);
+        let message = self.ready.secrets.hide(&one_line(&message)).text;
+        self.context.services.notice(NoticeLevel::Warn, message);
     }
 }
 

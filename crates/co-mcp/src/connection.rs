@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientRequest, Implementation,
-    InitializeRequestParams, PaginatedRequestParams, ProtocolVersion, ServerResult,
-    SubscriptionFilter,
+    CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientRequest,
+    ElicitationCapability, FormElicitationCapability, Implementation, InitializeRequestParams,
+    InputRequest, InputRequests, InputResponses, PaginatedRequestParams, ProtocolVersion,
+    ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
     ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, NotificationContext, Peer,
@@ -19,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::answer::ToolAnswer;
-use crate::progress::ProgressSender;
+use crate::call_events::{CallListener, QuestionReply};
 use crate::transport::{BoundedTransport, LONGEST_MESSAGE};
 
 /// The most tools that are read of one list.
@@ -30,6 +31,9 @@ pub(crate) const MOST_LIST_BYTES: usize = 1 << 20;
 
 /// The most pages that are read of one list.
 const MOST_PAGES: usize = 100;
+
+/// The most times that a call is sent because its server asks for more.
+const MOST_ROUNDS: usize = 5;
 
 /// The name and the version that the client gives itself.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +65,7 @@ pub enum CallError {
     /// The server's own words.
     #[error("{0}")]
     Refused(String),
-    #[error("the server asks the person for something, which co does not pass on")]
+    #[error("the server asks again and again, or for something that the client does not offer")]
     AsksBack,
     #[error("the answer of the server is of another kind")]
     Unreadable,
@@ -105,7 +109,10 @@ impl ClientHandler for Listener {
 
     fn get_info(&self) -> InitializeRequestParams {
         let client = Implementation::new(self.client.name, self.client.version);
-        InitializeRequestParams::new(ClientCapabilities::default(), client)
+        let mut capabilities = ClientCapabilities::default();
+        let forms = FormElicitationCapability::new();
+        capabilities.elicitation = Some(ElicitationCapability::new().with_form(forms));
+        InitializeRequestParams::new(capabilities, client)
     }
 }
 
@@ -195,7 +202,7 @@ impl ServerConnection {
         Ok((tools, true))
     }
 
-    /// Calls a tool, and sends its progress. It has no time-out. If the future is dropped, the server is told that the call is cancelled.
+    /// Calls a tool, and hands on what the server says meanwhile. It has no time-out. If the future is dropped, the server is told that the call is cancelled.
     ///
     /// # Errors
     /// The server ended, or refused the request. A tool that failed is no error.
@@ -203,26 +210,55 @@ impl ServerConnection {
         &self,
         tool: &str,
         arguments: Map<String, Value>,
-        progress: ProgressSender,
+        listener: CallListener,
     ) -> Result<ToolAnswer, CallError> {
-        let asked = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let mut request = CallToolRequest::new(asked);
-        request.extensions.insert(progress);
-        let request = ClientRequest::CallToolRequest(request);
-        let options = PeerRequestOptions::no_options();
-        let sent = self.service.send_cancellable_request(request, options);
-        match OpenCall(Some(sent.await?)).answer().await? {
-            ServerResult::CallToolResult(result) => Ok(ToolAnswer::new(result)),
-            ServerResult::EmptyResult(_) => Ok(ToolAnswer::default()),
-            ServerResult::InputRequiredResult(_) => Err(CallError::AsksBack),
-            _ => Err(CallError::Unreadable),
+        let mut asked = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        for _ in 0..MOST_ROUNDS {
+            let mut request = CallToolRequest::new(asked.clone());
+            request.extensions.insert(listener.clone());
+            let request = ClientRequest::CallToolRequest(request);
+            let options = PeerRequestOptions::no_options();
+            let sent = self.service.send_cancellable_request(request, options);
+            let required = match OpenCall(Some(sent.await?)).answer().await? {
+                ServerResult::CallToolResult(result) => return Ok(ToolAnswer::new(result)),
+                ServerResult::EmptyResult(_) => return Ok(ToolAnswer::default()),
+                ServerResult::InputRequiredResult(required) => required,
+                _ => return Err(CallError::Unreadable),
+            };
+            // In the newest form of the protocol, a server asks by its answer, and the call is sent anew with the replies.
+            let replies = replies(required.input_requests.unwrap_or_default(), &listener).await?;
+            asked = asked.with_input_responses(replies);
+            if let Some(state) = required.request_state {
+                asked = asked.with_request_state(state);
+            }
         }
+        Err(CallError::AsksBack)
     }
 
     /// Returns when the server has closed its output, has sent too much, or does not read what it is sent.
     pub async fn ended(&self) {
         self.ended.cancelled().await;
     }
+}
+
+/// Puts the questions of a server to the person, one by one, and returns the replies.
+async fn replies(
+    asked: InputRequests,
+    listener: &CallListener,
+) -> Result<InputResponses, CallError> {
+    let mut replies = InputResponses::new();
+    for (name, asked) in asked {
+        let InputRequest::Elicitation(asked) = asked else {
+            return Err(CallError::AsksBack);
+        };
+        let reply = match listener.ask(&asked.params) {
+            Some(reply) => reply.await.unwrap_or(QuestionReply::Cancel),
+            None => QuestionReply::Decline,
+        };
+        let reply = serde_json::to_value(reply.into_result());
+        replies.insert(name, reply.map_err(|_| CallError::Unreadable)?);
+    }
+    Ok(replies)
 }
 
 /// A call that waits for its answer. Dropping it tells the server that the call is cancelled.

@@ -6,17 +6,19 @@
 //! - `connection`: the handshake, the list of tools, the calls.
 //! - `transport`: the lines of both directions, and the answers to what a server asks.
 //! - `answer`: the result of a call as texts.
-//! - `progress`: the progress of a call.
+//! - `call_events`: the progress of a call, and the server's questions to the person.
 //!
 //! The crate knows no chat, no process and no confinement, and believes nothing that a server says about itself.
 
 mod answer;
+mod call_events;
 mod connection;
-mod progress;
 #[cfg(test)]
 mod tests;
 mod transport;
 
 pub use answer::{AnswerPart, ToolAnswer};
+pub use call_events::{
+    CallEvents, CallListener, CallProgress, QuestionReply, ServerQuestion, call_events,
+};
 pub use connection::{CallError, ClientName, MOST_TOOLS, OpenError, ServerConnection, ServerTool};
-pub use progress::{CallProgress, ProgressSender};

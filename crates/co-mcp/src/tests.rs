@@ -54,7 +54,8 @@ impl Server {
     async fn initialize(&mut self) {
         let asked = self.next().await;
         assert_eq!(asked["params"]["protocolVersion"], "2025-11-25");
-        assert_eq!(asked["params"]["capabilities"], json!({}));
+        let offered = json!({ "elicitation": { "form": {} } });
+        assert_eq!(asked["params"]["capabilities"], offered);
         let result = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": { "tools": { "listChanged": true } },
@@ -76,9 +77,9 @@ fn pipes() -> (DuplexStream, DuplexStream, Server) {
     (output, input, server)
 }
 
-/// Returns a sender whose progress nobody reads.
-fn unfollowed() -> ProgressSender {
-    ProgressSender::default()
+/// Returns a listener of which nobody receives.
+fn unfollowed() -> CallListener {
+    call_events().0
 }
 
 /// Returns an open connection, and its server.
@@ -215,20 +216,15 @@ async fn answers_to_nothing_and_second_answers_are_dropped() {
 }
 
 #[tokio::test]
-async fn a_server_gets_answers_to_pings_alone() {
+async fn a_server_gets_answers_to_pings_and_refusals() {
     let (connection, mut server) = connect().await;
     server.send(&json!({ "id": "p", "method": "ping" })).await;
     assert_eq!(
         server.next().await,
         json!({ "jsonrpc": "2.0", "id": "p", "result": {} })
     );
-    for method in [
-        "elicitation/create",
-        "sampling/createMessage",
-        "roots/list",
-        "odd",
-    ] {
-        let params = json!({ "message": "Password?", "requestedSchema": { "type": "object", "properties": {} }, "messages": [], "maxTokens": 1 });
+    for method in ["sampling/createMessage", "roots/list", "odd"] {
+        let params = json!({ "messages": [], "maxTokens": 1 });
         server
             .send(&json!({ "id": 1, "method": method, "params": params }))
             .await;
@@ -446,7 +442,7 @@ async fn a_server_that_refuses_or_ends_says_so() {
 #[tokio::test]
 async fn the_progress_of_a_call_is_told() {
     let (connection, mut server) = connect().await;
-    let (sender, mut progress) = tokio::sync::watch::channel(CallProgress::default());
+    let (listener, mut events) = call_events();
     let serve = async {
         let asked = server.next().await;
         let token = &asked["params"]["_meta"]["progressToken"];
@@ -458,12 +454,55 @@ async fn the_progress_of_a_call_is_told() {
             let told = json!({ "method": "notifications/progress", "params": params });
             server.send(&told).await;
         }
-        progress.changed().await.unwrap();
-        let told = progress.borrow_and_update().clone();
+        events.progress.changed().await.unwrap();
+        let told = events.progress.borrow_and_update().clone();
         assert_eq!((told.done, told.words), (Some(0.5), "é".repeat(100)));
         server.answer(&asked, json!({ "content": [] })).await;
     };
-    let call = connection.call("x", Map::new(), sender);
+    let call = connection.call("x", Map::new(), listener);
+    let (answer, ()) = tokio::join!(call, serve);
+    assert_eq!(answer, Ok(ToolAnswer::default()));
+}
+
+#[tokio::test]
+async fn a_server_asks_the_person_one_question_at_a_time_and_only_in_a_call() {
+    let (connection, mut server) = connect().await;
+    let (listener, mut events) = call_events();
+    let ask = |id: u64| {
+        let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+        let params = json!({ "message": "Who?", "requestedSchema": schema });
+        json!({ "id": id, "method": "elicitation/create", "params": params })
+    };
+    // Outside of a call, nobody is asked.
+    server.send(&ask(1)).await;
+    let reply = server.next().await;
+    assert_eq!(reply["result"], json!({ "action": "decline" }));
+    let serve = async {
+        let asked = server.next().await;
+        server.send(&ask(2)).await;
+        let question = events.questions.recv().await.unwrap();
+        assert_eq!(question.message, "Who?");
+        assert_eq!(question.schema["properties"]["name"]["type"], "string");
+        server.send(&ask(3)).await;
+        server.send(&ask(4)).await;
+        let reply = server.next().await;
+        assert_eq!(reply["id"], 4);
+        assert_eq!(reply["result"], json!({ "action": "decline" }));
+        let content = json!({ "name": "Ann" });
+        question.answer(QuestionReply::Accept(content.as_object().unwrap().clone()));
+        let reply = server.next().await;
+        assert_eq!(reply["id"], 2);
+        assert_eq!(
+            reply["result"],
+            json!({ "action": "accept", "content": content })
+        );
+        drop(events.questions.recv().await);
+        let reply = server.next().await;
+        assert_eq!(reply["id"], 3);
+        assert_eq!(reply["result"], json!({ "action": "cancel" }));
+        server.answer(&asked, json!({ "content": [] })).await;
+    };
+    let call = connection.call("x", Map::new(), listener);
     let (answer, ()) = tokio::join!(call, serve);
     assert_eq!(answer, Ok(ToolAnswer::default()));
 }

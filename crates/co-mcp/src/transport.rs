@@ -8,8 +8,9 @@ use std::pin::Pin;
 use futures::StreamExt;
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientNotification, ClientRequest, ClientResult, ErrorCode, ErrorData, GetExtensions, GetMeta,
-    JsonRpcMessage, ProgressNotificationParam, RequestId, ServerNotification, ServerRequest,
+    ClientNotification, ClientRequest, ClientResult, ElicitRequestParams, ErrorCode, ErrorData,
+    GetExtensions, GetMeta, JsonRpcMessage, ProgressNotificationParam, RequestId,
+    ServerNotification, ServerRequest,
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -19,7 +20,7 @@ use tokio_util::codec::{FramedRead, LinesCodec};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::progress::{CallProgress, FollowedCall, ProgressSender};
+use crate::call_events::{CallListener, FollowedCall, QuestionReply};
 
 /// The most bytes of a message of the server.
 pub(crate) const LONGEST_MESSAGE: usize = 8 << 20;
@@ -76,7 +77,7 @@ impl BoundedTransport {
 
     /// Queues a message.
     fn put(&self, message: &TxJsonRpcMessage<RoleClient>) -> io::Result<()> {
-        let line = serde_json::to_string(message)?;
+        let line = line(message)?;
         let queue = self.queue.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
         queue.try_send(line).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => io::Error::other(format!(
@@ -94,12 +95,12 @@ impl BoundedTransport {
                 if matches!(request.request, ClientRequest::InitializeRequest(_)) {
                     self.open.clear();
                 }
-                let sender = request.request.extensions().get::<ProgressSender>();
+                let listener = request.request.extensions().get::<CallListener>();
                 let token = request.request.get_meta().get_progress_token();
-                let followed = token.zip(sender.cloned());
+                let followed = token.zip(listener.cloned());
                 self.open.push(OpenRequest {
                     id: request.id.clone(),
-                    followed: followed.map(|(token, sender)| FollowedCall { token, sender }),
+                    followed: followed.map(|(token, listener)| FollowedCall { token, listener }),
                 });
             }
             JsonRpcMessage::Notification(sent) => {
@@ -116,7 +117,27 @@ impl BoundedTransport {
     fn progressed(&self, told: &ProgressNotificationParam) {
         let followed = self.open.iter().filter_map(|it| it.followed.as_ref());
         for call in followed.filter(|it| it.token == told.progress_token) {
-            call.sender.send_replace(CallProgress::new(told.clone()));
+            call.listener.progressed(told.clone());
+        }
+    }
+
+    /// Puts a question of the server to the person, by the call that began last, and sends the reply when it comes.
+    fn ask(&self, id: RequestId, asked: &ElicitRequestParams) {
+        let call = self.open.iter().rev().find_map(|it| it.followed.as_ref());
+        let queue = self.queue.clone();
+        let send = move |reply: QuestionReply| {
+            let result = ClientResult::ElicitResult(reply.into_result());
+            let answer = JsonRpcMessage::response(result, id);
+            // If the server reads no more, it does not wait for the answer either.
+            queue.and_then(|queue| queue.try_send(line(&answer).ok()?).ok())
+        };
+        match call.and_then(|it| it.listener.ask(asked)) {
+            None => {
+                send(QuestionReply::Decline);
+            }
+            Some(reply) => {
+                tokio::spawn(async move { send(reply.await.unwrap_or(QuestionReply::Cancel)) });
+            }
         }
     }
 
@@ -128,9 +149,13 @@ impl BoundedTransport {
         let answered = match &message {
             JsonRpcMessage::Request(request) => {
                 let id = request.id.clone();
-                let answer = match request.request {
+                let answer = match &request.request {
                     ServerRequest::PingRequest(_) => {
                         JsonRpcMessage::response(ClientResult::empty(()), id)
+                    }
+                    ServerRequest::ElicitRequest(asked) => {
+                        self.ask(id, &asked.params);
+                        return None;
                     }
                     _ => JsonRpcMessage::error(unknown_method(), Some(id)),
                 };
@@ -167,6 +192,10 @@ impl BoundedTransport {
     }
 }
 
+fn line(message: &TxJsonRpcMessage<RoleClient>) -> serde_json::Result<String> {
+    serde_json::to_string(message)
+}
+
 /// Returns about how much memory a line of JSON takes when it is parsed.
 fn memory(line: &str) -> usize {
     let (mut values, mut in_text, mut escaped) = (0, false, false);
@@ -185,7 +214,7 @@ fn memory(line: &str) -> usize {
 fn unknown_method() -> ErrorData {
     ErrorData::new(
         ErrorCode::METHOD_NOT_FOUND,
-        "the client offers no requests",
+        "the client offers no such request",
         None,
     )
 }

@@ -26,7 +26,10 @@ fn scene_of(script: &Value, mut server: Value, mut settings: Value) -> Scene {
     let program = format!("{}/tests/it/editor/server.py", env!("CARGO_MANIFEST_DIR"));
     server["cmd"] = json!(["python3", program, workspace.path().join("script.json")]);
     settings["mcp_servers"] = json!({ "s": server });
-    let outer = [("OUTER", "hunter2-of-neovim"), ("OUTER_TOKEN", "hunter2-token-of-neovim")];
+    let outer = [
+        ("OUTER", "hunter2-of-neovim"),
+        ("OUTER_TOKEN", "hunter2-token-of-neovim"),
+    ];
     Scene::in_workspace(workspace, settings, &outer)
 }
 
@@ -114,19 +117,20 @@ fn its_tools_are_called_shown_and_recorded() {
 fn images_go_to_a_model_that_takes_them() {
     let picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=";
     let image = |mime: &str| json!({ "type": "image", "mimeType": mime, "data": picture });
-    let result = json!({ "content": [image("image/png"), image("image/x-odd"), image("image/png")] });
+    let result =
+        json!({ "content": [image("image/png"), image("image/x-odd"), image("image/png")] });
     let script = tools(json!({ "draw": [{ "result": result }], "add": [{ "text": "3" }] }));
     for takes in [true, false] {
-        let mut scene = scene_with(&script, json!({ "images": takes }));
+        let scene = scene_with(&script, json!({ "images": takes }));
         scene.replies([
-            Reply::new().call("1", "s__draw", &json!({})).call("2", "s__add", &json!({})),
+            Reply::new()
+                .call("1", "s__draw", &json!({}))
+                .call("2", "s__add", &json!({})),
             Reply::text("Drawn."),
             Reply::text("Again."),
         ]);
         scene.co("draw");
         scene.wait_chat("Drawn.");
-        scene.restart();
-        scene.resume();
         scene.co("again");
         scene.wait_chat("Again.");
         let url = format!("data:image/png;base64,{picture}");
@@ -136,7 +140,11 @@ fn images_go_to_a_model_that_takes_them() {
             let body = scene.server.requests()[request].body.to_string();
             let count = if takes { 2 } else { 0 };
             assert_eq!(body.matches(&url).count(), count, "{body}");
-            assert_eq!(told.contains("(an image in the next message)"), takes, "{told}");
+            assert_eq!(
+                told.contains("(an image in the next message)"),
+                takes,
+                "{told}"
+            );
             assert_eq!(told.contains("the model takes no images"), !takes, "{told}");
         }
     }
@@ -234,7 +242,11 @@ fn its_variables_are_named_given_or_printed_and_the_secret_ones_hidden() {
     }
     assert!(told.contains("S_MODE=production\n"), "{told}");
     assert!(!told.contains("OUTER="), "{told}");
-    assert!(scene.outcome(2, "2").contains(&format!("{hidden} is wrong")));
+    assert!(
+        scene
+            .outcome(2, "2")
+            .contains(&format!("{hidden} is wrong"))
+    );
     assert!(offered(&scene, 0).contains(&"s__look".to_owned()));
     for request in scene.server.requests() {
         let request = request.body.to_string();
@@ -248,7 +260,10 @@ fn its_variables_are_named_given_or_printed_and_the_secret_ones_hidden() {
         .output()
         .unwrap();
     let found = String::from_utf8_lossy(&found.stdout).into_owned();
-    assert!(!found.contains("log") && !found.contains("chats"), "{found}");
+    assert!(
+        !found.contains("log") && !found.contains("chats"),
+        "{found}"
+    );
 }
 
 #[test]
@@ -319,8 +334,14 @@ fn hostile_answers_end_a_call_or_the_server_and_nothing_else() {
     scene.co("try");
     scene.wait_turns(1);
     let chat = scene.wait_chat("All through.");
-    assert!(chat.contains("the tool server s has more than 1000 tools"), "{chat}");
-    assert!(chat.contains("1000 tools: the model searches them"), "{chat}");
+    assert!(
+        chat.contains("the tool server s has more than 1000 tools"),
+        "{chat}"
+    );
+    assert!(
+        chat.contains("1000 tools: the model searches them"),
+        "{chat}"
+    );
     assert!(offered(&scene, 0).is_empty());
     for (request, expected) in [(1, "first"), (2, "right"), (3, "asked"), (4, "talked")] {
         let told = scene.outcome(request, &request.to_string());
@@ -441,7 +462,8 @@ fn a_server_that_cannot_start_is_told_once_with_the_reason() {
 #[test]
 fn servers_of_a_workspace_start_after_trust_by_their_text_and_get_nothing_more() {
     let workspace = Workspace::new();
-    let script = tools(json!({ "look": [{ "sh": "echo \"$A\"; cat outside; echo kept > ~/own" }] }));
+    let script =
+        tools(json!({ "look": [{ "sh": "echo \"$A\"; cat outside; echo kept > ~/own" }] }));
     workspace.write("script.json", &script.to_string());
     workspace.write("server.py", include_str!("server.py"));
     let file = |a: &str| {
@@ -452,12 +474,19 @@ fn servers_of_a_workspace_start_after_trust_by_their_text_and_get_nothing_more()
     workspace.write(".mcp.json", &file("first"));
     let scene = Scene::in_workspace(workspace, json!({}), &[]);
     let turn = |turn: usize, replies: Vec<Reply>| {
-        scene.replies(replies.into_iter().chain([Reply::text(&format!("Turn {turn}."))]));
+        scene.replies(
+            replies
+                .into_iter()
+                .chain([Reply::text(&format!("Turn {turn}."))]),
+        );
         scene.co("go");
         scene.wait_chat(&format!("Turn {turn}."))
     };
     let chat = turn(1, Vec::new());
-    assert!(chat.contains("are not started until you trust it"), "{chat}");
+    assert!(
+        chat.contains("are not started until you trust it"),
+        "{chat}"
+    );
     assert!(offered(&scene, 0).is_empty());
     scene.wait_text("Start the tool servers that .mcp.json names");
     scene.answer("y");
@@ -466,7 +495,10 @@ fn servers_of_a_workspace_start_after_trust_by_their_text_and_get_nothing_more()
     scene.wait_notice("the tool server far of .mcp.json is left out: it speaks HTTP");
     assert_eq!(offered(&scene, 1), ["s__look"]);
     let told = scene.outcome(2, "1");
-    assert!(told.contains("first\n") && told.contains("status 0"), "{told}");
+    assert!(
+        told.contains("first\n") && told.contains("status 0"),
+        "{told}"
+    );
     scene.co("/mcp s");
     scene.wait_notice("s of .mcp.json: runs, 1 tool; read-only");
     // Another text needs another answer, and its old servers end.
@@ -498,13 +530,20 @@ fn a_model_searches_many_tools_and_calls_the_one_that_it_found() {
     ]);
     scene.co("add");
     let chat = scene.wait_chat("Added.");
-    assert!(chat.contains("the tool servers have 61 tools: the model searches them"), "{chat}");
+    assert!(
+        chat.contains("the tool servers have 61 tools: the model searches them"),
+        "{chat}"
+    );
     assert!(chat.contains("search tools for add"), "{chat}");
     assert!(chat.contains("s__add {\"a\":1}"), "{chat}");
     let told = scene.outcome(1, "1");
     assert!(told.contains("s__add: Does add.\narguments: {"), "{told}");
-    assert_eq!(scene.outcome(2, "2"), "the sum is 3");
-    assert!(scene.outcome(3, "3").contains("No tool server has a tool called s__gone"));
+    assert!(scene.outcome(2, "2").contains("the sum is 3"));
+    assert!(
+        scene
+            .outcome(3, "3")
+            .contains("No tool server has a tool called s__gone")
+    );
     scene.replies([Reply::text("Again.")]);
     scene.co("again");
     let chat = scene.wait_chat("Again.");
