@@ -383,7 +383,7 @@ impl App {
         }
     }
 
-    /// Lists the models of the provider of a chat; of the usual one, if the chat has not begun.
+    /// Lists the models of the provider of a chat; if the chat has not begun, of the usual provider.
     fn list_models(&self, chat: Option<u64>, head: String) {
         match chat.and_then(|chat| self.chats.get(&chat)) {
             Some(handle) => {

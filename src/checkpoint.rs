@@ -285,7 +285,7 @@ impl Checkpoints {
         answers::remove(&self.dir, chat);
     }
 
-    /// Gives a chat the changes of another one's turns before `end`.
+    /// Copies to a chat the changes of another chat's turns before `end`.
     pub fn copy(&self, from: &str, to: &str, end: usize) {
         log::copy(&self.dir, from, to, end);
     }

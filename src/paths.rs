@@ -129,12 +129,12 @@ impl Paths {
         }
     }
 
-    /// Returns the directory of checkpoints, which the first one makes.
+    /// Returns the directory of checkpoints, which the first checkpoint makes.
     pub fn checkpoints(&self) -> PathBuf {
         self.state.join("checkpoints")
     }
 
-    /// Returns the directory of the layers of trials, which the first one makes.
+    /// Returns the directory of the layers of trials, which the first trial makes.
     pub fn layers(&self) -> PathBuf {
         self.state.join("trials")
     }
@@ -149,7 +149,7 @@ impl Paths {
         self.state.join("servers")
     }
 
-    /// Returns the directory of the sockets of editors, which the first one makes.
+    /// Returns the directory of the sockets of editors, which the first socket makes.
     pub fn editors(&self) -> PathBuf {
         self.state.join("editors")
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use co_exec::find_program;
 use co_exec::sandbox::is_tool_directory;
 
-/// The least number of directories below the home directory, down to one that is granted because a program lies in it.
+/// The least depth below the home directory of a directory that is granted because a program lies in it.
 const LEAST_DEPTH: usize = 3;
 
 /// The most bytes of the first line of a script.

@@ -20,7 +20,7 @@ const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 /// the lock too, or it would write back entries that were removed meanwhile.
 ///
 /// # Errors
-/// The directory or its lock cannot be made, or another one holds the lock.
+/// The directory or its lock cannot be made, or another process holds the lock.
 pub(crate) fn lock(dir: &Path) -> io::Result<File> {
     fs::DirBuilder::new()
         .recursive(true)

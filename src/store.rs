@@ -123,7 +123,7 @@ impl Store {
         log.rename(title)
     }
 
-    /// Keeps the draft of a chat's next prompt. An empty one removes it.
+    /// Keeps the draft of a chat's next prompt. An empty draft removes it.
     ///
     /// # Errors
     /// The file cannot be written.

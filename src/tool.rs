@@ -55,14 +55,14 @@ struct ToolList {
     specs: Arc<[ToolSpec]>,
 }
 
-/// co's own tools, without the one that sends scouts and with it. Chats share them, so their descriptions are in memory once.
+/// co's own tools, without and with the tool that sends scouts. Chats share them, so their descriptions are in memory once.
 static BUILT_IN: [LazyLock<ToolList>; 2] = [
     LazyLock::new(|| ToolList::built_in(false)),
     LazyLock::new(|| ToolList::built_in(true)),
 ];
 
 impl ToolSet {
-    /// Returns co's own tools, with the one that sends scouts or without.
+    /// Returns co's own tools, with or without the tool that sends scouts.
     pub fn built_in(scouts: bool) -> Self {
         Self(Arc::new(Mutex::new(BUILT_IN[usize::from(scouts)].clone())))
     }
@@ -81,7 +81,7 @@ impl ToolSet {
         ))))
     }
 
-    /// Adds a tool at the end, in place of the one with its name.
+    /// Adds a tool at the end, in place of the tool with its name.
     pub fn add(&self, tool: Arc<dyn Tool>) {
         let name = tool.spec().name.clone();
         self.replace(&[name], vec![tool]);

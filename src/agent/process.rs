@@ -105,7 +105,7 @@ pub enum SessionBegin {
     Resumed,
     /// An earlier session goes on, and the early updates tell it again.
     Loaded,
-    /// It is a new one, because the agent does not continue the earlier one, for this reason.
+    /// It is a new session, because the agent does not continue the earlier one, for this reason.
     Lost(String),
 }
 
@@ -281,7 +281,7 @@ impl AgentStart {
         }
     }
 
-    /// Continues the earlier session if there is one and the agent can; else opens a new one.
+    /// Continues the earlier session if there is one and the agent can; otherwise opens a new session.
     async fn open(
         &self,
         connection: &mut AgentConnection,
@@ -395,7 +395,7 @@ impl AgentStart {
         Ok(network::start(&executor, spec, Streams::Pipes, access).await?)
     }
 
-    /// Lets the agent reach the hosts of its settings, and those of its vendor after one question.
+    /// Lets the agent reach the hosts of its settings, and after one question the hosts of its vendor.
     async fn grant_hosts(&self) -> Result<(), StartFault> {
         self.asker.grant(self.spec.allowed_hosts.iter().cloned());
         let rules = self.asker.rules().await;

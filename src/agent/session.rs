@@ -50,7 +50,7 @@ struct ValueGroup {
     values: Vec<SessionValue>,
 }
 
-/// The change that brings an agent into its plan mode, and the one that brings it back.
+/// The change that brings an agent into its plan mode, and the change that brings it back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanMode {
     pub enter: SessionChange,

@@ -51,7 +51,7 @@ fn secrets(config: &Config) -> Vec<String> {
 }
 
 impl App {
-    /// Reads the settings again with Lua's new ones, applies them, and names those that do not apply at once.
+    /// Reads the settings again with Lua's new settings, applies them, and names the settings that do not apply at once.
     pub(super) async fn change_settings(&mut self, lua: serde_json::Value) {
         let file = self.settings.file.clone();
         let shown = file.display().to_string();

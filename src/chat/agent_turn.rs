@@ -1452,7 +1452,7 @@ impl Progress {
 }
 
 impl TurnParts {
-    /// Returns an id for a call. Those of agents may come again in another session.
+    /// Returns an id for a call. An agent may use its ids again in another session.
     fn call_id(&self) -> String {
         format!("agent-{}", self.context.services.id())
     }

@@ -33,7 +33,7 @@ fn is_call(item: &Item) -> bool {
     matches!(item, Item::Call(_))
 }
 
-/// Returns the events of the calls after the first `shown` ones, and of their outcomes.
+/// Returns the events of the calls after the first `shown` calls, and of their outcomes.
 pub(super) fn calls_after(items: &[Item], shown: usize, tools: &ToolSet) -> Vec<ChatEvent> {
     let mut calls = items.iter().enumerate().filter(|(_, item)| is_call(item));
     let Some((first, _)) = calls.nth(shown) else {

@@ -79,7 +79,7 @@ impl Skills {
     }
 }
 
-/// Returns all skills for a directory, with the person's word about each, and the problem with another.
+/// Returns all skills for a directory, with the person's word about each, and the first problem with others.
 async fn find(
     services: &Services,
     workspace: &Path,
@@ -163,7 +163,7 @@ impl Chat {
         }
     }
 
-    /// Lists the skills, or asks about the one in the file `path`.
+    /// Lists the skills, or asks about the skill in the file `path`.
     pub(super) async fn list_skills(&mut self, path: &str) {
         let skills = match find(&self.services, &self.dirs.workspace).await {
             Ok((skills, _)) => skills,

@@ -82,7 +82,7 @@ impl Chat {
         self.status.plan = progress.filter(|it| it.done < it.steps);
     }
 
-    /// Shows the state again if a question of the model, or one without a turn, came or went.
+    /// Shows the state again if a question of the model, or a question without a turn, came or went.
     pub(super) fn show_if_it_asks(&mut self) {
         let asks = match self.running {
             None if self.questions.any() => Asks::WithoutTurn,

@@ -1,4 +1,4 @@
-//! Makes the changes of an [`super::undo::Undo`] on the disk. Each file is the old or the new one at every moment.
+//! Makes the changes of an [`super::undo::Undo`] on the disk. At every moment, each file has its old or its new contents.
 
 use std::io;
 use std::path::Path;

@@ -68,7 +68,7 @@ impl<T: Clone + PartialEq> AuthoredValue<T> {
         }
     }
 
-    /// Makes the value the person's, if it is the accepted one and a change of the chat.
+    /// Makes the value the person's, if it is the accepted value and a change of the chat.
     pub(super) fn accept(&mut self, chat: usize, accepted: &T) {
         if self.now() == accepted && self.is_by(chat) {
             *self = Self::new(accepted.clone());

@@ -9,7 +9,7 @@ use crate::protocol::{Fact, FactKind, counts, without_lines};
 use co_edit::{FileText, Hunk, Names, hunks, unified};
 use co_policy::obeyed;
 
-/// The modes that new files and directories have with the usual masks. A diff names others.
+/// The modes that new files and directories have with the usual masks. A diff names other modes.
 const USUAL_FILE_MODES: [u32; 2] = [0o644, 0o664];
 const USUAL_DIRECTORY_MODES: [u32; 2] = [0o755, 0o775];
 
@@ -88,7 +88,7 @@ impl Change {
         (added, removed, first)
     }
 
-    /// Returns the change in words, for one in which no line differs.
+    /// Returns a change in which no line differs, in words.
     pub fn in_words(&self, store: &Store) -> String {
         let is_empty = || self.texts(store).iter().all(Option::is_some);
         let is_new = matches!(

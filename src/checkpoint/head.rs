@@ -9,7 +9,7 @@ use crate::workspace::judge::Judge;
 use co_exec::{Caller, CommandSpec, Confinement, Environment, Executor, Program, repository};
 use co_policy::one_line;
 
-/// Prints the branch, and the commit; an empty line for one that is not there.
+/// Prints the branch, and the commit; an empty line for a missing one.
 const SCRIPT: &str = r#"exec 2> /dev/null
 "$co_git" symbolic-ref -q HEAD || echo
 "$co_git" rev-parse -q --verify 'HEAD^{commit}' || echo"#;
@@ -83,7 +83,7 @@ impl Head {
 }
 
 impl HeadMove {
-    /// Returns the move between two states; none if they are the same, or one is not known.
+    /// Returns the move between two states; none if they are the same, or a state is not known.
     pub fn between(before: Option<Head>, after: Option<Head>) -> Option<Self> {
         let (before, after) = before.zip(after)?;
         (before != after).then_some(Self { before, after })

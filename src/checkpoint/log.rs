@@ -348,7 +348,7 @@ pub(super) fn remove(store: &Path, chat: &str) {
     }
 }
 
-/// Gives a chat a copy of another one's records of the turns before `end`.
+/// Copies to a chat another chat's records of the turns before `end`.
 pub(super) fn copy(store: &Path, from: &str, to: &str, end: usize) {
     let records = records(store, from).into_iter();
     for record in records.filter(|record| record.turn < end) {

@@ -30,9 +30,8 @@ impl<'a> Moves<'a> {
     /// Pairs the changes that remove files with those that make them. Files with the same bytes are paired first, then files that
     /// are alike. Of several, the one whose path has the longest common end is taken.
     ///
-    /// `back` returns the path to which a file may return. `is_free` says whether a made file may be another one.
-    /// `is_like` compares the texts of two files, which takes long: the number of its calls grows with that of the files, not of
-    /// the pairs.
+    /// `back` returns the path to which a file may return. `is_free` says whether a made file may be a moved one. `is_like`
+    /// compares the texts of two files, which takes long: the number of its calls grows with that of the files, not of the pairs.
     pub(super) fn of<'b>(
         changes: &'a [Change],
         back: impl Fn(&Path) -> Option<&'b Path>,

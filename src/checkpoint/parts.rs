@@ -285,7 +285,7 @@ fn meet(one: &Range<usize>, other: &Range<usize>) -> bool {
     overlap || touch && (one.is_empty() || other.is_empty())
 }
 
-/// Returns the text that a file has now, and the one that it gets; none if one is no text.
+/// Returns the text that a file has now, and the text that it gets; none if either is no text.
 fn texts(undo: &Change, store: &Store) -> Option<(FileText, FileText)> {
     let (now, text) = (decode(&undo.before, store)?, decode(&undo.after, store)?);
     Some(FileText::alike([now, text]).into())

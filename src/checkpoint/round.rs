@@ -137,8 +137,8 @@ pub struct AnsweredFile {
     pub accepted: Option<AcceptedFile>,
 }
 
-/// Returns the records of several chats in the order of their times. Those of each chat keep their order. The first chat is that of
-/// the round.
+/// Returns the records of several chats in the order of their times. The records of each chat keep their order. The first chat is
+/// that of the round.
 pub fn in_order(chats: Vec<Vec<Record>>) -> Vec<OfChat> {
     let mut all: Vec<(Option<u64>, u32, OfChat)> = Vec::new();
     for (number, records) in chats.into_iter().enumerate() {
@@ -525,7 +525,7 @@ fn contents(entry: &Option<Entry>) -> Option<Entry> {
     entry.clone().map(|it| with_mode(it, Some(ANY_MODE)))
 }
 
-/// Returns whether a file that was removed and one that was made have at least half of their lines in common.
+/// Returns whether a removed file and a made file have at least half of their lines in common.
 fn is_like(removed: &Change, made: &Change, store: &Store) -> bool {
     let (Some(old), Some(new)) = (decode(&removed.before, store), decode(&made.after, store))
     else {
@@ -548,7 +548,7 @@ fn is_text(before: &Option<Entry>, after: &Option<Entry>) -> bool {
     blob(before).is_some() && blob(after).is_some() && mode(before) == mode(after)
 }
 
-/// Returns a file with a text and a mode, else like another one.
+/// Returns a copy of a file with another text and mode.
 fn file_like(
     like: &Option<Entry>,
     text: &str,

@@ -211,7 +211,7 @@ impl Snapshot {
         }
     }
 
-    /// Adds the files of an older snapshot that this one lacks.
+    /// Adds the files of an older snapshot that this snapshot lacks.
     pub(super) fn with_rest_of(mut self, older: Self) -> Self {
         self.nodes.add_missing(&older.nodes);
         self

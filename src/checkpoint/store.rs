@@ -72,8 +72,8 @@ struct Pack {
 }
 
 impl Store {
-    /// Opens the store in a directory, which is made readable by its owner alone. If it has more than half of `most` bytes or old
-    /// ones, and no other backend uses it, first removes the copies that are not needed.
+    /// Opens the store in a directory, which is made readable by its owner alone. If the store has more than half of `most` bytes
+    /// or old copies, and no other backend uses it, first removes the copies that are not needed.
     ///
     /// # Errors
     /// The directory cannot be made or written.
@@ -219,8 +219,8 @@ impl Copies {
         }
     }
 
-    /// Moves the copies that changes of chats need into one pack, and removes all others. If they have more than `most`
-    /// bytes, drops the changes of the chats that changed nothing for the longest time. Drops old ones in any case.
+    /// Moves the copies that changes of chats need into one pack, and removes all others. If they have more than `most` bytes,
+    /// drops the changes of the chats that changed nothing for the longest time. Drops old changes in any case.
     fn pruned(&self, dir: &Path, most: u64) -> io::Result<Self> {
         let mut pruned = Self::default();
         for log in log::newest_first(dir) {

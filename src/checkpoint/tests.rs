@@ -496,7 +496,7 @@ fn a_backend_that_is_killed_leaves_whole_files() {
     }
 }
 
-/// Returns whether a file is one that a killed backend has not put in its place.
+/// Returns whether a file is a temporary one of a killed backend.
 fn is_temporary(path: &Path) -> bool {
     let name = path.file_name().unwrap().to_string_lossy();
     name.starts_with(".co-edit-")

@@ -140,7 +140,7 @@ impl Workspace {
         self.missing().is_none() && moment.map_or(true, |moment| moment.taken.is_some())
     }
 
-    /// Takes the first snapshot, unless there is one. If the workspace is too large for one try, the next one goes on.
+    /// Takes the first snapshot, unless there is one. If the workspace is too large for one try, the next try goes on.
     pub fn prepare(&self) {
         let mut moment = lock(&self.moment);
         if self.missing().is_some() || moment.taken.is_none() {
@@ -228,7 +228,7 @@ impl Workspace {
     /// Records what has changed until now in the open turns of a chat's agent, by calling `append`.
     ///
     /// # Errors
-    /// A record cannot be written. Its changes stay, for the next one.
+    /// A record cannot be written. Its changes stay for the next record.
     pub(super) fn record_open(
         &self,
         chat: &str,
@@ -339,7 +339,7 @@ impl Workspace {
         Ok(changes)
     }
 
-    /// Returns a file with another text, in the encoding and with the line breaks of the one on the disk.
+    /// Returns a file with another text, in the encoding and with the line breaks of the file on the disk.
     fn file_with(&self, like: Option<&Entry>, text: &FileText) -> io::Result<Option<Entry>> {
         match like {
             Some(Entry::File {

@@ -33,7 +33,7 @@ pub use request::Machine;
 
 pub(super) use request::{HELP, USAGE};
 
-/// The time after the end of the command in which signals are ignored, because the one that cancelled it may come twice.
+/// The time after the end of the command in which signals are ignored, because the signal that cancelled it may come twice.
 const IGNORE_SIGNALS: Duration = Duration::from_secs(1);
 /// The longest wait for the removal of the command's files. The next backend removes the rest.
 pub(super) const REMOVAL_TIMEOUT: Duration = Duration::from_secs(30);

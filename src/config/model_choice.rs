@@ -3,10 +3,10 @@
 use super::{Config, Env};
 use co_llm::transcript::Item;
 
-/// The model that a chat asks for in place of the one in the settings.
+/// The model that a chat asks for in place of the model in the settings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelChoice {
-    /// A provider of the table, which is asked for `model`. None: the usual one, or the profile that `model` names.
+    /// A provider of the table, which is asked for `model`. None: the usual provider, or the profile that `model` names.
     pub provider: Option<String>,
     /// A model of the usual provider, the name of a profile, or both as `profile/model`.
     pub model: Option<String>,

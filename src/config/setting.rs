@@ -80,7 +80,7 @@ impl Setting {
 /// Reads a table whose fields are settings of their own, such as that of a provider.
 ///
 /// # Errors
-/// A field is none of the known ones, or its value is wrong.
+/// A field is unknown, or its value is wrong.
 pub(super) fn read_fields<'a>(
     table: &Value,
     known: impl Iterator<Item = &'a Setting> + Clone,

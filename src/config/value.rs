@@ -35,9 +35,9 @@ pub(super) enum Kind {
     /// Paths as they are written, because each use may have another home directory.
     Paths(fn(&mut Config, Vec<PathBuf>)),
     Words(fn(&mut Config, Vec<String>)),
-    /// Rules about commands. A wrong one makes the setting wrong, but the others are set.
+    /// Rules about commands. A wrong rule makes the setting wrong, but the other rules are set.
     Rules(fn(&mut Config, Vec<String>)),
-    /// Rules about hosts. A wrong one makes the setting wrong, but the others are set.
+    /// Rules about hosts. A wrong rule makes the setting wrong, but the other rules are set.
     Hosts(fn(&mut Config, Vec<HostPattern>)),
     /// Variables of the environment.
     Variables(fn(&mut Config, Vec<String>)),
@@ -226,7 +226,7 @@ fn within<T: PartialOrd>(value: T, range: &RangeInclusive<T>) -> Result<T, BadVa
     is_in.then_some(value).ok_or(BadValue)
 }
 
-/// Returns a whole number. Lua also sends one as `600.0`.
+/// Returns a whole number. Lua may send `600` as `600.0`.
 fn whole(value: &Value) -> Result<u64, BadValue> {
     let exact = |number: f64| {
         let whole = number.fract() == 0.0 && (0.0..9e15).contains(&number);

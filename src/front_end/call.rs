@@ -44,7 +44,7 @@ pub(super) struct CallView {
     /// Its last run was a trial.
     tried: bool,
     ended: bool,
-    /// The queries that are shown as one with this one, in order; empty if it is alone.
+    /// The queries that this call shows together with its own, in order; empty if it is alone.
     group: Vec<Query>,
     /// The id of the call that sent the scout; none for other calls.
     scout: Option<String>,

@@ -144,8 +144,8 @@ impl ToolServer {
         *running = Some(self.run(start, failures));
     }
 
-    /// Starts the server anew if a secret file of the workspace has appeared since the start of `ready`. Returns whether one has
-    /// appeared or may have.
+    /// Starts the server anew if a secret file of the workspace has appeared since the start of `ready`. Returns whether a secret
+    /// has appeared or may have appeared.
     pub async fn close_secrets(&self, start: &ServerStart, ready: &Arc<ReadyServer>) -> bool {
         match start.secrets().await {
             Ok(found) if found.is_subset(&ready.closed) => return false,

@@ -113,7 +113,7 @@ pub struct ChangesReview {
 pub struct OpenSummary {
     pub changes: usize,
     pub files: usize,
-    /// The time of the first one, in seconds since 1970.
+    /// The time of the first change, in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
 }

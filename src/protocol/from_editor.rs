@@ -64,7 +64,8 @@ pub enum FromEditor {
     Cancel { chat: u64 },
     /// Asks for the part of a resumed text that belongs above the text of the chat. `above` is that of the part that came before.
     EarlierText { chat: u64, above: usize },
-    /// The draft of a prompt changed. The backend keeps it with the transcript. If the chat has none, it begins one if `begins` is set.
+    /// The draft of a prompt changed. The backend keeps it with the transcript. If the chat has no transcript, the backend begins
+    /// one if `begins` is set.
     Draft {
         chat: u64,
         cwd: String,

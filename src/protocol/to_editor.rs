@@ -101,8 +101,8 @@ pub enum ToEditor {
     OpenChanges { chat: u64, files: Vec<OpenLines> },
     /// Asks the person a question.
     Question(Box<Question>),
-    /// The first checkpoint was made, or could not be made. The questions of the chat that have a `no_undo` now get this one, or
-    /// none.
+    /// The first checkpoint was made, or could not be made. The questions of the chat that have a `no_undo` now get this reason,
+    /// or none.
     NoUndo {
         chat: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -390,7 +390,7 @@ pub enum EditorTopic {
 /// New lines of a buffer in the place of others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BufferReplacement {
-    /// The lines that are replaced, from 0, without the one at `end`.
+    /// The lines that are replaced, from 0, without the line at `end`.
     pub start: usize,
     pub end: usize,
     /// The new lines, without line breaks.
@@ -413,7 +413,7 @@ impl Serialize for BufferLine {
 /// New lines in the place of others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Replacement {
-    /// The lines that are replaced, from 0, without the one at `end`.
+    /// The lines that are replaced, from 0, without the line at `end`.
     pub start: usize,
     pub end: usize,
     /// The new lines, without line breaks.
@@ -696,7 +696,7 @@ pub struct TrialSummary {
 /// A command of the person that a deny rule forbids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RefusedEdit {
-    /// The question that it answered. The new one takes its place.
+    /// The question that it answered. The new question takes its place.
     pub question: u64,
     pub command: String,
     /// The reason, in one sentence.

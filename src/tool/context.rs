@@ -103,7 +103,7 @@ impl TurnKind {
     }
 }
 
-/// The services and data of a turn for its calls. It stays the same while a call runs; changed settings make a new one.
+/// The services and data of a turn for its calls. It stays the same while a call runs; changed settings make a new context.
 #[derive(Clone)]
 pub struct CallContext {
     /// The number of the chat.

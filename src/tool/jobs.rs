@@ -42,7 +42,7 @@ pub enum JobAction {
     Cancel,
 }
 
-/// The arguments of `job_output`; [`specs`] describes these and the next ones.
+/// The arguments of `job_output`; [`specs`] describes these and the next arguments.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OutputArguments {

@@ -86,7 +86,7 @@ impl WorkPlan {
         }
     }
 
-    /// Returns the last plan of a transcript; none if there is none. `/go` begins one with the steps of the chat's plan.
+    /// Returns the last plan of a transcript; none if there is none. `/go` begins a plan with the steps of the chat's plan.
     pub fn last(items: &[Item]) -> Option<Self> {
         let started = |item: &Item| match item {
             Item::User { text, .. } => transcript::carried_out(text).map(Self::of_text),

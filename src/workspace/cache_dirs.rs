@@ -26,7 +26,7 @@ pub(crate) fn is_name(name: &OsStr) -> bool {
     NAMES.iter().any(|cache| name == *cache)
 }
 
-/// Returns whether a file, at a path below the workspace, is in a directory of caches in which git tracks nothing, or is one.
+/// Returns whether a file, at a path below the workspace, is a directory of caches in which git tracks nothing, or is in one.
 pub(crate) fn contain(path: &Path, is_dir: bool, tracked: &IndexedFiles<'_>) -> bool {
     let dirs = path.ancestors().skip(usize::from(!is_dir));
     let caches = dirs.filter(|dir| dir.file_name().is_some_and(is_name));

@@ -160,7 +160,7 @@ impl Isolation {
     /// Returns the confinement of commands that the person typed, approved, or allowed by a rule.
     ///
     /// # Errors
-    /// The chosen confinement does not work here. It is never replaced by a weaker one.
+    /// The chosen confinement does not work here. It is never replaced by a weaker confinement.
     pub fn for_approved(&self, workspace: &Path) -> Result<Confinement, SandboxRefusal> {
         let shown = match self.hide_secrets {
             true => ShownSecrets::Nothing,

@@ -76,7 +76,7 @@ impl<'a> IndexedFiles<'a> {
     }
 }
 
-/// Reads the index of a workspace, and its shared index if it is split. There is none if it is too large, or has another form.
+/// Reads the index of a workspace, and its shared index if it is split. Returns no index if it is too large, or has another form.
 pub(crate) fn read(root: &Path) -> Vec<Index> {
     let dir = match repository::find(root) {
         Ok(Some(dirs)) => dirs.own,

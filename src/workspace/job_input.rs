@@ -34,7 +34,7 @@ impl UnfinishedLine {
 
 /// Returns the lines that a shell reads of `text`, typed after `before`, as far as they may be commands.
 ///
-/// Each line stands by itself, because one that is not understood would hide the others.
+/// Each line is judged alone, because a line that cannot be parsed would hide the others.
 pub fn lines(before: &str, text: &str) -> Vec<String> {
     let typed = apply_controls(&format!("{before}{text}"));
     let mut lines: Vec<String> = split(&typed).into_iter().map(str::to_owned).collect();

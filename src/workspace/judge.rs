@@ -450,7 +450,7 @@ impl Judge {
         self.facts.root()
     }
 
-    /// Returns the person's git, never one in the workspace.
+    /// Returns the person's git, never a git in the workspace.
     pub fn git(&self) -> Option<PathBuf> {
         self.facts.git()
     }

@@ -52,7 +52,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// Applies edits to a file, each to the text that the ones before it left.
+/// Applies edits to a file, each to the result of the edit before it.
 ///
 /// # Errors
 /// One of the edits cannot be applied. Then none is applied.

@@ -173,7 +173,7 @@ impl Encoding {
         }
     }
 
-    /// Makes a text in UTF-8 one with escapes.
+    /// Adds the escapes to a text in UTF-8.
     pub(crate) fn add_escapes(&mut self, text: &mut String) {
         if let Self::Utf8 { escapes, .. } = self
             && !*escapes

@@ -108,8 +108,8 @@ impl FileText {
         self.encoding.check(&self.stored()?)
     }
 
-    /// Checks that the text can take the place of an older one, as far as co knows. Escapes of another file are no text of this
-    /// one, unless the older text has them too.
+    /// Checks that the text can take the place of an older one, as far as co knows. Escapes of another file cannot be stored in
+    /// this file, unless the older text has them too.
     ///
     /// # Errors
     /// As [`Self::check`].

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The number of entries from one whole path to the next.
 const BLOCK: usize = 16;
 
-/// The most entries that stay beside the others. A copy of the map copies them.
+/// The most changed entries that stay beside the packed ones. A copy of the map copies them.
 const MAX_CHANGED: usize = 256;
 
 /// A value of a [`PathMap`].

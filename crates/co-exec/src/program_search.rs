@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-/// Finds `name` in the absolute directories of a PATH. Relative ones depend on the working directory.
+/// Finds `name` in the absolute directories of a PATH. Relative directories are left out, because they depend on the working
+/// directory.
 pub fn search(name: impl AsRef<Path>, path: &OsStr) -> Option<PathBuf> {
     search_all(name, path).next()
 }

@@ -342,7 +342,7 @@ fn check_independent(dir: &Path) -> Result<(), Untrusted> {
     Ok(())
 }
 
-/// Refuses a git directory that contains files or objects of another one, by links or alternates.
+/// Refuses a git directory that has files or objects of another git directory, by links or alternates.
 ///
 /// A link in place of `hooks` is allowed, because reading runs no hooks.
 fn keeps_to_itself(dir: &Path) -> Result<(), Untrusted> {

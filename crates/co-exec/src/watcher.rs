@@ -37,8 +37,8 @@ const MAX_USER_WATCHES: &str = "/proc/sys/fs/inotify/max_user_watches";
 /// The kernel's list of mounts. `poll` on it reports changes.
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// The file systems that report each change: ext, xfs, btrfs, f2fs, bcachefs, zfs, tmpfs and ramfs. What others contain may
-/// change on another machine, or below an overlay.
+/// The file systems that report each change: ext, xfs, btrfs, f2fs, bcachefs, zfs, tmpfs and ramfs. Files of other file systems
+/// may change on another machine, or below an overlay.
 const TELLING: [u64; 8] = [
     0xef53,
     0x5846_5342,
@@ -68,7 +68,7 @@ const MAX_UNPACKED: usize = 4_096;
 /// The time between two readings of the queue, in which a program would have to make 16,384 events to overflow it.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The time without a question after which a watcher ends, and after which one that could not start is tried again.
+/// The time without a question after which a watcher ends, and the time after which a failed start is tried again.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
 
 /// The reason why a workspace is not watched.
@@ -119,8 +119,8 @@ pub struct ChangeMark {
 pub struct Changes {
     /// The moment of this answer; none if the workspace is not watched.
     pub mark: Option<ChangeMark>,
-    /// The directories whose entries or files may have changed since the earlier moment, by their real paths; none if anything may
-    /// have changed. The directories below one that is new are in it too.
+    /// The directories whose entries or files may have changed since the earlier moment, by their real paths; none if anything
+    /// may have changed. Below a new directory, all directories are in it.
     pub dirs: Option<HashSet<Arc<Path>>>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p co-llm --features scripted --example ask -- PROMPT [PROVIDER [MODEL [BASE_URL]]]`
 //!
-//! Without a provider, a scripted one answers, so the example needs no network and no key.
+//! Without a provider, a scripted provider answers, so the example needs no network and no key.
 
 use std::error::Error;
 use std::io::Write;

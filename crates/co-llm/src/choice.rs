@@ -91,8 +91,8 @@ impl Choice {
 impl ProviderSettings {
     /// Returns the settings for a request to another model.
     ///
-    /// If neither a provider nor an address is set, the model's name may mean another vendor. The key, headers, fields and
-    /// limits of these settings were meant for the first one, so they are left out then.
+    /// If neither a provider nor an address is set, the model's name may mean another vendor. The key, headers, fields and limits
+    /// of these settings were meant for the first vendor, so they are left out then.
     pub fn with_model(&self, model: &str, env: &dyn Fn(&str) -> Option<String>) -> Self {
         let other = Self {
             model: Some(model.to_owned()),
@@ -167,7 +167,7 @@ fn pick(
     })
 }
 
-/// Returns the address in the variable of Ollama's own tools. They take a host or a port alone for an address.
+/// Returns the address in the variable of Ollama's own tools. These also take a host or a port alone for an address.
 fn ollama_host(provider: &ProviderInfo, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let given = env("OLLAMA_HOST").filter(|_| provider.protocol == Protocol::Ollama)?;
     let given = given.trim();

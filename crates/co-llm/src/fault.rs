@@ -24,7 +24,7 @@ pub enum Fault {
     #[error("the key for {provider} is missing")]
     NoKey {
         provider: String,
-        /// The variable to set. None: this server has no usual one, and the setting `api_key_env` must name it.
+        /// The variable to set. None: this server has no usual variable, and the setting `api_key_env` must name it.
         variable: Option<String>,
     },
     /// Each customer has an address of their own there.
@@ -59,7 +59,7 @@ pub enum Fault {
         provider: String,
         model: String,
         body: String,
-        /// The names of models on offer that are most like this one.
+        /// The names of models on offer that are most like this name.
         near: Vec<String>,
     },
     #[error("{provider} asks to slow down (HTTP 429)")]
@@ -164,7 +164,7 @@ impl Fault {
     pub fn named_limit(&self) -> Option<u64> {
         /// The sizes of windows, in tokens. Small numbers and the date of a model are outside this range.
         const TOKENS: std::ops::RangeInclusive<u64> = 1_024..=10_000_000;
-        /// A request is fewer times longer than a window than this.
+        /// A request is less than this many times longer than a window.
         const MOST_TIMES: u64 = 64;
         let words = self.words().to_lowercase();
         let about_tokens = ["token", "context", "length", "n_ctx", "seq_len"];

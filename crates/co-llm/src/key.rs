@@ -21,7 +21,8 @@ use crate::settings::ProviderSettings;
 pub(super) struct Key {
     /// None: there is no key, and the server may need none.
     source: Option<KeySource>,
-    /// The variable to set if there is no key. None: this server has no usual one, and the setting `api_key_env` must name it.
+    /// The variable to set if there is no key. None: this server has no usual variable, and the setting `api_key_env` must name
+    /// it.
     variable: Option<String>,
     /// The key to send. The program that prints a key runs at the first use, and again if a server refused the key.
     current: Mutex<Option<SecretString>>,
@@ -106,7 +107,8 @@ impl Key {
         }
     }
 
-    /// Returns the variable to set if there is no key. None: this server has no usual one, and the setting `api_key_env` must name it.
+    /// Returns the variable to set if there is no key. None: this server has no usual variable, and the setting `api_key_env`
+    /// must name it.
     pub(super) fn variable(&self) -> Option<String> {
         self.variable.clone()
     }

@@ -1,4 +1,4 @@
-//! Makes a provider from settings and environment. No other module picks one.
+//! Makes a provider from settings and environment. No other module picks a provider.
 
 use std::sync::Arc;
 use std::time::Duration;

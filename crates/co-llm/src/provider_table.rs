@@ -252,7 +252,7 @@ const ROWS: [ProviderInfo; 15] = [
 /// The number of rows that messages name. The others are presets, which the help lists.
 const MAIN_ROWS: usize = 5;
 
-/// Every provider. If neither a provider nor a model is set, the first one answers whose key is in the environment.
+/// Every provider. If neither a provider nor a model is set, the first provider whose key is in the environment answers.
 pub static PROVIDERS: [ProviderInfo; ROWS.len()] = ROWS;
 
 /// The provider that is assumed if only a server's address is set. Most servers speak its protocol.

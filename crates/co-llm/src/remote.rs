@@ -391,7 +391,7 @@ impl Remote {
         Some(window.saturating_sub(used))
     }
 
-    /// Adds the models on offer that are most like the one that the server does not know.
+    /// Adds the models on offer whose names are most like the name that the server does not know.
     async fn with_near_names(&self, mut fault: Fault) -> Fault {
         if let Fault::NotFound { model, near, .. } = &mut fault
             && let Ok(models) = self.list().await

@@ -12,7 +12,7 @@ use crate::listed_model::ListedModel;
 /// The most refused requests that are remembered.
 const MAX_REFUSED: usize = 1000;
 
-/// A change that a server needs in its requests. It said so when it refused one.
+/// A change that a server needs in its requests. It said so when it refused a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Adaptation {
     UseResponses,
@@ -98,7 +98,7 @@ impl ServerMemory {
         both.into_iter().flatten().flatten().copied().collect()
     }
 
-    /// Remembers what a host needs. Returns false if that is known, so that another try would be refused again.
+    /// Remembers what a host needs. Returns false if the need is known already, so that another try would be refused again.
     pub(crate) fn learn(&self, host: &str, model: &str, adaptation: Adaptation) -> bool {
         let model = if adaptation.is_of_server() { "" } else { model };
         let key = (host.to_owned(), model.to_owned());

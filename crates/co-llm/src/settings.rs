@@ -10,14 +10,14 @@ use crate::provider_table::Protocol;
 /// The choice of model, address and key. Every field may be left out.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProviderSettings {
-    /// The name of the profile that these settings are; none for the usual ones.
+    /// The name of the profile with these settings; none for the usual settings.
     pub name: Option<String>,
     /// A name of [`crate::provider_table::NAMES`]. None: see [`crate::make_provider()`].
     pub provider: Option<String>,
     pub model: Option<String>,
-    /// The format of requests. None: the provider's usual one.
+    /// The format of requests. None: the provider's usual protocol.
     pub protocol: Option<Protocol>,
-    /// The effort of the model's thinking. None: the provider's usual one.
+    /// The effort of the model's thinking. None: the provider's usual effort.
     pub effort: Option<Effort>,
     pub base_url: Option<String>,
     /// The environment variable that holds the key, if not the provider's usual one.

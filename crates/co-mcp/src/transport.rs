@@ -87,7 +87,7 @@ impl BoundedTransport {
         })
     }
 
-    /// Remembers a request that waits for its answer from now on, and forgets one that is cancelled.
+    /// Remembers a request that waits for its answer from now on, and forgets a request that is cancelled.
     fn follow(&mut self, message: &TxJsonRpcMessage<RoleClient>) {
         match message {
             JsonRpcMessage::Request(request) => {

@@ -183,7 +183,7 @@ static OTHER_PATTERNS: LazyLock<Patterns> =
 
 /// Patterns that are split once, because a search asks about the name of each file.
 struct Patterns {
-    /// Those without `*`.
+    /// The patterns without `*`.
     names: HashSet<&'static str>,
     /// The texts before and after the `*` of the others.
     ends: Vec<(&'static str, &'static str)>,

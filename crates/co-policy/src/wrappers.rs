@@ -373,7 +373,7 @@ impl Commands {
     }
 }
 
-/// Returns whether a command may start another one that the tables cannot find among its words.
+/// Returns whether a command may start another command that the tables cannot find among its words.
 fn may_be_wrapper(form: &CommandForm) -> bool {
     match form.syntax() {
         None => !programs::is_subcommand(&form.program, &form.subcommand),

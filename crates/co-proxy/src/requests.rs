@@ -140,7 +140,7 @@ impl ServedClient<'_> {
     }
 
     /// Opens the connection that a CONNECT asks for, if its target is allowed. At the port of plain HTTP, the requests are read,
-    /// so that a command cannot reach other hosts at the address of an allowed one.
+    /// so that a command cannot reach other hosts at the address of an allowed host.
     async fn open(&self, mut request: Request<Incoming>) -> Result<Opened, ProxyRefusal> {
         let context = self.context;
         let authority = request

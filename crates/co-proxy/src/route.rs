@@ -90,8 +90,8 @@ impl ProxyContext {
         }
     }
 
-    /// Returns the addresses of a target that the command may reach, and the refusal of another one. At least one
-    /// address or one refusal is returned. An address that the person allowed needs no check.
+    /// Returns the addresses of a target that the command may reach, and the refusal of another address. At least one address or
+    /// one refusal is returned. An address that the person allowed needs no check.
     async fn check_addresses(
         &self,
         target: &Target,

@@ -16,7 +16,7 @@ use crate::target::Target;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetTraffic {
     pub target: Target,
-    /// The bytes that went there and came back. Those of TLS are counted as they were encrypted.
+    /// The bytes that went there and came back. Bytes of TLS count as they were encrypted.
     pub sent: u64,
     pub received: u64,
     /// The connections that were made. Each request of plain HTTP has its own.
@@ -25,7 +25,7 @@ pub struct TargetTraffic {
     pub times: [SystemTime; 2],
     /// The ground on which the target was reached, if it was.
     pub allowed: Option<String>,
-    /// The reason why a connection was refused, the last one if there are several.
+    /// The reason why the last refused connection was refused.
     pub refused: Option<String>,
 }
 
@@ -75,7 +75,7 @@ impl Traffic {
     }
 
     /// Counts the bytes of a connection that was made to a target on a ground. Returns none if the command has reached too many
-    /// others.
+    /// other targets.
     pub(crate) fn count<S>(&self, target: &Target, stream: S, ground: &str) -> Option<Counted<S>> {
         let bytes = self.change(target, |entry| {
             entry.connections += 1;
@@ -108,7 +108,7 @@ impl Traffic {
         targets.order.iter().filter_map(of).collect()
     }
 
-    /// Changes the entry of a target. If there are too many, the first one that was never reached makes room; returns none if
+    /// Changes the entry of a target. If there are too many, the first target that was never reached makes room; returns none if
     /// all were reached.
     fn change<T>(&self, target: &Target, change: impl FnOnce(&mut TargetEntry) -> T) -> Option<T> {
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);

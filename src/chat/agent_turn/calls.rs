@@ -229,7 +229,7 @@ impl CallLog {
         pieces.collect()
     }
 
-    /// Returns the call and makes it the open one.
+    /// Returns the call and makes it the open call.
     pub(super) fn open(&mut self, key: &ToolCallId) -> Option<&LoggedCall> {
         self.open = Some(key.clone());
         self.calls.get(key)

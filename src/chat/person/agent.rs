@@ -119,7 +119,7 @@ impl Chat {
         });
     }
 
-    /// Gives the chat the title of the agent, unless the person gave it one.
+    /// Gives the chat the agent's title, unless the person gave the chat a title.
     pub(in crate::chat) async fn take_agent_title(&mut self, title: String) {
         let now = self.recorder.title();
         let is_usual = self.recorder.has_first_title() || self.agent.title == Some(now.clone());
@@ -193,7 +193,7 @@ impl Chat {
         self.show_state();
     }
 
-    /// Lets the person choose an agent. Those that are installed come first.
+    /// Lets the person choose an agent. Installed agents come first.
     fn offer_agents(&self) {
         let config = &self.services.config;
         let specs = names(config);

@@ -62,7 +62,7 @@ pub struct RunConditions {
     command: String,
     /// The command; none if it has a terminal or an input.
     alone: Option<String>,
-    /// The time limit of `shell_max_timeout`; none if the person gave another one.
+    /// The time limit of `shell_max_timeout`; none if the person gave another limit.
     limit: Option<Duration>,
     /// The confinement in a few words.
     confinement: Option<&'static str>,

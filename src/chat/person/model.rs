@@ -19,7 +19,7 @@ use co_llm::provider_table;
 use co_llm::transcript::Item;
 use co_llm::{Effort, Fault, Provider, UnknownEffort};
 
-/// The longest wait for the list of a server. Then it counts as one that does not have the model.
+/// The longest wait for the list of a server. After that, the server counts as one without the model.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The model of one chat.

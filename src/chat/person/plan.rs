@@ -1,4 +1,4 @@
-//! The plan of a chat: `/plan` asks the model for one, the person edits it in a buffer, `/go` starts the work with it.
+//! The plan of a chat: `/plan` asks the model for a plan, the person edits it in a buffer, `/go` starts the work with it.
 
 use crate::chat::{Chat, Prompt};
 use crate::protocol::{NoticeLevel, ToEditor};

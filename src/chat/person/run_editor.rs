@@ -29,7 +29,8 @@ pub const SUBCOMMAND: &str = "__edit";
 /// The variables that name an editor.
 const VARIABLES: [&str; 4] = ["GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "VISUAL", "EDITOR"];
 
-/// The variables of git that the message of `/commit` needs. Without them, it is about another repository or another index.
+/// The variables of git that the message of `/commit` needs. Without them, the message is about another repository or another
+/// index.
 const GIT_VARIABLES: [&str; 3] = ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"];
 
 /// The most bytes of a request, with all its parts.

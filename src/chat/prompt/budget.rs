@@ -27,7 +27,7 @@ pub struct Fit {
     pub items: Vec<Item>,
     /// Tokens of the whole request, estimated.
     pub tokens: u64,
-    /// The texts that this request shortens and earlier ones did not. The turn records them as [`Item::Shortened`], so that
+    /// The texts that this request shortens and earlier requests did not. The turn records them as [`Item::Shortened`], so that
     /// later requests shorten them in the same way.
     pub shortened: Vec<Shortened>,
     /// Set if the request is still too large, so the model must sum up first. The value is the number of last items that the

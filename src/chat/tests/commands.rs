@@ -180,7 +180,7 @@ async fn cd_takes_the_workspace_along_only_where_it_leaves_it() {
     }
 }
 
-/// A chat keeps its directory, so that a resumed one begins like the one before.
+/// A chat keeps its directory, so that its requests begin as before after it is resumed.
 #[tokio::test]
 async fn a_resumed_chat_begins_its_requests_as_before() {
     let mut chat = Chat::new([says("one"), says("two")]);

@@ -125,7 +125,7 @@ async fn after_the_last_step_the_summing_up_is_asked_for_with_tools_again() {
     assert_eq!(request.items.iter().find(note), None);
 }
 
-/// The last request of the turn forbade calls; the next one must not end with that.
+/// The last request of the turn forbade calls; the next request must not end with that.
 #[tokio::test]
 async fn going_on_after_the_last_step_says_that_tools_can_be_called() {
     let answers = [

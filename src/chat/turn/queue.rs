@@ -82,8 +82,8 @@ pub(super) enum QuestionEnd {
 }
 
 impl CallQuestion {
-    /// Returns true if an answer to this question answers the other one too. This holds also if the lines that an edit changes
-    /// have moved in the file.
+    /// Returns true if an answer to this question answers the other question too. This holds also if the lines that an edit
+    /// changes have moved in the file.
     pub(super) fn is_same(&self, other: &AskedQuestion) -> bool {
         let (mine, theirs) = (&self.asked.question, &other.question);
         let question = Question {
@@ -170,7 +170,7 @@ impl QueuedCall {
         }
     }
 
-    /// Returns the command of the call, if it is one and may run.
+    /// Returns the command of the call, if it is a command and may run.
     pub(super) fn command(&self) -> Option<&JudgedCommand> {
         JudgedCommand::of(&*self.judged()?.ok()?.action)
     }

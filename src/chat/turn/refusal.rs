@@ -41,7 +41,8 @@ impl RequestHistory {
         self.largest_taken.fetch_max(tokens, Ordering::Relaxed);
     }
 
-    /// Counts a refusal, and returns the note that tells the model of it. No two notes are the same, so a request with one is new.
+    /// Counts a refusal, and returns the note that tells the model of it. No two notes are the same, so a request with a note is
+    /// new.
     pub(in crate::chat) fn refused(&self, words: &str) -> Item {
         let count = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
         let words = words.trim();

@@ -382,7 +382,8 @@ impl Turn {
         self.context.provider.learn_window(Some(window));
     }
 
-    /// Learns from a request that the provider took. Records what was added to it, so that the next request begins like this one.
+    /// Learns from a request that the provider took. Records the items that were added to the request, so that the next one
+    /// begins in the same way.
     pub(super) async fn taken(&mut self, request: PendingRequest) -> Result<(), Halt> {
         self.history.took(request.tokens);
         self.window_limit = None;
@@ -422,7 +423,7 @@ impl Turn {
 
     /// Asks the model to sum up all but the last `keep` of `items`, the transcript so far, and records the summary.
     ///
-    /// The request starts like the ones before it, so that the provider finds it in its cache.
+    /// The request starts like the requests before it, so that the provider finds its start in the cache.
     pub(super) async fn compact(&mut self, mut items: Vec<Item>, keep: usize) -> Result<(), Halt> {
         items.truncate(items.len().saturating_sub(keep));
         items.push(Item::user(SUMMARY_REQUEST));

@@ -38,7 +38,7 @@ struct ReviewedFiles {
     workspace: PathBuf,
     files: Vec<ChangedFile>,
     records: Vec<Record>,
-    /// The changes that remove created directories and restore removed ones.
+    /// The changes that remove created directories and restore removed directories.
     directories: Vec<checkpoint::Change>,
 }
 

@@ -826,8 +826,8 @@ fn part_texts(review: &str) -> Vec<String> {
     parts.into_iter().map(text).collect()
 }
 
-/// Takes the answer to the part at an index out of the kept ones. Of parts with the same lines, the nearest one to the line of an answer
-/// gets it.
+/// Takes the answer to the part at an index out of the kept answers. Of parts with the same lines, the part nearest to the line
+/// of an answer gets the answer.
 fn take_kept(
     kept: &mut Vec<KeptAnswer>,
     work: &OpenWork,
@@ -878,7 +878,7 @@ fn verdicts_of(file: &OpenFile, answers: &[PartAnswer]) -> Vec<Verdict> {
     both.map(verdict).collect()
 }
 
-/// Returns the first lines of a part, and the number of the others.
+/// Returns the first lines of a part, and the number of other lines.
 fn shortened(text: &str) -> String {
     let count = text.lines().count();
     if count <= MOST_PART_LINES {

@@ -503,7 +503,7 @@ struct Expected {
     now: Option<(String, u32)>,
     /// The chat that made the file, if the file is not accepted.
     made_by: Option<usize>,
-    /// The person has changed it since the last call did: co sees all of that as one change.
+    /// The person has changed it since the last call, which co sees as one change.
     is_edited: bool,
 }
 

@@ -147,7 +147,7 @@ struct Update<'a> {
     tracked: IndexedFiles<'a>,
     /// The rules that hold in directories, by their paths.
     rules: BTreeMap<String, IgnoreRules>,
-    /// The files that are read again; none for one that is gone.
+    /// The files that are read again; none for a file that is gone.
     new: BTreeMap<String, Option<Known>>,
     linked: BTreeSet<String>,
     /// The directories that were read.

@@ -200,7 +200,7 @@ fn confinement(word: &str) -> Result<ConfinementSetting, String> {
 pub struct Machine {
     pub paths: Paths,
     pub config: Config,
-    /// Those of `config`, for the executor.
+    /// The settings of `config` for the executor.
     pub settings: ExecSettings,
     pub launcher: Launcher,
 }

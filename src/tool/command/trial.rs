@@ -90,7 +90,7 @@ impl Trial {
         })
     }
 
-    /// Returns a sentence about a trial that could not run, or whose changes could not be read; none for others.
+    /// Returns a sentence about a trial that could not run, or whose changes could not be read; none for other trials.
     pub(super) fn failure(&self) -> Option<String> {
         match self {
             Self::Failed(why) => Some(format!("its trial failed: {why}")),

@@ -203,7 +203,7 @@ impl ProposedChange {
     }
 }
 
-/// Applies the changes of a call: all, or none if one cannot be made.
+/// Applies the changes of a call: all, or none if one of them cannot be made.
 async fn apply_together(
     context: &CallContext,
     proposals: Vec<Proposal>,

@@ -103,7 +103,7 @@ pub(crate) fn replace(
     unfinished.replace(name)
 }
 
-/// Creates a file. Never replaces one.
+/// Creates a file. Never replaces a file.
 ///
 /// # Errors
 /// The file exists or cannot be written.

@@ -124,7 +124,7 @@ pub fn propose(
 }
 
 impl Proposal {
-    /// Returns the file that changes; of a move, the one that is moved.
+    /// Returns the file that changes; of a move, the file that is moved.
     pub fn file(&self) -> &Path {
         &self.place().real
     }
@@ -151,7 +151,7 @@ impl Proposal {
         &self.hunks
     }
 
-    /// Returns the lines that it replaces, in order: the first one, from 1, their number, and the number of new ones.
+    /// Returns the lines that it replaces, in order: the first line, from 1, their number, and the number of new lines.
     pub fn changed_lines(&self) -> Vec<[usize; 3]> {
         let lines = |it: &Hunk| [it.at.start + 1, it.at.len(), it.text.lines().count()];
         self.hunks.iter().map(lines).collect()

@@ -42,7 +42,7 @@ impl SeenTexts {
         hash
     }
 
-    /// Notes that a change of the model made a text of another one. `before` and `after` are their hashes.
+    /// Notes that a change by the model turned one text into another. `before` and `after` are their hashes.
     pub fn changed(&self, before: String, after: String) {
         self.with(|seen| {
             // A change that takes back another one must not make a circle.

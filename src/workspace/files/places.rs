@@ -48,7 +48,7 @@ impl PlaceReader {
     }
 }
 
-/// Returns the start of a long line. A word is left out as a whole, since half of a secret would not be known as one.
+/// Returns the start of a long line. A word is left out as a whole, since the redactor would not recognise half of a secret.
 pub fn bounded(line: &str) -> String {
     let start = co_policy::start_of(line, LONGEST_LINE);
     if start == line {

@@ -17,7 +17,7 @@ pub struct EngineFault {
 /// The kinds of failures that have a next step of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
-    /// There is no engine on PATH, or not the one that the settings name.
+    /// There is no engine on PATH, or the engine that the settings name is not there.
     Missing,
     /// The engine's service does not answer.
     NotRunning,

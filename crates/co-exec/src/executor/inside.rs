@@ -210,8 +210,7 @@ impl Executor {
     }
 }
 
-/// Returns variables that let git work in a workspace of another user, and keep it from starting programs if it only
-/// looks.
+/// Returns variables that let git work in a workspace of another user. If `read_only`, they also keep git from starting programs.
 fn git_environment(read_only: bool) -> Variables {
     let mut variables: Vec<(String, String)> = Vec::new();
     if read_only {

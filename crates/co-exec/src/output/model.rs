@@ -27,7 +27,7 @@ struct Fragment {
 
 /// Returns at most `max` bytes of text: a fifth from the beginning, the rest from the end.
 ///
-/// `place` is a sentence about the file with the whole output, if there is one.
+/// `place` is a sentence about the file with the whole output, if there is such a file.
 pub(crate) fn view(ends: &HeadAndTail, max: usize, place: Option<&str>) -> ModelText {
     if ends.binary {
         return ModelText {

@@ -205,7 +205,7 @@ impl OutputReading {
     }
 }
 
-/// Returns the position of the next piece, after one that ends at `end`.
+/// Returns the position of the next piece, after a piece that ends at `end`.
 fn next_start(fresh: &[u8], end: u64, encoding: Encoding) -> u64 {
     let open = memchr::memrchr(b'\n', fresh).map_or(fresh.len(), |at| fresh.len() - at - 1);
     let at = if open > OPEN_LINE {

@@ -5,7 +5,7 @@
 
 use crate::output::sgr::Sgr;
 
-/// The most characters of one line. Further ones are only counted. Neovim takes 20 ms to scroll over so many wide ones.
+/// The most characters of one line. Further ones are only counted. Neovim takes 20 ms to scroll over so many wide characters.
 pub(crate) const MAX_LINE_CHARS: usize = 50_000;
 /// The most bytes of the parameters of a control sequence.
 const MAX_PARAMETER_BYTES: usize = 64;

@@ -68,8 +68,8 @@ pub(crate) struct Group {
 }
 
 impl GroupsDirectory {
-    /// Returns the nearest directory above this process that may be used, if there is one. One with controllers comes
-    /// before others.
+    /// Returns the nearest group directory above this process that may be used, if there is one. A directory with controllers
+    /// comes before others.
     pub(crate) fn find() -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;

@@ -21,8 +21,8 @@ use crate::process::procfs::{self, Process};
 pub const STOP_GRACE_PERIOD: Duration = Duration::from_millis(200);
 /// The time after the grace period until co gives up.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
-/// The most readings of the processes that remain, if process 1 of their namespace runs, but no other one was found:
-/// each may have started the next one and ended.
+/// The most readings of the processes that remain, if process 1 of their namespace runs, but no other process was found: each may
+/// have started the next one and ended.
 const MAX_READINGS: usize = 20;
 /// The longest pause between two checks of the remaining processes.
 const MAX_CHECK_INTERVAL: Duration = Duration::from_millis(20);
@@ -67,7 +67,8 @@ impl CommandProcesses {
         self.reaped = true;
     }
 
-    /// Returns the running processes of the command of which all others are descendants. An empty result is certain.
+    /// Returns the topmost running processes of the command: all its other processes descend from these. An empty result is
+    /// certain.
     fn roots(&mut self) -> Vec<Process> {
         let mut roots = Vec::new();
         // Read before the orphans: if it ends in between, its children are among them.

@@ -61,7 +61,7 @@ impl Usage {
         }
     }
 
-    /// Returns the bytes of its own pages and its share of shared ones. If the share cannot be read, all shared pages count.
+    /// Returns the bytes of its own pages, and of its share of shared pages. If the share cannot be read, all shared pages count.
     fn share(&self) -> u64 {
         let sizes = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.thread));
         let shares = ["Pss_Anon:", "Pss_Shmem:", "SwapPss:"];

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::process::procfs::{self, Process};
 
-/// The most watches that are counted. The kernel takes microseconds to show one.
+/// The most watches that are counted. The kernel takes microseconds to show each.
 const MAX_COUNTED_WATCHES: u64 = 1 << 16;
 
 /// The open files of the processes of a command.

@@ -80,7 +80,7 @@ impl Process {
         }
     }
 
-    /// Sends `signal` to this process, never to another one that has got its id.
+    /// Sends `signal` to this process, never to another process that has got its id.
     pub(crate) fn signal(&self, signal: Signal) {
         let Some(pid) = rustix::process::Pid::from_raw(self.pid) else {
             return;

@@ -32,7 +32,7 @@ struct RepositoryWatch {
     surveys: Surveys,
     workspace: PathBuf,
     before: Arc<Survey>,
-    /// The git directories that `.git` leads to. In them, git may make others.
+    /// The git directories that `.git` leads to. In these, git may make other git directories.
     own: Vec<PathBuf>,
     /// The files and links `.git`, with the git directory that each leads to.
     links: BTreeMap<PathBuf, Option<PathBuf>>,
@@ -102,8 +102,8 @@ impl WatchedPaths {
 }
 
 impl RepositoryWatch {
-    /// Returns some of the repositories that are there now and were not before, and of the files and links `.git` that lead to another
-    /// git directory now.
+    /// Returns some of the repositories that are new, and some of the files and links `.git` that lead to another git directory
+    /// than before.
     fn made(&self) -> Vec<PathBuf> {
         let now = self.surveys.current(&self.workspace);
         if !self.before.complete || !now.complete {

@@ -162,7 +162,7 @@ fn condition(when: Condition, rest: usize) -> Vec<sock_filter> {
     }
 }
 
-/// Returns one comparison for each value. A match skips the other ones and `further` instructions.
+/// Returns one comparison for each value. A match skips the other comparisons and `further` instructions.
 fn each(values: &[u32], further: usize) -> impl Iterator<Item = sock_filter> {
     let count = values.len();
     values.iter().enumerate().map(move |(at, value)| {

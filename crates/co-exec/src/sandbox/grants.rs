@@ -281,8 +281,8 @@ impl Grants {
     }
 }
 
-/// Takes the configuration files with a credential out of `places`, and returns them. Adds all configuration files to
-/// `listed`, because a credential may come into one.
+/// Takes the configuration files with a credential out of `places`, and returns them. Adds all configuration files to `listed`,
+/// because a credential may be added to each.
 fn closed_configs(
     places: &mut Vec<PathBuf>,
     git_files: &[PathBuf],

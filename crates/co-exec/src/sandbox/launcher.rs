@@ -68,7 +68,7 @@ pub(crate) struct LaunchRequest<'a> {
 }
 
 impl Launcher {
-    /// Creates a launcher that starts the program `exe`: [`OWN_PROGRAM`](super::OWN_PROGRAM), or another one that calls
+    /// Creates a launcher that starts the program `exe`: [`OWN_PROGRAM`](super::OWN_PROGRAM), or another program that calls
     /// [`launch_main`](super::launch_main) first in its `main`.
     ///
     /// `home` is the person's home directory. Confined commands cannot read the directories `own`, which hold co's configuration,
@@ -120,8 +120,8 @@ impl Launcher {
         self
     }
 
-    /// Sets the directory in which the probe tries an overlay. It should be on the file system of the layers of trials.
-    /// If it does not exist, the probe takes the nearest one above it. The default is the directory of temporary files.
+    /// Sets the directory in which the probe tries an overlay. It should be on the file system of the layers of trials. If it
+    /// does not exist, the probe takes the nearest directory above it. The default is the directory of temporary files.
     #[must_use]
     pub fn probe_directory(mut self, dir: PathBuf) -> Self {
         self.report.probe_directory = dir;
@@ -247,8 +247,8 @@ impl Launcher {
         kept.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks that a kernel which can confine commands can confine one that gets `env` to reading in a workspace, as far
-    /// as its last survey tells.
+    /// Checks that a command with `env` can be confined to reading in a workspace, as far as the last survey of the workspace
+    /// tells. The kernel must be able to confine commands.
     ///
     /// May block on files.
     ///

@@ -15,8 +15,8 @@ use crate::error::refusal::SandboxRefusal;
 pub const LAYER_FILES: &str = "upper";
 /// The directory in a layer for the changes of caches, in the same form.
 pub const LAYER_CACHES: &str = "caches";
-/// The directory in a layer of the packages that a trial fetched, in the same form. That of the packages of earlier trials has the
-/// same name, beside the caches: no command can write there.
+/// The directory in a layer of the packages that a trial fetched, in the same form. The directory with packages of earlier trials
+/// has the same name, beside the caches, where no command can write.
 pub const LAYER_DOWNLOADS: &str = "downloads";
 /// The directories in a layer that the kernel needs for itself.
 const WORK: &str = "work";
@@ -37,7 +37,7 @@ pub(super) struct Layer {
 
 impl Layer {
     /// Locks the layer of overlays, and makes missing directories in it. The first overlay lies over the workspace, the others
-    /// over caches. Those of `downloads` lie over places of toolchains.
+    /// over caches. The overlays in `downloads` lie over places of toolchains.
     ///
     /// # Errors
     /// Another command uses the layer, or the system refuses.

@@ -71,9 +71,9 @@ pub(super) struct Grant(pub Right, pub PathBytes);
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OpenedDirectory {
-    /// Its number of opened directories above. The last one before it with a smaller number contains it.
+    /// The number of opened directories above it. The last directory before it with a smaller number contains it.
     pub depth: usize,
-    /// Its name in the directory above it. For the first one, the whole path.
+    /// Its name in the directory above it. For the first directory, the whole path.
     pub name: PathBytes,
     /// The names of directories that are readable with all below them.
     pub dirs: Vec<PathBytes>,
@@ -136,7 +136,7 @@ pub(super) struct Mounts {
     /// Overlays over places of toolchains. If the system refuses one, its place stays read-only.
     pub downloads: Vec<Overlay>,
     pub writable: Vec<PathBytes>,
-    /// Directories in whose place the command sees another one, in which it may write.
+    /// Directories in whose place the command sees another directory, in which it may write.
     pub replaced: Vec<ReplacedDirectory>,
     /// Directories that cannot be renamed, ordered by depth.
     pub pinned: Vec<PathBytes>,
@@ -146,7 +146,7 @@ pub(super) struct Mounts {
     pub hidden: HiddenPaths,
 }
 
-/// A directory that shows the files of others, and keeps all changes of them elsewhere.
+/// A directory that shows the files of other directories, and keeps changes of them elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Overlay {
@@ -160,7 +160,7 @@ pub(super) struct Overlay {
     pub work: PathBytes,
 }
 
-/// A directory that shows the files of another one.
+/// A directory that shows the files of another directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReplacedDirectory {

@@ -19,8 +19,8 @@ pub(super) const MAX_FILES: u64 = 50_000;
 /// The age after which an unlocked temporary directory is removed.
 const MIN_PRUNE_AGE: Duration = Duration::from_secs(60);
 
-/// A directory that only its owner may enter. When this is dropped, an empty directory is removed at once, another
-/// one on its own thread.
+/// A directory that only its owner may enter. When this is dropped, the directory is removed: at once if it is empty, otherwise
+/// on a thread of its own.
 #[derive(Debug)]
 pub struct PrivateTmp {
     path: PathBuf,
@@ -34,7 +34,7 @@ impl PrivateTmp {
         Self::new_in(&std::env::temp_dir(), removals)
     }
 
-    /// Makes a directory with a new name in `parent`. Its path is a real one.
+    /// Makes a directory with a new name in `parent`. Its path is real.
     ///
     /// # Errors
     /// It cannot be made or opened.

@@ -27,7 +27,7 @@ pub struct ConfinedCommand {
     pub tmp: Option<Arc<PrivateTmp>>,
     /// True if the command has its own PID namespace. Then the started process stays outside of it.
     pub(crate) pid_namespace: bool,
-    /// The directory on which the command has a file system in memory. It may be the temporary one.
+    /// The directory on which the command has a file system in memory. It may be the temporary directory.
     pub(super) memory: Option<PathBuf>,
     /// The plan that the launcher reads, if the launcher starts the command.
     pub(super) plan: Option<PlanFile>,

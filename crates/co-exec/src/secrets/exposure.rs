@@ -27,7 +27,7 @@ const MAX_NAMED_SECRETS: usize = 10;
 /// The most surveys before a start, if secrets appear during each of them.
 const MAX_SURVEYS: usize = 4;
 
-/// The secrets of a workspace while they are closed to a command, with a watch for others. Clones share what they find.
+/// The secrets of a workspace while they are closed to a command, with a watch for new secrets. Clones share what they find.
 #[derive(Debug, Clone)]
 pub(crate) struct SecretWatch {
     surveys: Surveys,

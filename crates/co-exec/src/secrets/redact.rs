@@ -209,7 +209,7 @@ static SHAPES: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Replaces secrets. Those that overlap are one.
+/// Replaces secrets. Overlapping secrets count as one.
 fn replace(text: &str, mut found: Vec<(Range<usize>, &str)>) -> RedactedText {
     found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
     found.dedup_by(|(next, _), (range, _)| {

@@ -233,7 +233,7 @@ impl Survey {
         }
     }
 
-    /// Returns a new survey of the workspace `root`. Reads only what has changed since this one.
+    /// Returns a new survey of the workspace `root`. Reads only directories and files that have changed since this survey.
     pub(super) fn again(&self, root: &Path, extent: Extent<'_>) -> Self {
         let opened = (root.canonicalize()).and_then(|root| Ok((Dir::open(&root)?, root)));
         let Ok((opened, root)) = opened else {
@@ -753,7 +753,7 @@ fn find_keys(
     keys.map(|file| path.join(file)).collect()
 }
 
-/// Returns whether a path below a workspace is in a directory of generated files, or is one.
+/// Returns whether a path below a workspace is a directory of generated files, or is in one.
 pub(crate) fn is_generated(below: &Path) -> bool {
     let is_one = |part| GENERATED_DIRECTORIES.iter().any(|made| part == *made);
     below.iter().any(is_one)

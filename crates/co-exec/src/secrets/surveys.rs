@@ -33,7 +33,7 @@ struct Last {
     checked: Option<Instant>,
     /// True while a thread reads the rest of the workspace.
     goes_on: bool,
-    /// The places where earlier surveys found secrets, and this one none. Some may be missing if there are many.
+    /// The places where earlier surveys found secrets, and the last survey found none. If there are many, some may be missing.
     closed_earlier: Arc<HashSet<PathBuf>>,
 }
 
@@ -64,8 +64,8 @@ impl Surveys {
         self.watchers.start(root);
     }
 
-    /// Returns the survey of the workspace `root`, and takes a new one if a directory, or a file that may be secret by
-    /// its content, changed since the last.
+    /// Returns the survey of the workspace `root`, and takes a new one if a directory, or a file that may be secret by its
+    /// content, changed since the last survey.
     ///
     /// The survey of a large workspace is not complete at first; a thread reads the rest. Blocks on files.
     pub fn current(&self, root: &Path) -> Arc<Survey> {
@@ -174,7 +174,7 @@ impl Surveys {
         *known = known.next(Arc::new(survey));
     }
 
-    /// Returns the places where earlier surveys of the workspace `root` found secrets, and the last one none.
+    /// Returns the places where earlier surveys of the workspace `root` found secrets, and the last survey found none.
     pub(crate) fn closed_earlier(&self, root: &Path) -> Arc<HashSet<PathBuf>> {
         let all = self.lock();
         all.get(root)

@@ -61,7 +61,7 @@ pub fn is_image(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(plain)
 }
 
-/// Returns whether a text may be the name of a network. The network of another container is none.
+/// Returns whether a text may be the name of a network. The network of another container does not count.
 pub fn is_network(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(plain)

@@ -65,8 +65,8 @@ pub(super) fn mark() -> Value {
 
 /// Returns a text as a content of one block, which can have a mark.
 ///
-/// With [`CacheMarks::Blocks`] every text is written like this. So only the marks of a message change when it is no longer
-/// the last one, and marks are no part of what is cached.
+/// With [`CacheMarks::Blocks`] every text is written like this. So only the marks of a message change when it is no longer the
+/// last one, and marks do not belong to the cached text.
 pub(super) fn block(marks: CacheMarks, text: &str) -> Value {
     match marks {
         CacheMarks::Blocks => json!([{ "type": "text", "text": text }]),

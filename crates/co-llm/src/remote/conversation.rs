@@ -21,7 +21,7 @@ use crate::transcript::{self, Call, Context, Image, Item, Outcome};
 const GO_ON: &str = "Go on from where you stopped.";
 /// The model's text between two messages of the person, for servers that demand one.
 const NO_ANSWER: &str = "(no answer)";
-/// The result of a call that has no text. Some servers refuse an empty one.
+/// The result of a call that has no text. Some servers refuse an empty text.
 const NO_OUTPUT: &str = "(no output)";
 /// The text of a message with the images of results.
 const RESULT_IMAGES: &str = "[images of the results above]";

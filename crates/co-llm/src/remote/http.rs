@@ -63,7 +63,7 @@ pub(super) fn endpoint(base_url: &str, path: &str, query: Option<&str>) -> Resul
     Ok(url)
 }
 
-/// Returns the headers. The last one with a name counts. Invalid ones are left out.
+/// Returns the headers. The last header with a name counts. Invalid headers are left out.
 pub(super) fn headers(list: impl IntoIterator<Item = (String, String)>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in list {

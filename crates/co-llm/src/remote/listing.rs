@@ -30,7 +30,7 @@ pub(super) fn read(list: &Value) -> Vec<ListedModel> {
         .collect()
 }
 
-/// The most names that are shown for one that the server does not know.
+/// The most names that are shown for a name that the server does not know.
 const MAX_NEAREST: usize = 3;
 
 /// Returns the names that are most like a name, the most similar first; none if nothing is like it.

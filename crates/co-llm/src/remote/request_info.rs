@@ -23,7 +23,8 @@ pub(super) struct RequestInfo {
     pub(super) model: String,
     /// The variable, file or program that has the key. None: the request has no key.
     pub(super) key_source: Option<String>,
-    /// The variable to set if the request has no key. None: this server has no usual one, and the setting `api_key_env` must name it.
+    /// The variable to set if the request has no key. None: this server has no usual variable, and the setting `api_key_env` must
+    /// name it.
     pub(super) key_variable: Option<String>,
     /// Keys to remove from a server's error text, which may repeat them.
     pub(super) keys: Vec<String>,

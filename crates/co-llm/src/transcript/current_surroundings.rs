@@ -41,7 +41,7 @@ pub(super) fn without_old_notes(items: &[Item]) -> Cow<'_, [Item]> {
 
 /// Returns the surroundings that the system prompt of the next request is made from.
 ///
-/// These are the first ones of the chat, since each request must begin like the one before it. A summary starts a new
+/// These are the first surroundings of the chat, since each request must begin like the request before it. A summary starts a new
 /// system prompt, and so does the end of instructions.
 pub fn first_surroundings(items: &[Item]) -> Option<&Surroundings> {
     let kept_from = last_summary(items).map_or(0, |(_, kept_from)| kept_from);

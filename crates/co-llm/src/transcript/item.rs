@@ -88,7 +88,7 @@ pub enum Item {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
     },
-    /// The person asked for another answer. The model is no longer sent the last one.
+    /// The person asked for another answer. The model is no longer sent the last answer.
     Retried,
     /// Texts that the model is sent in part from here on, so that the chat fits its context window.
     Shortened { texts: Vec<Shortened> },

@@ -185,7 +185,7 @@ impl<'a> Repair<'a> {
         self.answer(id, place);
     }
 
-    /// Adds a result for each open call: its own if there is one further on.
+    /// Adds a result for each open call: the call's own result if it comes later.
     fn close(&mut self) {
         for (id, place) in std::mem::take(&mut self.open) {
             self.taken.extend(place);

@@ -9,7 +9,7 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, Signa
 use crate::hello::{ALERT, Hello};
 use crate::target::Host;
 
-/// Trusts every server. The tests never come to one.
+/// Trusts every server. The tests never reach a server.
 #[derive(Debug)]
 struct TrustAll;
 

@@ -302,7 +302,7 @@ fn truncation() -> Vec<RefusedCall> {
     refusals
 }
 
-/// Landlock before version 6 does not control signals; a PID namespace does. Without one, only the own process group
+/// Landlock before version 6 does not control signals; a PID namespace does. Without a PID namespace, only the own process group
 /// may be signalled, and threads only with the ignored signal that some runtimes use to interrupt themselves.
 fn signals() -> Vec<RefusedCall> {
     let harmless = &[0, SIGURG as u32];

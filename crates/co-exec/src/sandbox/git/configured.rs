@@ -195,7 +195,7 @@ fn refused(why: &str) -> SandboxRefusal {
     ))
 }
 
-/// Returns the person's git, never one in the workspace.
+/// Returns the person's git, never a git in the workspace.
 fn program(query: &GitQuery<'_>) -> Option<PathBuf> {
     let path = query.env.iter().rev().find(|(name, _)| name == "PATH")?;
     program_search::search_all("git", &path.1)

@@ -12,7 +12,7 @@ const PATH: &str = "PATH";
 const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 const GIT_CONFIG_GLOBAL: &str = "GIT_CONFIG_GLOBAL";
 
-/// The most bytes of a file with certificates. Those of systems have 300 KB.
+/// The most bytes of a file with certificates. The files of systems have 300 KB.
 const MAX_CERTIFICATES: u64 = 4 << 20;
 
 /// A path, and the variable that names it.

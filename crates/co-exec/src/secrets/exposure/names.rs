@@ -405,7 +405,7 @@ impl Places {
             || !self.before.closes(path) && !self.opened.contains(path) && by_entry()
     }
 
-    /// Returns whether the file with this name counts as a secret, or may have one below it.
+    /// Returns whether the file with this name counts as a secret, or may have a secret below it.
     fn is_secret(&self, path: &Path) -> bool {
         self.known.contains(path)
             || self.is_within_closed(path)

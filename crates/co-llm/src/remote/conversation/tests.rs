@@ -187,7 +187,7 @@ fn a_request_never_ends_or_begins_with_the_models_words() {
     );
 }
 
-/// Joined with the next prompt, the first one would not be the bytes that were sent.
+/// If the first prompt were joined with the next one, its bytes would not be those that were sent.
 #[test]
 fn a_prompt_without_an_answer_stays_as_it_was_sent() {
     let failed = Item::End {

@@ -40,7 +40,7 @@ pub(super) const OPENAI: ChatRules = ChatRules {
     },
 };
 
-/// Those of a server with a strict chat template.
+/// The rules of a server with a strict chat template.
 pub(super) const TEMPLATE: ChatRules = ChatRules {
     alternates: true,
     no_reasoning: false,
