@@ -84,7 +84,7 @@ impl Checkpoints {
         }
     }
 
-    /// Tells all chats that the changes of one were made, answered or taken back.
+    /// Tells all chats that changes of a chat were made, answered or taken back.
     pub fn tell_changed(&self) {
         self.changed.send_replace(());
     }

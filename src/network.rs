@@ -45,7 +45,7 @@ pub struct HostAccess {
 struct OwnAddresses {
     /// The port of the proxy.
     proxy: u16,
-    /// The addresses that lead to this machine, and where they lead.
+    /// The addresses in the command's network that lead to this machine, each with the addresses that it leads to.
     forwarded: Vec<(SocketAddr, Vec<SocketAddr>)>,
 }
 

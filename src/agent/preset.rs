@@ -41,7 +41,7 @@ pub struct AgentHome {
 pub struct HomePart {
     /// Its place below the home directory.
     pub of_person: &'static str,
-    /// The directory for its entries inside the agent's own one.
+    /// The directory for the same entries inside the agent's own directory.
     pub inside: &'static str,
     /// The entries that the confined agent reads.
     pub read: &'static [&'static str],

@@ -106,7 +106,7 @@ struct Progress {
     live: Option<LiveCall>,
     thought: Option<(String, LiveThought)>,
     is_speaking: bool,
-    /// The requests of the agent whose questions are open, with the numbers of these.
+    /// The requests of the agent whose questions are open, with the numbers of the questions.
     asked: Vec<(AgentRequest, u64)>,
     replies: FuturesUnordered<QuestionReply>,
     agents: SubAgents,
@@ -143,7 +143,7 @@ impl AgentRequest {
     }
 }
 
-/// A call that has ended, or that is shown as one that goes on.
+/// A call that the chat stops following: it has ended, or `status` says that it goes on.
 struct EndedCall<'a> {
     id: String,
     ok: bool,

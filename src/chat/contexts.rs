@@ -36,7 +36,7 @@ const LONGEST_SHOWN: usize = 64 << 10;
 /// The capacity of the channel of questions. A reader waits until the chat has taken its question.
 const MAX_WAITING: usize = 1;
 
-/// The files that the person let the chat send, and the questions about others.
+/// The files that the person let the chat send, and the questions about other files.
 pub(super) struct ContextReads {
     shared: Shared,
     questions: mpsc::Receiver<ContextQuestion>,

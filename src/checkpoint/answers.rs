@@ -24,7 +24,7 @@ pub struct KeptAnswer {
     pub line: usize,
     /// The hash of the lines of the part.
     pub part: String,
-    /// The first of these lines, with their marks.
+    /// The first lines of the part, with their marks.
     pub text: String,
     pub answer: PartAnswer,
 }

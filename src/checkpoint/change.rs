@@ -132,7 +132,7 @@ pub enum Entry {
     },
 }
 
-/// The change of one path. An entry is none where nothing was.
+/// The change of one path. An entry is none if nothing is at the path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// The path in the workspace.

@@ -90,7 +90,7 @@ pub enum By {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TurnChanges {
     pub turn: usize,
-    /// The last one of the turns.
+    /// The last of the turns.
     pub last: usize,
     /// In their order.
     pub records: Vec<Record>,

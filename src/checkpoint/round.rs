@@ -63,7 +63,7 @@ struct FileRound {
     weave: Option<Weave>,
     /// The chat that made the file, if the file is not accepted.
     made_by: Option<usize>,
-    /// The changes of calls, and whether they changed more than its text.
+    /// The calls that changed the file, each with true if it changed more than the text.
     calls: Vec<(Mark, bool)>,
     /// The time of the first open change.
     since: Option<u64>,
@@ -717,8 +717,8 @@ impl OpenFile {
         text
     }
 
-    /// Returns a text that tells a part from all others. `text` has its lines, as a review shows them. It may show different
-    /// contents in the same way if they are no text.
+    /// Returns an id of a part. `text` has its lines, as a review shows them. `text` may be the same for two contents that are no
+    /// text.
     pub fn part_id(&self, part: &OpenPart, text: &str) -> String {
         match part.kind {
             PartKind::Whole => {

@@ -114,7 +114,7 @@ impl Change {
     }
 }
 
-/// Returns the change that takes back changes of one path, last first; none if it is as before already.
+/// Returns the change that takes back changes of one path, of which the last comes first; none if the path is already as before.
 fn taken_back(
     path: &Path,
     changes: &[&Change],

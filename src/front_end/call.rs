@@ -11,7 +11,7 @@ use crate::tool::event::{CallEnd, CallEvent, ShownCall};
 use crate::tool::query;
 use co_llm::transcript::Decision;
 
-/// The last lines of an output that stay visible, of a call that failed and of one that did not.
+/// The most lines at the end of an output that stay visible: of a call that failed, and of another call.
 const KEPT_FAILED: usize = 4;
 const KEPT: usize = 3;
 
@@ -474,7 +474,7 @@ fn summary(queries: &[Query]) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the lines above an output, as many and as long as a person reads there.
+/// Returns the lines above an output. Cuts long lines, and replaces further lines by their number.
 fn lead<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut lines = lines.map(|line| match start_of(line, LONGEST_LEAD_LINE) {
         start if start.len() < line.len() => format!("{start}…"),

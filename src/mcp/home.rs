@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::config::McpServerSettings;
 use crate::paths::{self, private_dir, workspace_name};
 
-/// The variables that lead programs to directories below a home, and the names of these.
+/// The variables that lead programs to directories below a home, and the names of the directories.
 const DIRECTORIES: [(&str, &str); 4] = [
     ("XDG_CONFIG_HOME", ".config"),
     ("XDG_CACHE_HOME", ".cache"),

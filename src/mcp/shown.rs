@@ -27,7 +27,7 @@ pub struct ShownTool {
     pub name: String,
 }
 
-/// Returns the tools that a model may call, and the number of the others.
+/// Returns the tools that a model may call, and the number of the other tools.
 pub fn shown_tools(server: &str, tools: &[ServerTool]) -> (Vec<ShownTool>, usize) {
     let mut shown: Vec<ShownTool> = Vec::new();
     let (mut names, mut specs) = (HashSet::new(), HashSet::new());

@@ -37,10 +37,10 @@ pub trait HostAsker: Send + Sync {
     /// They cannot be read, so nothing may be reached: a sentence.
     async fn rules(&self) -> Result<HostRules, String>;
 
-    /// Asks whether the command may reach all of these. If the result is dropped, the question is withdrawn.
+    /// Asks whether the command may reach all targets. If the result is dropped, the question is withdrawn.
     ///
     /// # Errors
-    /// The command may not reach them: the reason, which the command reads.
+    /// The command may not reach the targets: the reason, which the command reads.
     async fn ask(&self, targets: &[Target]) -> Result<(), String>;
 
     /// Returns the number of the current period. When it changes, all answers are forgotten.

@@ -355,7 +355,7 @@ pub struct EditorAnswer {
 pub struct FileEdits {
     /// Its real path.
     pub file: String,
-    /// The 'changedtick' of the buffer that they are made for; none if the file is not loaded.
+    /// The 'changedtick' of the buffer for which the edits are made; none if the file is not loaded.
     pub tick: Option<u64>,
     pub edits: Vec<PlacedEdit>,
 }
@@ -438,7 +438,7 @@ pub struct RunOptions {
 pub enum RunEnvironment {
     /// The allowlist, and bash.
     Restricted,
-    /// Neovim's variables, except those that never pass, and the person's shell.
+    /// Neovim's variables without the forbidden ones, and the person's shell.
     Inherit,
 }
 
@@ -469,7 +469,7 @@ pub enum Answer {
     Real,
     /// Run the command as a trial first.
     Try,
-    /// Run this command as a trial first, and later ones of the workspace without a question.
+    /// Run this command as a trial first. Later commands of the workspace run as trials first without this question.
     TryFirst,
 }
 

@@ -22,7 +22,7 @@ pub enum ToEditor {
     Notice {
         level: NoticeLevel,
         message: String,
-        /// The person typed a command that this answers: it is shown whole.
+        /// The notice answers a command that the person typed: it is shown whole.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         answer: bool,
     },
@@ -720,7 +720,7 @@ pub struct TrustQuestion {
     /// The slash command that sends it, the context of a skill, or `/mcp` if it is not sent but names tool servers. None if it goes
     /// with each prompt.
     pub slash: Option<String>,
-    /// The text goes with one prompt, as a context, and from then on in this chat without a question.
+    /// The text goes with one prompt, as a context. From then on, this chat sends it without a question.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub context: bool,
 }

@@ -139,7 +139,7 @@ impl Form {
     /// Reads the person's answers; none means that the question was withdrawn.
     ///
     /// # Errors
-    /// An answer is none that the program takes. The person must be asked again.
+    /// The program does not take an answer. The person must be asked again.
     pub fn reply(&self, reply: Option<Reply>) -> Result<FormReply, String> {
         let answers = match reply {
             None => return Ok(FormReply::Cancel),
@@ -162,7 +162,7 @@ impl Form {
     }
 }
 
-/// Returns whether the only question was answered by its first choice. Words of the person are not the yes that was asked for.
+/// Returns whether the only question was answered by its first choice. An answer in words is no yes.
 pub fn is_yes(answers: &[ChosenAnswer]) -> bool {
     matches!(answers, [answer] if answer.choices == [1])
 }

@@ -34,12 +34,12 @@ pub enum Allowance {
     Saved(PathBuf, co_policy::Pattern),
     /// Confined commands of the chat may reach these hosts.
     Hosts(Vec<AllowedHost>),
-    /// Confined commands of this workspace may reach these hosts. It is saved.
+    /// Confined commands of this workspace may reach these hosts. The permission is saved.
     SavedHosts(PathBuf, Vec<HostPattern>),
     /// All text for this job.
     Job(u64),
     Everything,
-    /// co may try commands of this workspace before it asks. It is saved.
+    /// co may try commands of this workspace before it asks. The permission is saved.
     TryFirst(PathBuf),
 }
 

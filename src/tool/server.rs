@@ -46,7 +46,7 @@ const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"]
 const MOST_IMAGES: usize = 4;
 const MOST_IMAGE_BYTES: usize = 4 << 20;
 
-/// The most questions of a server to the person in one call. It gets a no to further ones.
+/// The most questions of a server to the person in one call. co answers no to further questions.
 const MOST_QUESTIONS: usize = 5;
 
 /// The pause between two words about the progress of a call.

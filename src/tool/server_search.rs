@@ -33,7 +33,8 @@ const MOST_NAMES: usize = 100;
 const SEARCH: &str = "search_server_tools";
 const CALL: &str = "call_server_tool";
 
-/// Returns the tools that a model gets for these of tool servers: themselves if they are few, else a search and a call.
+/// Returns the tools that a model gets in place of these tools of servers: the same tools if they are few, else a search and a
+/// call.
 pub(super) fn offered(tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
     let bytes: usize = tools.iter().map(|it| size(it.spec())).sum();
     if tools.len() <= MOST_TOOLS && bytes <= MOST_TOKENS * TOKEN_BYTES {

@@ -46,7 +46,7 @@ pub struct KeepPlan {
     root: PathBuf,
     /// The files that changed meanwhile, with the reason.
     refused: Vec<(PathBuf, String)>,
-    /// The files whose buffers have unsaved changes, as they are shown.
+    /// The files whose buffers have unsaved changes, as a person reads their paths.
     unsaved: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ pub struct KeepPlan {
 pub struct Kept {
     /// `failed` also has the files that changed meanwhile.
     pub done: UndoResult,
-    /// The files whose change is in the buffer only, as they are shown.
+    /// The files whose change is in the buffer only, as a person reads their paths.
     pub unsaved: Vec<String>,
 }
 

@@ -29,7 +29,7 @@ use co_exec::sandbox::{LAYER_DOWNLOADS, Removals};
 
 /// The directory of the caches of programs, beside [`FILES`].
 const CACHES: &str = "caches";
-/// The file beside both that is there while files are moved.
+/// The file beside these directories that exists while files are moved.
 const MOVING: &str = "moving";
 
 /// The longest wait for another trial that starts or ends.

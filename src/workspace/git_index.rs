@@ -11,7 +11,7 @@ use co_exec::repository;
 
 /// The bytes of an entry before its object: times, device, inode, mode, owner, size.
 const STAT: usize = 40;
-/// The place of the mode in them.
+/// The bytes of the mode in an entry.
 const MODE: Range<usize> = 24..28;
 /// The flag of an entry whose file git takes for unchanged.
 const ASSUME_VALID: u16 = 0x8000;

@@ -56,7 +56,7 @@ pub enum MisplacedEdit {
 /// Applies edits that all name places of the same text.
 ///
 /// # Errors
-/// They do not fit the text. Then it has some of them.
+/// An edit does not fit the text. Then the text has some of the edits.
 pub fn apply_placed(
     file: &mut FileText,
     edits: &[PlacedEdit],

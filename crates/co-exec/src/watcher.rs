@@ -62,7 +62,7 @@ const MAX_LOGGED: usize = 200_000;
 /// The most changed directories that are remembered.
 const MAX_CHANGED: usize = 50_000;
 
-/// The most watches that are not packed, in addition to as many as are packed.
+/// The most unpacked watches beyond the number of packed watches.
 const MAX_UNPACKED: usize = 4_096;
 
 /// The time between two readings of the queue, in which a program would have to make 16,384 events to overflow it.

@@ -9,7 +9,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// The hint for a program that prints no secret.
 const TRY_IT: &str = "run it in a terminal to see why";
 
-/// Returns the first line that a program prints, which runs with all rights of the person. A password store may print notes after it.
+/// Runs a program with all rights of the person, and returns the first line that it prints. A password store may print notes
+/// after it.
 ///
 /// # Errors
 /// The program of this setting failed, took too long or printed nothing: the cause, without a word of its output.

@@ -1,4 +1,4 @@
-//! What a server says while a call of it runs: its progress, and its questions to the person.
+//! The progress and the questions of a server while a call of one of its tools runs.
 
 use rmcp::model::{
     ElicitRequestParams, ElicitResult, ElicitationAction, ProgressNotificationParam, ProgressToken,
@@ -38,14 +38,14 @@ pub enum QuestionReply {
     Cancel,
 }
 
-/// The receivers of what a server says about one call.
+/// The receivers of a server's progress and questions during one call.
 #[derive(Debug)]
 pub struct CallEvents {
     pub progress: watch::Receiver<CallProgress>,
     pub questions: mpsc::Receiver<ServerQuestion>,
 }
 
-/// Sends what a server says about one call.
+/// Sends a server's progress and questions during one call.
 #[derive(Debug, Clone)]
 pub struct CallListener {
     progress: watch::Sender<CallProgress>,
@@ -103,7 +103,7 @@ impl CallListener {
 }
 
 impl ServerQuestion {
-    /// Answers it.
+    /// Answers the question.
     pub fn answer(self, reply: QuestionReply) {
         // It fails if the call has ended.
         self.reply.send(reply).ok();

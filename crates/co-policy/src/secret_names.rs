@@ -185,7 +185,7 @@ static OTHER_PATTERNS: LazyLock<Patterns> =
 struct Patterns {
     /// The patterns without `*`.
     names: HashSet<&'static str>,
-    /// The texts before and after the `*` of the others.
+    /// The texts before and after the `*` of the other patterns.
     ends: Vec<(&'static str, &'static str)>,
 }
 

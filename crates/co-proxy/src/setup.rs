@@ -36,7 +36,7 @@ pub trait Decider: Send + Sync {
 #[async_trait]
 pub trait Resolver: Send + Sync {
     /// # Errors
-    /// The name has none, or they cannot be found.
+    /// The name has no address, or its addresses cannot be found.
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 

@@ -76,7 +76,7 @@ pub(super) struct LoggedCall {
 struct StreamedOutput {
     head: String,
     tail: String,
-    /// The number of bytes that are left out between them.
+    /// The number of bytes that are left out between `head` and `tail`.
     left_out: usize,
 }
 

@@ -11,7 +11,7 @@ const AGENT_COMMAND: &str = "/agent:";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::chat) struct PastSession {
     pub id: String,
-    /// The prompts that it got, as the agent got them.
+    /// The prompts of the session, in the words that the agent got.
     prompts: Vec<String>,
 }
 

@@ -142,7 +142,7 @@ impl CallState {
 }
 
 impl QueuedCall {
-    /// Returns a call that waits. The error is the reason why it is not valid, or one of too many.
+    /// Returns a call that waits. An error in `planned` is the reason why the call is not valid, or one of too many.
     pub(super) fn new(call: Call, planned: Result<Box<dyn PlannedCall>, String>) -> Self {
         Self {
             call,

@@ -32,7 +32,7 @@ struct GitChange {
     is_deleted: bool,
     /// The mode before the change, if the mode has changed or the file is deleted.
     old_mode: Option<u32>,
-    /// The changes of the present lines that make the old ones.
+    /// The hunks that turn the present lines into the old lines.
     hunks: Vec<Hunk>,
     /// It is no text, or its name cannot be read.
     is_unclear: bool,

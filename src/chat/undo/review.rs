@@ -41,7 +41,7 @@ pub(super) struct OpenWork {
     round: Round,
     /// For each record that a part names: the call in words, or the other chat.
     calls: Vec<String>,
-    /// For each of these records: its turn; none if it is of another chat.
+    /// For each record of `calls`: its turn; none for a record of another chat.
     turns: Vec<Option<usize>>,
 }
 

@@ -65,7 +65,7 @@ impl Nodes {
         below.filter_map(|(path, _)| text(path))
     }
 
-    /// Returns the files that are not the same in `other`, with those that `other` has in their place.
+    /// Returns the files that differ in `other`, each with the file of the same path there.
     pub(super) fn beside(
         &self,
         other: &Self,

@@ -41,7 +41,7 @@ pub(super) struct Trial {
 /// The changes of a trial that has ended.
 pub(super) struct Tried<'a> {
     trial: &'a Trial,
-    /// The error is the reason why they are not known.
+    /// The error is the reason why the changes are not known.
     found: Result<(TrialChanges, Report), String>,
     /// The command ended by itself.
     is_whole: bool,

@@ -38,9 +38,9 @@ pub(in crate::tool) struct ProposedChange {
     /// The call as rules and the audit file know it.
     pub command: String,
     pub verdict: Verdict,
-    /// One for each file, at least one. They are made together.
+    /// The changes, one for each file, that co makes together; at least one.
     pub proposals: Vec<Proposal>,
-    /// The rules that allow the same for these files.
+    /// The rules that allow such calls for these files.
     pub rules: Vec<Pattern>,
 }
 
@@ -354,7 +354,7 @@ fn describe(
 /// The answer of the person in a review, for the person to see.
 #[derive(Debug)]
 struct ReviewWords {
-    /// None if they accepted all as it was.
+    /// None if the person accepted everything unchanged.
     answer: Option<String>,
     comments: Option<String>,
     /// The notes for the model that say the same.
@@ -403,7 +403,8 @@ fn change_of(proposals: &[Proposal], reasons: &[String]) -> Change {
     }
 }
 
-/// Returns the proposals, or the hunks of them that the person accepted. The answers are to the hunks of all, in order.
+/// Returns the proposals; with `hunks`, only the parts that the person accepted. `hunks` answers the hunks of all proposals, in
+/// order.
 fn accepted(
     proposals: Vec<Proposal>,
     hunks: Option<Vec<HunkAnswer>>,
@@ -440,7 +441,7 @@ fn accepted(
     Ok(accepted)
 }
 
-/// Checks that a change is one of the lines that the person named, if they did.
+/// Checks that a change stays in the lines that the person named, if they named any.
 pub(in crate::tool) fn check_range(
     range: Option<&EditRange>,
     reviewed: &ProposedChange,

@@ -94,7 +94,7 @@ struct DirTask {
     path: PathBuf,
     /// The trial saw the files of the workspace in this directory.
     merged: bool,
-    /// None if all below it is ignored, apart from what git tracks.
+    /// The rules of the directories above; none if everything in this directory is ignored, except tracked files.
     above: Option<IgnoreRules>,
 }
 

@@ -9,7 +9,6 @@ use co_policy::Pattern;
 /// The names of the tools that change files, as rules know them.
 pub const NAMES: [&str; 4] = co_policy::rules::EDIT_TOOLS;
 
-/// Each of these names.
 pub const EDIT: &str = NAMES[0];
 pub const WRITE: &str = NAMES[1];
 pub const DELETE: &str = NAMES[2];

@@ -41,7 +41,7 @@ pub(super) struct Rpc {
     shared: Arc<Shared>,
 }
 
-/// Why a call has no result.
+/// The failure of a call.
 #[derive(Debug)]
 pub(super) enum Failed {
     /// Neovim said so.

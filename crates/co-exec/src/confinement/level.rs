@@ -125,7 +125,7 @@ pub(crate) struct LevelLimits {
 /// The way in which secrets are closed to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClosedBy {
-    /// Reading is granted around them, so what appears beside a secret is closed too.
+    /// Landlock grants reading around the secrets. So a file that appears beside a secret is closed too.
     Rules,
     /// A mount over an overlay covers each secret. The mount stays if the file below is removed.
     OverlayMounts,

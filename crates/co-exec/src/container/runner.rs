@@ -52,7 +52,7 @@ impl Containers {
         }
     }
 
-    /// Returns the container for a use that protects these paths. Makes it if there is none, or none like this.
+    /// Returns a container for this use that protects these paths. Makes one if there is none.
     ///
     /// # Errors
     /// There is no engine, or it refuses.

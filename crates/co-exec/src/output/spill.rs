@@ -16,7 +16,7 @@ use crate::output::text::{Encoding, LineDecoder};
 
 /// The most reads that may wait for the disk, 1 MiB. Then the command waits too.
 const QUEUE_CAPACITY: usize = 16;
-/// The time for the disk to write the rest, and the additional time for each part of this size.
+/// The time for the disk to write the rest, and the number of bytes that add the same time once more.
 const DISK_TIMEOUT: Duration = Duration::from_secs(5);
 const BYTES_PER_TIMEOUT: u64 = 100 << 20;
 /// The most bytes of the lines that are shown of a file. A message to the editor has at most 16 MiB.

@@ -13,7 +13,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// The longest pause between two counts of the files, as a multiple of the duration of one.
 const COUNT_INTERVAL_FACTOR: u32 = 20;
 
-/// Directories, and the most that may be in them.
+/// Directories, and the most bytes and files that may be in them.
 #[derive(Debug, Clone)]
 pub(crate) struct DirectoryLimits {
     /// All on one file system; empty if nothing is limited.

@@ -55,7 +55,7 @@ pub fn is_secret(path: &Path) -> bool {
     dir.is_ok_and(|dir| is_secret_in(&dir, path))
 }
 
-/// Returns the same about the file at `path`, whose directory is open.
+/// As [`is_secret`], for a file whose directory is open.
 pub fn is_secret_in(dir: &Dir, path: &Path) -> bool {
     let file = path.file_name().unwrap_or_default();
     let name = file.to_string_lossy();

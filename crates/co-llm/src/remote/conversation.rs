@@ -307,7 +307,7 @@ impl<'a> MessageWriter<'a> {
         format!("{told}\n\n<context name={name:?}>\n{body}\n</context>")
     }
 
-    /// Returns the text of a result with a word about its next image, which goes to a place.
+    /// Returns the text of a result with a note about its next image. `place` says where the image is.
     fn with_image(&mut self, text: String, place: &str) -> String {
         let words = match self.images.pop_front() {
             Some(Ok(image)) => {
