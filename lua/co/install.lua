@@ -255,7 +255,7 @@ local function address(job)
   if not vim.uv.fs_stat(git) then
     return nil, 'the plugin is no git checkout'
   end
-  -- GIT_DIR in the environment, or a repository around the plugin, would be another repository.
+  -- Without `--git-dir`, GIT_DIR or a directory above the plugin could name another repository.
   local result = run(job, { 'git', '--git-dir', git, 'remote', 'get-url', 'origin' })
   if result.code ~= 0 then
     return nil, reason(result, 'error')

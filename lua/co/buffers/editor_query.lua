@@ -19,7 +19,7 @@ local LONGEST, LONGEST_RENAME = 3, 10
 local MOST, MOST_BYTES = 1000, 500
 -- The most places of a name that language servers are asked about. Comments have no definition.
 local MOST_PLACES = 8
--- Bytes of a name. Those of other letters than ASCII count.
+-- Bytes of a name. All bytes beyond ASCII count.
 local WORD = '[%w_\128-\255]'
 
 --- A question to language servers. The topic `workspace` finds the symbols of that name anywhere. The name may be qualified, such as

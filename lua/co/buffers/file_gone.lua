@@ -31,7 +31,7 @@ local function rename(buf, to)
   local ok, problem = pcall(api.nvim_buf_call, buf, function()
     vim.cmd('silent keepalt file ' .. vim.fn.fnameescape(to))
     if not modified then
-      -- Else `:w` would take the file for one of somebody else.
+      -- Else `:w` would refuse to write, as if another program had made the file.
       vim.cmd('silent edit')
     end
   end)
@@ -82,7 +82,7 @@ local function follow(message)
   end
 end
 
---- Renames the buffer of a file that was moved. Deletes the buffer of one that was deleted, unless it has unsaved changes.
+--- Renames the buffer of a moved file. Deletes the buffer of a deleted file, unless the buffer has unsaved changes.
 --- It waits while a command of the person is half done in the buffer.
 ---@param message co.FileGone
 function M.follow(message)

@@ -117,7 +117,7 @@ local function set_some(buf, replacements)
   end
 end
 
---- Replaces lines of a buffer. If the buffer has another text after it than it must have, puts the old text back.
+--- Replaces lines of a buffer. If the buffer then does not have the text that it must have, puts the old text back.
 ---@param buf integer
 ---@param replacements co.Replacement[]
 ---@param final boolean whether the new text ends with a line break

@@ -1,7 +1,7 @@
 --- Names of symbols as people and models write them, such as `Type::method`, `module.function()` or `Class#method`.
 local M = {}
 
--- Bytes of one part of a name. Those of other letters than ASCII count.
+-- Bytes of one part of a name. All bytes beyond ASCII count.
 local WORD = '[%w_$\128-\255]'
 -- The separators between two parts of a name.
 local SEPARATORS = { '::', '->', '.', '#', ':' }

@@ -27,7 +27,7 @@ end
 
 --- Returns the place in a file that a line of a difference is about.
 ---@param lines string[] of the difference
----@param at integer the index of the line; that of the first change if it is less than 1
+---@param at integer the index of the line; less than 1 means the first change
 ---@param cwd string
 ---@return co.Location?
 local function changed(lines, at, cwd)

@@ -10,7 +10,7 @@ local printable = require('co.ui.printable')
 local send = require('co.chat.send')
 local utf8 = require('co.ui.utf8')
 
--- The variables that git gives its editor. Without them, it would be another repository or another index.
+-- The variables that git gives its editor. Without them, the backend would read another repository or another index.
 local VARIABLES = { 'GIT_DIR', 'GIT_INDEX_FILE', 'GIT_WORK_TREE' }
 
 -- The most bytes of a message.

@@ -20,8 +20,8 @@ local question_text = require('co.question.float_text')
 local sight = require('co.question.sight')
 local textlock = require('co.ui.textlock')
 
---- The part of its work that the float is in: it asks a question; it shows the command that the person wrote in the place
---- of one, until they press a key or leave the float; or nothing waits, and it keeps the focus until no answer keys come.
+--- The state of the float: it asks a question; it shows the command that the person wrote in place of the model's, until they
+--- press a key or leave the float; or no question waits, and it keeps the focus until no answer keys come.
 ---@alias co.float.Phase 'asking'|'edited'|'done'
 
 --- A message of the float to its subscriber.

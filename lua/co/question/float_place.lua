@@ -55,7 +55,7 @@ local function last_rows(win)
   return area
 end
 
--- What the float does not cover, and its least height. If there is no room, it may cover the last rows of chats, then
+-- The rows that the float leaves free, and its least height. If there is no room, it may cover the last rows of chats, then
 -- also the lines that name their prompts.
 ---@type { last_rows: boolean, line_above: boolean, height: integer }[]
 local levels = {

@@ -7,7 +7,7 @@ local focus = require('co.ui.focus')
 ---@field private questions co.Question[]
 ---@field private newest integer the number of the newest question; a late `/approve 3` must not hit another question
 ---@field private came_at table<co.Question, integer> the number of keys that the person had pressed when each question came
----@field private lost_at? integer the same number when the question on the screen went without an answer of theirs
+---@field private lost_at? integer the number of pressed keys when the question on the screen went without an answer of the person
 local Queue = {}
 Queue.__index = Queue
 

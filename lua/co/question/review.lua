@@ -113,8 +113,8 @@ local function here(review)
   return review.text:at_row(api.nvim_win_get_cursor(review.win)[1] - 1)
 end
 
---- Moves the cursor to a part, and as much of it as possible onto the screen. If co moves it to what was not there before,
---- keys are no answers for a while.
+--- Moves the cursor to a part, and as much of the part as possible onto the screen. If co moves the cursor and the part was not
+--- on the screen as a whole, keys are no answers for a while.
 ---@param review co.Review
 ---@param number integer
 ---@param by? co.focus.By nil: a key for it
@@ -154,7 +154,8 @@ local function reach_goal(review)
   end
 end
 
---- Returns the files of the step that is reviewed, but for those whose answers are not about their parts alone.
+--- Returns the files of the step that is reviewed. Leaves out files whose parts have no answers of their own, and files of
+--- questions that only a key in the float can answer with yes.
 ---@param review co.Review
 ---@return co.ReviewItem[]
 local function step_items(review)
@@ -175,7 +176,7 @@ local function count_unseen(review)
   return count
 end
 
--- The ids of the files that were to be reviewed since none was: those that have their answer keep their number.
+-- The ids of all files since there was last no file to review. A file that has its answer keeps its number.
 ---@type any[]
 local numbered = {}
 
@@ -230,7 +231,7 @@ local function draw_winbar(review)
   windows.options(review.win, { winbar = ' ' .. table.concat(parts, ' · ') })
 end
 
---- Notes the parts that are on the screen, of rows that Neovim has drawn: it does not draw all that keys pass by.
+--- Notes the parts that are on the screen, by the rows that Neovim has drawn: it does not draw each row that keys pass by.
 ---@param review co.Review
 ---@param top integer the first row, from 0
 ---@param bottom integer the last one, or a later one

@@ -38,8 +38,8 @@ local continued = api.nvim_create_namespace('co.review.continued')
 ---@field change co.FileChange
 ---@field state co.review.State
 ---@field on co.review.TextEvents
----@field pending string text that is not in the buffer yet
----@field at integer the first byte of `pending` that is not
+---@field pending string text that is not yet in the buffer as a whole
+---@field at integer the first byte of `pending` that is not in the buffer yet
 ---@field received integer the bytes that came
 ---@field more boolean more will come
 ---@field stepping boolean a step is under way

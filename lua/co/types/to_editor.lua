@@ -135,7 +135,7 @@
 ---@class (exact) co.QuestionText
 ---@field lines string[]
 ---@field spans { row: integer, from: integer, to: integer, group: string }[]
----@field rows? { row: integer, kind: string, continues: boolean }[] those of a change
+---@field rows? { row: integer, kind: string, continues: boolean }[] the rows of a change
 ---@field cut? boolean a part was left out because the text is too long, and `whole` has it
 ---@field partial? boolean a part was left out
 

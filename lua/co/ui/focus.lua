@@ -10,7 +10,7 @@ local notify = require('co.ui.notify')
 local textlock = require('co.ui.textlock')
 
 local MS = 1000000
--- The longest time after which something still comes as a result of what the person asked for.
+-- The longest time for which the person still waits for what they asked for.
 local AWAITED = 2000 * MS
 -- A pause is so many ticks of the timer without a key: after co took the focus, or after the person went to the window. The
 -- ticks do not go on while Neovim is blocked: it gets the keys of this time later.
@@ -31,7 +31,7 @@ local asked_at
 ---@field pause integer
 ---@field left integer the ticks until its end
 ---@field discards? boolean keys get to no window
----@field discarded? boolean a key was, so what it is mapped to is too
+---@field discarded? boolean a key was discarded, so the keys that it is mapped to are discarded too
 
 ---@type co.focus.Wait?
 local wait
@@ -78,7 +78,7 @@ end
 --- Takes note of a key.
 ---@param key string
 ---@param typed? string
----@return string? nothing for a key that gets to no window
+---@return string? the empty text for a key that gets to no window
 local function on_key(key, typed)
   if not typed or typed == '' then
     return wait and wait.discards and wait.discarded and '' or nil

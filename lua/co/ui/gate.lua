@@ -57,7 +57,7 @@ local function command_scope()
   if now.blocking or mode:find('^[cr!]') or state:find('[mx]') then
     return 'all'
   elseif mode == 't' then
-    -- Each moment of it is "not safe".
+    -- `state()` calls each moment of terminal mode "not safe".
     return nil
   elseif mode == 'n' or mode == 'nt' then
     -- A register or an operator, or else a function that waits, for instance for a key.

@@ -51,7 +51,7 @@ function M.watch()
   })
 end
 
---- Returns that window, or another one with its buffer; nil if there is none.
+--- Returns the last window, or another one with its buffer; nil if there is none.
 ---@return integer?
 function M.window()
   local here = api.nvim_get_current_win()
@@ -64,7 +64,7 @@ function M.window()
   return last and vim.tbl_filter(counts, vim.fn.win_findbuf(last.buf))[1]
 end
 
---- Returns the buffer of that window. If the window was closed, it returns the buffer that it showed.
+--- Returns the buffer of the last window. If the window was closed, returns the buffer that it showed.
 ---@return integer
 function M.buffer()
   local here = api.nvim_get_current_win()
