@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use co_exec::{CommandOutcome, RunningCommand};
+use co_text::{end_of, printable};
 
 /// The time for a program to end by itself after it closed its output. Then its processes are ended.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
@@ -28,9 +29,5 @@ pub(crate) async fn outcome(
 /// bytes.
 pub(crate) async fn last_words(command: RunningCommand, longest: usize) -> String {
     let outcome = outcome(command, tokio::time::sleep(END_TIMEOUT)).await;
-    let mut output = co_policy::printable(outcome.output.trim());
-    let skip = output.len().saturating_sub(longest);
-    let skip = (skip..output.len()).find(|at| output.is_char_boundary(*at));
-    output.drain(..skip.unwrap_or(0));
-    output
+    end_of(&printable(outcome.output.trim()), longest).to_owned()
 }

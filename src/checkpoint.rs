@@ -40,7 +40,7 @@ use journal::Journal;
 use store::lock;
 
 pub use answers::KeptAnswer;
-pub use change::{Change, Entry, files, named, shown};
+pub use change::{Change, Entry, named, shown};
 pub use head::{Head, HeadMove, way_back};
 pub use journal::InterruptedKeep;
 pub use log::{AcceptedFile, By, History, Record, TurnChanges};

@@ -1,6 +1,6 @@
 //! The backend of co, an agent and a shell for Neovim.
 //!
-//! A module may use those that stand below it in this list, and the crates `co_acp`, `co_mcp`, `co_llm`, `co_exec`, `co_proxy`, `co_policy` and `co_edit`:
+//! A module may use those that stand below it in this list, and the crates `co_acp`, `co_mcp`, `co_llm`, `co_exec`, `co_proxy`, `co_policy`, `co_edit` and `co_text`:
 //!
 //! | module | content |
 //! |---|---|
@@ -30,7 +30,7 @@
 //! | [`paths`] | the directories of co's files |
 //!
 //! The private modules `shared_file` and `rotation` hold what several of these share for their files, and `blocking` runs work that
-//! waits for files. `text` makes short, printable forms of texts, and `cancellable` waits for a command that can be cancelled.
+//! waits for files. `cancellable` waits for a command that can be cancelled.
 //! `program_places` finds the directories that a program needs.
 
 pub mod agent;
@@ -60,7 +60,6 @@ mod shared_file;
 pub mod store;
 #[cfg(test)]
 mod test_tree;
-mod text;
 pub mod tool;
 pub mod trial;
 pub mod trust;

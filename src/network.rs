@@ -14,12 +14,13 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use co_exec::{CommandSpec, Executor, RunningCommand, Streams, TimeLimit, size_text};
+use co_exec::{CommandSpec, Executor, RunningCommand, Streams, TimeLimit};
 use co_policy::HostRules;
 use co_proxy::{
     ForwardedPort, OuterProxy, Proxy, ProxyLimits, ProxySetup, SystemResolver, Target,
     TargetTraffic,
 };
+use co_text::size_text;
 
 pub use attempt::try_ways;
 pub use decider::HostAsker;

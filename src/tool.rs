@@ -35,9 +35,9 @@ use self::agent_call::ShownAgentCall;
 use self::call::PlannedCall;
 use self::event::{ExecMode, ShownCall};
 use self::schema::{BadCall, Tool};
-use crate::text::start_of;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
+use co_text::shorten;
 
 pub use self::checkpoints::CallCheckpoint;
 
@@ -144,7 +144,7 @@ impl ToolSet {
             None => name_and_arguments(call),
         };
         ShownCall::Command {
-            command: co_policy::printable(&line),
+            command: co_text::printable(&line),
             mode: ExecMode::default(),
         }
     }
@@ -202,13 +202,7 @@ fn command_of(call: &Call) -> String {
 /// Returns the name of a tool that is not in the set, and the start of the arguments.
 fn name_and_arguments(call: &Call) -> String {
     let arguments = call.arguments.to_string();
-    let start = start_of(&arguments, LONGEST_ARGUMENTS);
-    let cut = if start.len() < arguments.len() {
-        "…"
-    } else {
-        ""
-    };
-    format!("{} {start}{cut}", call.name)
+    format!("{} {}", call.name, shorten(&arguments, LONGEST_ARGUMENTS))
 }
 
 #[cfg(test)]

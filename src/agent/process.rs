@@ -17,7 +17,6 @@ use crate::config::AgentConfinement;
 use crate::network::{self, HostAccess, HostAsker, OpenAccess, OpenCommand, StartError};
 use crate::program_places::{self, KnownDirectories};
 use crate::services::Services;
-use crate::text::start_of;
 use co_acp::schema::{
     AuthMethod, ErrorCode, InitializeResponse, SessionConfigOption, SessionId, SessionModeState,
     SessionUpdate,
@@ -29,6 +28,7 @@ use co_exec::{
 };
 use co_policy::{HostPattern, HostVerdict};
 use co_proxy::Target;
+use co_text::start_of;
 
 /// The HTTPS port of the hosts of vendors.
 const HTTPS: u16 = 443;
@@ -84,7 +84,7 @@ pub enum StartFault {
     Login(String),
     #[error(
         "it sent more before its session than {} of memory hold",
-        co_exec::size_text(MOST_MEMORY)
+        co_text::size_text(MOST_MEMORY)
     )]
     Flood,
     #[error("the start was cancelled")]

@@ -40,7 +40,6 @@ use crate::checkpoint::named;
 use crate::config::AgentConfinement;
 use crate::protocol::{Asker, ChatState, Question};
 use crate::services::audit_task;
-use crate::text::{one_line, start_of};
 use crate::tool::ToolSet;
 use crate::tool::agent_call::{AgentCall, ShownAgentCall};
 use crate::tool::context::{CallContext, QuestionHost, TurnKind};
@@ -56,6 +55,7 @@ use co_acp::schema::{
 use co_acp::{AgentAnswer, Incoming, RequestNumber};
 use co_exec::AGENT;
 use co_llm::transcript::{Call, Cost, Decision, End, Item, Outcome, ShownPart, Usage};
+use co_text::{one_line, start_of};
 
 /// The time for an agent to end its turn after `<C-c>`. Then its processes are ended.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -533,7 +533,7 @@ impl Progress {
             return Ok(false);
         }
         let name = &self.turn.spec.name;
-        let most = co_exec::size_text(MOST_MEMORY);
+        let most = co_text::size_text(MOST_MEMORY);
         let text =
             format!("{name} sent more in one turn than {most} of memory hold, so co ended it");
         self.turn.chat.note(&text).await?;
@@ -791,8 +791,7 @@ impl Progress {
     async fn say(&mut self, words: &str) -> Result<(), Halt> {
         let text = format!("{} {words}", self.turn.spec.name);
         let (text, _) = self.redacted(&text).await;
-        self.show(AgentPiece::Note(co_policy::printable(&text)))
-            .await
+        self.show(AgentPiece::Note(co_text::printable(&text))).await
     }
 
     /// Shows what a sub-agent says and does, below its call.
@@ -908,7 +907,7 @@ impl Progress {
             }
             SessionUpdate::SessionInfoUpdate(info) => match info.title {
                 MaybeUndefined::Value(title) => {
-                    let title = one_line(&co_policy::printable(&self.turn.title(&title).await));
+                    let title = one_line(&co_text::printable(&self.turn.title(&title).await));
                     Ok(self.turn.chat.send(TurnEvent::Title(title)).await?)
                 }
                 _ => Ok(()),
@@ -1354,7 +1353,7 @@ impl Progress {
         let record = self.turn.record(logged);
         let output = logged.output();
         let (output, _) = self.turn.redacted(&output).await;
-        let output = co_policy::printable(&output);
+        let output = co_text::printable(&output);
         let call = self.turn.redacted_call(record).await;
         let changed = live.take(&output, began.elapsed());
         if live.shown != call {
@@ -1396,7 +1395,7 @@ impl Progress {
 
     async fn end_call(&self, call: EndedCall<'_>) -> Result<(), Halt> {
         let (text, hidden) = self.redacted(call.output).await;
-        let text = co_policy::printable(&text);
+        let text = co_text::printable(&text);
         let shown = ShownPart {
             output: [0, text.len()],
             arguments: call.arguments,

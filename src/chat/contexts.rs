@@ -18,7 +18,6 @@ use crate::protocol::{
     ContextQuery, ContextRead, ContextRequest, ServerPlace, ToEditor, TrustQuestion,
 };
 use crate::services::Services;
-use crate::text::{one_line, start_of};
 use crate::tool::permissions::Reply;
 use crate::tool::query::FileQuery;
 use crate::workspace::files::attached::{self, Attached};
@@ -26,6 +25,7 @@ use crate::workspace::files::places::{PlaceReader, bounded, real_paths};
 use crate::workspace::files::{Deadline, FileScope, PathFilter};
 use crate::workspace::judge::{Judge, workspace_of};
 use crate::workspace::own_git::{GitCommand, OwnGit, PLAIN_DIFF};
+use co_text::{one_line, start_of};
 
 /// The most bytes of one text. The editor cuts a longer text.
 const LONGEST: usize = 512 << 10;
@@ -262,7 +262,7 @@ impl ContextReader {
             name: one_line(&self.word),
             path,
             size,
-            text: co_policy::printable(&start.replace("\r\n", "\n")),
+            text: co_text::printable(&start.replace("\r\n", "\n")),
             notes,
             slash: None,
             context: true,

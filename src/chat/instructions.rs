@@ -15,9 +15,9 @@ use crate::blocking::blocking;
 use crate::protocol::{Answer, NoticeLevel, QuestionAnswer, ToEditor, TrustQuestion};
 use crate::services::instruction_answers::{AnswerState, OpenTrustQuestion};
 use crate::services::{ServicePaths, Services};
-use crate::text::one_line;
 use crate::trust::{self, FileText, Trust, TrustAnswer};
 use co_llm::transcript::InstructionFile;
+use co_text::one_line;
 
 /// The names of instruction files. In each directory, co uses the first file that the person does not refuse.
 const NAMES: [&str; 3] = ["CO.md", "AGENTS.md", "CLAUDE.md"];
@@ -166,7 +166,7 @@ fn decide(
                     let text = prompt::cut(&file.text).to_owned();
                     length += text.len();
                     if length > LONGEST_TOGETHER {
-                        let most = co_exec::size_text(LONGEST_TOGETHER as u64);
+                        let most = co_text::size_text(LONGEST_TOGETHER as u64);
                         let problem =
                             format!("{name} is left out: all instructions may have {most}");
                         warn_once(services, state, &dirs.workspace, &problem);
@@ -247,7 +247,7 @@ pub(super) fn ask(
         name: question.name.clone(),
         path: one_line(&file.path.display().to_string()),
         size: file.size,
-        text: co_policy::printable(&file.text.replace("\r\n", "\n")),
+        text: co_text::printable(&file.text.replace("\r\n", "\n")),
         notes,
         slash: question.slash.clone(),
         context: false,

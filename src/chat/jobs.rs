@@ -19,10 +19,10 @@ use crate::editor::Target;
 use crate::protocol::{Owner, ToEditor};
 use crate::services::Services;
 use crate::services::running_jobs::JobControl;
-use crate::text::short;
 use crate::tool::job_list::checkpoint::JobCheckpoint;
 use crate::tool::job_list::{JobListRequest, JobView, StartedJob};
 use co_llm::transcript::{self, Item};
+use co_text::short_command;
 
 /// The most jobs of one chat that run at once.
 const MAX_RUNNING: usize = 8;
@@ -126,7 +126,7 @@ impl Jobs {
         let (tell, end) = watch::channel(None);
         let view = JobView {
             number: started.number,
-            short: short(&started.command),
+            short: short_command(&started.command),
             cwd: started.cwd.clone(),
             command: started.command.clone(),
             conditions: started.conditions,

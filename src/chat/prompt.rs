@@ -5,11 +5,10 @@
 mod budget;
 mod output_frame;
 
-use crate::text::start_of;
-
 pub use budget::{Budget, Fit};
 
 use co_llm::transcript::{InstructionFile, Surroundings};
+use co_text::start_of;
 
 const TEMPLATE: &str = include_str!("prompt/system.md");
 const SCOUT_TEMPLATE: &str = include_str!("prompt/scout.md");

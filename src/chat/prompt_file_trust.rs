@@ -9,8 +9,8 @@ use super::{Chat, Prompt, instructions};
 use crate::mcp::WORKSPACE_FILE;
 use crate::protocol::{PromptFileCheck, ToEditor};
 use crate::services::instruction_answers::AnswerState;
-use crate::text::one_line;
 use crate::trust::{FileText, TrustAnswer};
+use co_text::one_line;
 
 impl Chat {
     /// Takes a prompt of the person.

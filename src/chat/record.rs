@@ -12,6 +12,7 @@ use crate::protocol::NoticeLevel;
 use crate::services::Services;
 use crate::store::{Meta, TranscriptWriter};
 use co_llm::transcript::{self, Item};
+use co_text::{first_line, shorten_chars};
 
 /// The time between two writes of streamed text. Text is shown only after it is written.
 const WRITE_INTERVAL: Duration = Duration::from_millis(30);
@@ -212,10 +213,5 @@ impl Recorder {
 fn title(prompt: &str) -> String {
     let task = transcript::task_to_plan(prompt).or_else(|| transcript::task_to_explore(prompt));
     let prompt = task.unwrap_or(prompt);
-    let line = prompt.trim().lines().next().unwrap_or_default();
-    let mut title: String = line.chars().take(TITLE_CHARS).collect();
-    if line.chars().count() > TITLE_CHARS {
-        title.push('…');
-    }
-    title
+    shorten_chars(first_line(prompt), TITLE_CHARS)
 }

@@ -62,7 +62,7 @@ pub(super) fn calls_after(items: &[Item], shown: usize, tools: &ToolSet) -> Vec<
 fn shown_before(outcome: &Outcome, reads_files: bool) -> ShownPart {
     let interrupted = [INTERRUPTED, TRIAL_INTERRUPTED].contains(&outcome.text.as_str());
     match reads_files || interrupted {
-        true => ShownPart::line(co_policy::printable(last_line(&outcome.text))),
+        true => ShownPart::line(co_text::printable(last_line(&outcome.text))),
         false => ShownPart {
             output: [0, outcome.text.len()],
             ..ShownPart::default()

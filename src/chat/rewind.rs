@@ -4,8 +4,8 @@
 use super::{Chat, retell};
 use crate::checkpoint::By;
 use crate::protocol::{Choice, ToEditor};
-use crate::text::{one_line, short};
 use co_llm::transcript::{self, Item};
+use co_text::{one_line, short_command};
 
 /// A prompt that a chat can go back to.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Chat {
         match scope {
             None => self.offer(
                 "rewind",
-                &format!("Before “{}”", one_line(&short(&point.text))),
+                &format!("Before “{}”", one_line(&short_command(&point.text))),
                 scopes(number),
             ),
             Some(FILES) => self.undo(By::Undo, Some(point.turn), None),
@@ -116,7 +116,7 @@ fn points(items: &[Item]) -> Vec<RewindPoint> {
 /// Returns the prompts as choices, the last one first.
 fn prompts(points: &[RewindPoint]) -> Vec<Choice> {
     let choice = |(at, point): (usize, &RewindPoint)| Choice {
-        label: one_line(&short(&point.text)),
+        label: one_line(&short_command(&point.text)),
         value: (at + 1).to_string(),
         confirm: None,
     };

@@ -12,7 +12,6 @@ use super::turn::{
 use crate::config::ModelChoice;
 use crate::error;
 use crate::protocol::ChatState;
-use crate::text::start_of;
 use crate::tool::ToolSet;
 use crate::tool::context::{CallContext, Halt, ScoutHost, TurnKind};
 use crate::tool::event::{CallEvent, ScoutProgress, ShownCall};
@@ -23,6 +22,7 @@ use crate::tool::scout::{self, RunningScout, ScoutEnd, ScoutTask};
 use crate::workspace::edits::SeenTexts;
 use co_llm::Fault;
 use co_llm::transcript::{self, End, InstructionFile, Item, Usage};
+use co_text::start_of;
 
 /// The most tokens that the model of a scout may write, or read elsewhere than from its cache.
 const MOST_TOKENS: u64 = 400_000;

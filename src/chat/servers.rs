@@ -9,9 +9,9 @@ use crate::blocking::blocking;
 use crate::mcp::{WORKSPACE_FILE, WorkspaceServers};
 use crate::protocol::Choice;
 use crate::services::Services;
-use crate::text::MOST_NAMED;
 use crate::tool::server::ListedServer;
 use crate::trust::{FileText, FileTrust};
+use co_text::MOST_NAMED;
 
 /// Reads the file of a workspace that names tool servers, if there is one, and the person's word about it.
 async fn server_file(

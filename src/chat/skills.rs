@@ -8,11 +8,11 @@ use super::{Chat, instructions};
 use crate::blocking::blocking;
 use crate::protocol::Choice;
 use crate::services::Services;
-use crate::text::{one_line, start_of};
 use crate::tool::skill::{self, SkillList};
 use crate::trust::{FileTrust, TrustAnswer};
 use crate::workspace::skills::{FoundSkills, Skill};
 use co_llm::transcript::InstructionFile;
+use co_text::{one_line, start_of};
 
 /// The most bytes of one description, and of all of them, in the system prompt.
 const LONGEST_DESCRIPTION: usize = 500;

@@ -25,13 +25,13 @@ use super::Chat;
 use super::events::ChatEvent;
 use super::rewind::RewindPoint;
 use crate::blocking::blocking;
-use crate::checkpoint::{By, Checkpoints, Record, Undo, UndoResult, files};
+use crate::checkpoint::{By, Checkpoints, Record, Undo, UndoResult};
 use crate::protocol::{Change, NoticeLevel, Question};
 use crate::services::Services;
-use crate::text::one_line;
 use crate::tool::permissions::Reply;
 use crate::tool::tried::apply;
 use co_llm::transcript::Item;
+use co_text::{counted, one_line};
 
 /// An `/undo`, `/redo`, `/review` or review of `/changes` that is not complete.
 pub(super) struct OpenUndo {
@@ -364,7 +364,7 @@ impl UndoTask {
             text.push_str(&format!("; {} was not changed: {why}", path.display()));
         }
         if left_alone > 0 && has_changed {
-            text.push_str(&format!("; {} left alone", files(left_alone)));
+            text.push_str(&format!("; {} left alone", counted(left_alone, "file")));
         }
         text
     }

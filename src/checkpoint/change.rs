@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::text::MOST_NAMED;
-use co_policy::one_line;
+use co_text::{MOST_NAMED, counted, one_line};
 
 /// Returns some of the paths, and the number of the others.
 pub fn named(mut paths: Vec<String>) -> String {
@@ -17,13 +16,8 @@ pub fn named(mut paths: Vec<String>) -> String {
     let paths = paths.join(", ");
     match more {
         0 => paths,
-        more => format!("{paths} and {} more", files(more)),
+        more => format!("{paths} and {} more", counted(more, "file")),
     }
-}
-
-/// Returns `1 file` or `2 files`.
-pub fn files(count: usize) -> String {
-    format!("{count} {}", if count == 1 { "file" } else { "files" })
 }
 
 /// Returns a path for a person. Two paths never look the same: as git does, it quotes a path with hidden characters, quotes or

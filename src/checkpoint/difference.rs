@@ -8,6 +8,7 @@ use super::undo::{bytes_of, mode};
 use crate::protocol::{Fact, FactKind, counts, without_lines};
 use co_edit::{FileText, Hunk, Names, hunks, unified};
 use co_policy::obeyed;
+use co_text::counted;
 
 /// The modes that new files and directories have with the usual masks. A diff names other modes.
 const USUAL_FILE_MODES: [u32; 2] = [0o644, 0o664];
@@ -245,8 +246,7 @@ impl Change {
     fn sizes(&self, store: &Store) -> String {
         let size = |entry: &Option<Entry>| match entry {
             Some(entry @ Entry::File { .. }) => match bytes_of(entry, store) {
-                Ok(bytes) if bytes.len() == 1 => "1 byte".to_owned(),
-                Ok(bytes) => format!("{} bytes", bytes.len()),
+                Ok(bytes) => counted(bytes.len(), "byte"),
                 Err(_) => "a size that co does not know".to_owned(),
             },
             _ => "no file".to_owned(),

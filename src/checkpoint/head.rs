@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::workspace::judge::Judge;
 use co_exec::{Caller, CommandSpec, Confinement, Environment, Executor, Program, repository};
-use co_policy::one_line;
+use co_text::one_line;
 
 /// Prints the branch, and the commit; an empty line for a missing one.
 const SCRIPT: &str = r#"exec 2> /dev/null

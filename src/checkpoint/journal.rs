@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 
 use super::apply::apply;
-use super::change::{Change, Entry, files, shown};
+use super::change::{Change, Entry, shown};
 use super::log::{By, Record, keeps};
 use super::snapshot::entry_at;
 use super::store::Store;
 use crate::paths::{self, private_dir};
 use crate::workspace::edits::disk::UNFINISHED;
 use co_exec::beneath::Dir;
-use co_policy::one_line;
+use co_text::{counted, one_line};
 
 /// The extension of the file while it is written.
 const NEW: &str = "new";
@@ -68,7 +68,7 @@ impl fmt::Display for InterruptedKeep {
             write!(
                 f,
                 "co was killed while it {changes} in {workspace}: the rest, {}, is changed now",
-                files(self.finished)
+                counted(self.finished, "file")
             )?;
         }
         for (path, why) in &self.failed {

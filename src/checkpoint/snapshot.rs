@@ -20,8 +20,9 @@ use crate::workspace::git_index::IndexedFiles;
 use crate::workspace::judge::Judge;
 use co_exec::beneath::{Dir, Kind, Node, Parents};
 use co_exec::regular::FileStamp;
+use co_exec::repository;
 use co_exec::secrets::Survey;
-use co_exec::{repository, size_text};
+use co_text::size_text;
 
 mod nodes;
 #[cfg(test)]

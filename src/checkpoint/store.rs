@@ -17,7 +17,7 @@ use super::change::Blob;
 use super::log;
 use crate::paths::{self, private_dir};
 use co_edit::{FileText, hunks};
-use co_exec::size_text;
+use co_text::size_text;
 
 /// The most bytes of all copies.
 pub(super) const MAX_BYTES: u64 = 2 << 30;

@@ -12,7 +12,8 @@ use super::common;
 use super::setup::Setup;
 use crate::workspace::judge::workspace_of;
 use co_exec::Program;
-use co_policy::{Assessment, CommandForm, FormOption, Grant, Reason, Verdict, printable};
+use co_policy::{Assessment, CommandForm, FormOption, Grant, Reason, Verdict};
+use co_text::printable;
 
 const USAGE: &str = "usage: co-nvim check [--cwd DIR] [--json] [COMMAND]
 Says what policy thinks of COMMAND, and why. With no COMMAND, reads one JSON string a line

@@ -348,6 +348,6 @@ fn size(value: &Value) -> Result<u64, BadValue> {
 
 /// Returns a size as a setting has it.
 fn size_text(bytes: u64) -> String {
-    let text = co_exec::size_text(bytes);
+    let text = co_text::size_text(bytes);
     text.trim_end_matches(" bytes").replace(' ', "")
 }

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use crate::chat::events::ChatEvent;
 use crate::protocol::{CallLine, CallState};
-use crate::text::{one_line, start_of};
 use crate::tool::agent_call::{AgentCallSort, ShownAgentCall};
 use crate::tool::event::ExecMode;
 use crate::tool::event::{CallEnd, CallEvent, ShownCall};
 use crate::tool::query;
 use co_llm::transcript::Decision;
+use co_text::{one_line, shorten, shorten_chars};
 
 /// The most lines at the end of an output that stay visible: of a call that failed, and of another call.
 const KEPT_FAILED: usize = 4;
@@ -155,7 +155,7 @@ impl CallView {
         self.what = match (whole, self.lead.len()) {
             (true, 0) => first.to_owned(),
             (true, _) => format!("{first} …"),
-            (false, _) => format!("{}…", first.chars().take(LONGEST).collect::<String>()),
+            (false, _) => shorten_chars(first, LONGEST),
         };
         self.words = match (mode.terminal, mode.background) {
             (false, false) => Vec::new(),
@@ -166,10 +166,7 @@ impl CallView {
     }
 
     fn set_agent_call(&mut self, call: &ShownAgentCall) {
-        self.what = match call.title.chars().count() {
-            ..=LONGEST => call.title.clone(),
-            _ => format!("{}…", call.title.chars().take(LONGEST).collect::<String>()),
-        };
+        self.what = shorten_chars(&call.title, LONGEST);
         self.lead = lead(call.input.iter().map(String::as_str));
         self.places = match call.places.as_slice() {
             [place] if self.what.contains(place.as_str()) => Vec::new(),
@@ -476,10 +473,7 @@ fn summary(queries: &[Query]) -> String {
 
 /// Returns the lines above an output. Cuts long lines, and replaces further lines by their number.
 fn lead<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut lines = lines.map(|line| match start_of(line, LONGEST_LEAD_LINE) {
-        start if start.len() < line.len() => format!("{start}…"),
-        start => start.to_owned(),
-    });
+    let mut lines = lines.map(|line| shorten(line, LONGEST_LEAD_LINE));
     let mut lead: Vec<_> = lines.by_ref().take(LONGEST_LEAD).collect();
     match lines.count() {
         0 => {}

@@ -3,6 +3,10 @@
 use crate::error::ErrorText;
 use co_llm::Fault;
 use co_llm::provider_table::{FALLBACK, NAMES, alternatives, main_key_variables};
+use co_text::{first_line, shorten_chars};
+
+/// The most characters of a server's line that are shown.
+const LONGEST: usize = 300;
 
 impl From<&Fault> for ErrorText {
     fn from(fault: &Fault) -> Self {
@@ -77,7 +81,7 @@ fn step(fault: &Fault) -> String {
     }
 }
 
-/// Returns the first line of what the server wrote about a fault.
+/// Returns the first line of what the server wrote about a fault, or its start.
 fn words(fault: &Fault) -> Option<String> {
     let body = match fault {
         Fault::Unauthorized { body, .. }
@@ -91,18 +95,9 @@ fn words(fault: &Fault) -> Option<String> {
         Fault::Malformed { detail } => detail,
         _ => return None,
     };
-    let line = first_line(body);
+    let line = shorten_chars(first_line(body), LONGEST);
     let line = line.trim_end_matches('.');
     (!line.is_empty()).then(|| line.to_owned())
-}
-
-/// Returns the first line of a provider's text, cut to 300 characters.
-fn first_line(body: &str) -> String {
-    let line = body.trim().lines().next().unwrap_or_default();
-    match line.char_indices().nth(300) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use super::fence::OpenFence;
 use crate::chat::events::ChatEvent;
 use crate::error;
 use crate::protocol::{CallLine, CallRows, MessageRow};
-use crate::text::{one_line, start_of};
 use crate::tool::event::{CallEvent, ShownCall};
 use co_exec::Caller;
 use co_llm::Fault;
 use co_llm::transcript::{Context, End};
+use co_text::{first_line, one_line, start_of};
 
 /// The most bytes of an output in the text of a transcript. A call is sent as a whole, so more would delay keys.
 const LONGEST_OUTPUT: usize = 40 << 10;
@@ -552,9 +552,9 @@ fn prompt(text: &str, context: &[Context]) -> String {
 
 /// Returns the first line of a note from co to the model.
 fn note(text: &str) -> String {
-    let line = text.trim().lines().next().unwrap_or_default();
+    let line = first_line(text);
     let line = line.strip_suffix(':').unwrap_or(line);
-    format!("> co told the model: {}", co_policy::printable(line))
+    format!("> co told the model: {}", co_text::printable(line))
 }
 
 /// Returns how a turn ended, unless it ended well.

@@ -14,8 +14,8 @@ use super::environment::{ServerEnvironment, ServerSecrets};
 use super::process::{ServerStart, StartedServer, last_line};
 use crate::config::McpServerSettings;
 use crate::protocol::{NoticeLevel, ToEditor};
-use crate::text::start_of;
 use co_mcp::{CallError, CallListener, ServerConnection, ServerTool, ToolAnswer};
+use co_text::start_of;
 
 /// The pause before the first restart of a server that failed, and the longest pause. Each failure doubles it.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -183,7 +183,7 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
     let name = &start.settings.name;
     let fail = |why: String, failures: u32| {
         // A server may have written it.
-        let why = start_of(&co_policy::printable(&why), LONGEST_REASON).to_owned();
+        let why = start_of(&co_text::printable(&why), LONGEST_REASON).to_owned();
         let pause = FIRST_PAUSE.saturating_mul(1 << failures.min(16));
         state.send_replace(ServerState::Failed {
             why,

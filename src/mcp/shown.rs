@@ -5,10 +5,9 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::text::start_of;
 use co_llm::ToolSpec;
 use co_mcp::ServerTool;
-use co_policy::printable;
+use co_text::{printable, start_of};
 
 /// The most bytes of a name that all providers take.
 const LONGEST_NAME: usize = 64;

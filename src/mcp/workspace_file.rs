@@ -7,8 +7,8 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use crate::config::{McpServerSettings, ServerVariable, VariableSource, is_server_name};
-use crate::text::one_line;
 use co_exec::names_variables;
+use co_text::one_line;
 
 /// The name of the file at the top of a workspace.
 pub const WORKSPACE_FILE: &str = ".mcp.json";

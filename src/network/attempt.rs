@@ -12,13 +12,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{HostAccess, HostAsker};
-use crate::text::one_line;
 use co_exec::{
     Caller, CommandSpec, Confinement, Environment, Executor, Network, Program, ShownSecrets,
     Streams,
 };
 use co_policy::HostRules;
 use co_proxy::Target;
+use co_text::one_line;
 
 /// The longest time of the command.
 const TIMEOUT: Duration = Duration::from_secs(10);

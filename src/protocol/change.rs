@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use co_policy::start_of;
+use co_text::start_of;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// The most facts of a kind that are named.
@@ -180,7 +180,7 @@ impl ReviewText {
     /// Returns the text with facts above its first part. `marked` is as [`co_edit::marked`] makes it.
     pub fn new(facts: &[Fact], marked: &str) -> Self {
         let facts: String = facts.iter().map(|it| format!("!{}\n", it.text)).collect();
-        let marked = co_policy::printable(marked);
+        let marked = co_text::printable(marked);
         let text = match (marked.strip_prefix("@\n"), marked.split_once("\n@\n")) {
             // A change as a whole has its facts inside.
             (Some(rest), _) => format!("@\n{facts}{rest}"),
@@ -270,7 +270,7 @@ impl Excerpt {
 
     /// Adds a heading.
     pub fn add_heading(&mut self, heading: &str) {
-        let heading = co_policy::one_line(heading);
+        let heading = co_text::one_line(heading);
         self.push(&format!("#── {heading}"), 2 * EXCERPT_BYTES);
     }
 

@@ -11,12 +11,11 @@ use tokio_util::sync::CancellationToken;
 use super::questions::RunQuestions;
 use crate::blocking::blocking;
 use crate::chat::person::command::RunConditions;
-use crate::checkpoint::{By, files};
+use crate::checkpoint::By;
 use crate::editor::LiveOutput;
 use crate::network::HostReport;
 use crate::protocol::{Asker, HunkAnswer, Question, ToEditor};
 use crate::services::Services;
-use crate::text::one_line;
 use crate::tool::permissions::Reply;
 use crate::tool::tried::{self, NO_CHANGE_YET, TriedCommand};
 use crate::trial::TrialPlace;
@@ -25,6 +24,7 @@ use crate::workspace::edits::comments;
 use crate::workspace::judge::workspace_of;
 use co_exec::{Caller, CommandOutcome};
 use co_llm::transcript::Decision;
+use co_text::{counted, one_line};
 
 /// The remark about a trial of which nothing is kept.
 const DROPPED: &str = "its changes are dropped";
@@ -172,7 +172,7 @@ impl TrialRun<'_> {
         let question = Question {
             id: self.services.id(),
             asker: Asker::Run(self.run),
-            command: co_policy::printable(&self.command),
+            command: co_text::printable(&self.command),
             cwd: one_line(&self.cwd.display().to_string()),
             confinement: self.services.probe.name().to_owned(),
             tried: Some(tried.summary.clone()),
@@ -232,7 +232,7 @@ fn waiting(tried: &TriedCommand, failed: bool) -> String {
     let changes = match tried.changes.count() {
         _ if failed => "it may have failed because it was a trial".to_owned(),
         _ if tried.summary.runs_again => "it changed .git, which a trial cannot keep".to_owned(),
-        count => format!("it would change {}", files(count)),
+        count => format!("it would change {}", counted(count, "file")),
     };
     format!("{changes}; {NO_CHANGE_YET}, :Co /approve goes to the question")
 }

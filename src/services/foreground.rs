@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::text::short;
+use co_text::short_command;
 
 /// The foreground commands of all chats, the oldest first.
 #[derive(Debug, Clone, Default)]
@@ -30,7 +30,7 @@ pub(crate) struct ForegroundGuard {
 impl Foreground {
     /// Adds a command of a chat with a unique id.
     pub(crate) fn add(&self, chat: u64, id: u64, command: &str) -> ForegroundGuard {
-        let name = co_policy::printable(&short(command));
+        let name = co_text::printable(&short_command(command));
         locked(&self.entries).push(ForegroundEntry { id, chat, name });
         ForegroundGuard {
             id,

@@ -1,6 +1,7 @@
 //! Exports a transcript as markdown (`/export`).
 
 use co_llm::transcript::{self, Decision, End, Item, Usage};
+use co_text::code_block;
 
 /// Returns the transcript as markdown, with the tokens of each turn, and of all turns at the end.
 pub fn export_markdown(items: &[Item]) -> String {
@@ -33,7 +34,7 @@ fn item_text(item: &Item) -> Option<String> {
             let name = &piece.name;
             match piece.image {
                 Some(_) => format!("{told}\n\n_{name}, an image_"),
-                None => format!("{told}\n\n{name}:\n\n{}", fenced("", &piece.text)),
+                None => format!("{told}\n\n{name}:\n\n{}", code_block("", &piece.text)),
             }
         }),
         Item::Text { text } => text.clone(),
@@ -41,15 +42,15 @@ fn item_text(item: &Item) -> Option<String> {
         Item::Reasoning { text, .. } => quoted(text),
         Item::Call(call) => {
             let arguments = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
-            format!("Call: {}\n\n{}", call.name, fenced("json", &arguments))
+            format!("Call: {}\n\n{}", call.name, code_block("json", &arguments))
         }
         Item::Decision { decision, .. } => format!("_{}_", decided(decision)),
         Item::Outcome(outcome) => match outcome.shown.as_ref().map(|shown| &*shown.looked) {
-            None | Some([]) => fenced("", &outcome.text),
+            None | Some([]) => code_block("", &outcome.text),
             Some(looked) => format!(
                 "{}\n\n{}",
-                fenced("", &looked.join("\n")),
-                fenced("", &outcome.text)
+                code_block("", &looked.join("\n")),
+                code_block("", &outcome.text)
             ),
         },
         Item::End { reason, usage } => {
@@ -64,7 +65,10 @@ fn item_text(item: &Item) -> Option<String> {
         Item::Summary { text, .. } => format!("_Summed up:_\n\n{}", quoted(text)),
         Item::Notice { text } | Item::JobEnded { text, .. } => format!("_{text}_"),
         Item::CommandEdited { command, .. } => {
-            format!("_You changed the command to:_\n\n{}", fenced("sh", command))
+            format!(
+                "_You changed the command to:_\n\n{}",
+                code_block("sh", command)
+            )
         }
         Item::Note { text, .. } if text == transcript::GO_ON => {
             "_Asked the model to continue._".to_owned()
@@ -78,21 +82,6 @@ fn item_text(item: &Item) -> Option<String> {
         | Item::AgentSession { .. }
         | Item::Unknown => return None,
     })
-}
-
-/// Returns a code block. Its fence is longer than any in the text, so that no line of the text ends it.
-fn fenced(language: &str, text: &str) -> String {
-    let longest = text
-        .lines()
-        .map(|line| line.trim_start())
-        .map(|line| line.len() - line.trim_start_matches('`').len())
-        .max()
-        .unwrap_or(0);
-    let fence = "`".repeat(longest.max(2) + 1);
-    format!(
-        "{fence}{language}\n{}\n{fence}",
-        text.trim_end_matches('\n')
-    )
 }
 
 fn quoted(text: &str) -> String {

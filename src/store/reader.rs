@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::error::Error;
 use super::header::{Header, Renamed, VERSION};
 use co_llm::transcript::Item;
+use co_text::shorten_chars;
 
 /// A chat in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,8 +59,8 @@ impl Contents {
             _ => None,
         });
         match self.header.title.as_str() {
-            "" => shorten(prompt.unwrap_or_default()),
-            title => shorten(title),
+            "" => title_of(prompt.unwrap_or_default()),
+            title => title_of(title),
         }
     }
 
@@ -143,7 +144,7 @@ pub(super) fn entry(path: &Path) -> Option<ChatSummary> {
     };
     Some(ChatSummary {
         id,
-        title: shorten(title),
+        title: title_of(title),
         workspace: header.workspace,
         modified,
         items,
@@ -196,14 +197,11 @@ pub(super) fn make_private(directory: &Path) -> io::Result<()> {
     fs::set_permissions(directory, fs::Permissions::from_mode(0o700))
 }
 
-fn shorten(text: &str) -> String {
+fn title_of(text: &str) -> String {
     let line = text
         .lines()
         .map(str::trim)
         .find(|line| !line.is_empty())
         .unwrap_or("(empty)");
-    match line.char_indices().nth(MAX_TITLE_CHARS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
+    shorten_chars(line, MAX_TITLE_CHARS)
 }

@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::text::{one_line, start_of};
 use co_llm::transcript::Call;
-use co_policy::printable;
+use co_text::{one_line, printable, start_of};
 
 /// The name of these calls in the transcript. No model is offered such a tool.
 pub const NAME: &str = "agent_call";

@@ -10,9 +10,8 @@ use super::event::ShownCall;
 use super::permissions::Reply;
 use super::schema::{self, BadCall, BuiltIn, arguments};
 use crate::protocol::{Asker, ChoiceQuestion, ChosenAnswer, OfferedChoice, Question};
-use crate::text::{one_line, start_of};
 use co_llm::transcript::{Call, ShownPart};
-use co_policy::printable;
+use co_text::{one_line, printable, start_of};
 
 /// The tool's name.
 const NAME: &str = "ask_person";

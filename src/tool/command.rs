@@ -31,9 +31,9 @@ use super::permissions::{Allowance, TurnMemory};
 use super::schema::BuiltIn;
 use crate::error;
 use crate::protocol::{Asker, HunkAnswer, Question};
-use crate::text::one_line;
 use co_llm::transcript::Decision;
 use co_policy::{ApprovalQuestion, Grant, Pattern, Verdict};
+use co_text::one_line;
 
 /// The result of a command of a scout that nothing confines, such as after a change of the settings.
 const NOT_CONFINED: &str = "Not run: nothing confines commands here, so a scout has only the tools that read and search files.";
@@ -109,7 +109,7 @@ impl CommandCall {
 impl PlannedCall for CommandCall {
     fn shown(&self) -> ShownCall {
         ShownCall::Command {
-            command: co_policy::printable(&self.request.text()),
+            command: co_text::printable(&self.request.text()),
             mode: self.request.mode,
         }
     }
@@ -225,7 +225,7 @@ impl JudgedCommand {
         let question = Question {
             asker: Asker::Chat(context.chat),
             span: span.and_then(|span| shown_at(&command, span)),
-            command: co_policy::printable(&command),
+            command: co_text::printable(&command),
             cwd: one_line(&cwd.display().to_string()),
             timeout: request.limit(ceiling).map(|it| it.as_secs()),
             terminal: request.mode.terminal,
@@ -292,7 +292,7 @@ impl JudgedCommand {
 
     /// Returns the call with the command of the person, and that command as the chat shows it.
     pub fn edited(&self, edit: EditedCommand) -> (CommandCall, String, ExecMode) {
-        let command = co_policy::printable(&edit.command);
+        let command = co_text::printable(&edit.command);
         let call = CommandCall {
             edited: Some(edit),
             trial: Trial::None,
@@ -405,8 +405,8 @@ async fn opens(
 fn shown_at(command: &str, span: &Range<usize>) -> Option<[usize; 2]> {
     let marked = command.get(span.clone())?;
     let whole = marked.is_empty() || marked.len() == command.len();
-    let start = co_policy::printable(&command[..span.start]).len();
-    (!whole).then(|| [start, start + co_policy::printable(marked).len()])
+    let start = co_text::printable(&command[..span.start]).len();
+    (!whole).then(|| [start, start + co_text::printable(marked).len()])
 }
 
 #[cfg(test)]
@@ -418,7 +418,7 @@ mod tests {
         let command = "ls \u{202e}x && rm y";
         let at = command.find("rm").unwrap();
         let [start, end] = shown_at(command, &(at..command.len())).unwrap();
-        assert_eq!(&co_policy::printable(command)[start..end], "rm y");
+        assert_eq!(&co_text::printable(command)[start..end], "rm y");
         assert_eq!(shown_at(command, &(0..command.len())), None);
         assert_eq!(shown_at(command, &(4..5)), None, "half a character");
         assert_eq!(shown_at("ls", &(0..9)), None);

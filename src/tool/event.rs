@@ -50,7 +50,7 @@ pub(super) fn in_words(line: &str, verbs: &[(&str, &str)]) -> Option<String> {
     let (_, verb) = verbs.iter().find(|(tool, _)| *tool == name)?;
     let rest = rest.strip_suffix(" in .").unwrap_or(rest);
     let words = format!("{verb} {rest}");
-    Some(co_policy::printable(words.trim_end()))
+    Some(co_text::printable(words.trim_end()))
 }
 
 /// The progress of a scout.

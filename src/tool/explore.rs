@@ -18,10 +18,9 @@ use super::event::{CallEvent, ScoutProgress, ShownCall};
 use super::permissions::TurnMemory;
 use super::schema::{self, BadCall, BuiltIn, arguments};
 use super::scout::{ScoutEnd, ScoutTask, calls_in_words};
-use crate::text::{one_line, start_of};
 use co_exec::secrets::redact::RedactedText;
 use co_llm::transcript::{Call, ShownPart, Usage};
-use co_policy::printable;
+use co_text::{one_line, shorten};
 
 /// The tool's name.
 pub const NAME: &str = "explore";
@@ -99,9 +98,7 @@ impl Explore {
 
 /// Returns a task as it is shown, in a line.
 fn shown(task: &str) -> String {
-    let start = start_of(task, LONGEST_SHOWN);
-    let cut = if start.len() < task.len() { "…" } else { "" };
-    one_line(&format!("{}{cut}", printable(start)))
+    one_line(&shorten(task, LONGEST_SHOWN))
 }
 
 /// A scout that was sent. If this is dropped, the scout ends.

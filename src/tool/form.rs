@@ -5,9 +5,8 @@ use serde_json::{Map, Value};
 
 use super::permissions::Reply;
 use crate::protocol::{ChoiceQuestion, ChosenAnswer, OfferedChoice};
-use crate::text::{one_line, start_of};
 use co_exec::secrets::redact::is_secret_variable;
-use co_policy::printable;
+use co_text::{one_line, printable, start_of};
 
 /// The most bytes of a text of the program in a question.
 pub const LONGEST_TEXT: usize = 8_000;

@@ -203,7 +203,7 @@ fn escaped(line: &str) -> String {
         .replace('\n', "\\n")
         .replace('\t', "\\t")
         .replace('\r', "\\r");
-    co_policy::printable(&text)
+    co_text::printable(&text)
 }
 
 fn number(call: &Call, name: &str, given: i64) -> Result<u64, BadCall> {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use crate::protocol::{ChosenAnswer, HunkAnswer, Question, Scope};
 use crate::services::Services;
-use crate::text::one_line;
 use co_policy::{HostPattern, HostRules, HostVerdict};
+use co_text::one_line;
 
 /// The person's answer to a question.
 #[derive(Debug, Clone, PartialEq)]

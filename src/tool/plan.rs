@@ -11,8 +11,8 @@ use super::context::{CallContext, Halt};
 use super::event::ShownCall;
 use super::schema::{self, BadCall, BuiltIn, arguments};
 use crate::protocol::PlanProgress;
-use crate::text::{one_line, start_of};
 use co_llm::transcript::{self, Call, Item, ShownPart};
+use co_text::{one_line, shorten};
 
 /// The tool's name.
 pub const NAME: &str = "update_plan";
@@ -163,9 +163,7 @@ impl WorkPlan {
                 StepStatus::InProgress => "[>]",
                 StepStatus::Completed => "[x]",
             };
-            let start = start_of(step, LONGEST_STEP);
-            let cut = if start.len() < step.len() { "…" } else { "" };
-            format!("{sign} {}{cut}", one_line(start))
+            format!("{sign} {}", one_line(&shorten(step, LONGEST_STEP)))
         };
         self.plan.iter().map(line).collect()
     }

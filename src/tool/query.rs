@@ -118,7 +118,7 @@ impl FileQuery {
             Self::Search(query) => query.line(),
             Self::Editor(query) => query.line(),
         };
-        co_policy::one_line(&line)
+        co_text::one_line(&line)
     }
 
     /// Runs the query. It blocks on files: call it from `spawn_blocking`.

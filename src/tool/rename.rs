@@ -49,7 +49,7 @@ impl RenameRequest {
     /// Returns the call in a line, for a person.
     pub fn line(&self) -> String {
         let line = format!("{NAME} {} {} in {}", self.name, self.new_name, self.path);
-        co_policy::one_line(&line)
+        co_text::one_line(&line)
     }
 
     /// Returns the file with the name, as the model gave it.

@@ -3,8 +3,8 @@
 use std::pin::Pin;
 
 use super::event::{CallEnd, ShownCall};
-use crate::text::{one_line, short, start_of};
 use co_llm::transcript::{Context, Usage};
+use co_text::{counted, one_line, short_command, shorten};
 
 /// The most bytes of a line about a call of a scout.
 const LONGEST_LINE: usize = 300;
@@ -50,15 +50,14 @@ impl ScoutEnd {
 pub fn calls_in_words(calls: usize) -> String {
     match calls {
         0 => String::new(),
-        1 => "1 call".to_owned(),
-        calls => format!("{calls} calls"),
+        calls => counted(calls, "call"),
     }
 }
 
 /// Returns the line about a call of a scout that has ended.
 pub fn line(shown: &ShownCall, end: &CallEnd) -> String {
     let what = match shown {
-        ShownCall::Command { command, .. } => format!("$ {}", short(command)),
+        ShownCall::Command { command, .. } => format!("$ {}", short_command(command)),
         ShownCall::Query(words) => words.clone(),
         // A scout has no other tools, but a model may ask for them.
         ShownCall::Edit(words) | ShownCall::Question(words) | ShownCall::Job { words, .. } => {
@@ -72,9 +71,5 @@ pub fn line(shown: &ShownCall, end: &CallEnd) -> String {
     let ended = shown.exceptions.as_ref().filter(|it| !it.is_empty());
     let ended = ended.unwrap_or(&shown.status);
     let line = one_line(&format!("{what}  {ended}"));
-    let start = start_of(line.trim_end(), LONGEST_LINE);
-    match start.len() < line.trim_end().len() {
-        true => format!("{start}…"),
-        false => start.to_owned(),
-    }
+    shorten(line.trim_end(), LONGEST_LINE)
 }

@@ -27,7 +27,6 @@ use crate::config::{Config, McpServerSettings};
 use crate::mcp::{ReadyServer, ServerStart, ServerState, ShownTool, ToolServer, shown_tools};
 use crate::network::HostReport;
 use crate::protocol::{Asker, NoticeLevel, Question};
-use crate::text::{one_line, start_of};
 use co_exec::secrets::redact::RedactedText;
 use co_exec::{SERVER, SERVER_WORDS};
 use co_llm::ToolSpec;
@@ -36,7 +35,8 @@ use co_mcp::{
     AnswerPart, CallError, CallEvents, CallProgress, QuestionReply, ServerQuestion, ServerTool,
     ToolAnswer,
 };
-use co_policy::{Grant, Verdict, printable};
+use co_policy::{Grant, Verdict};
+use co_text::{counted, end_of, one_line, printable, start_of};
 
 /// The most bytes of a server's own words about a failure.
 const LONGEST_WORDS: usize = 2_000;
@@ -538,7 +538,7 @@ impl ServerCall {
         let lead = if is_error { FAILED } else { "" };
         let words = match is_error {
             true => "failed".to_owned(),
-            false => lines(&text),
+            false => counted(text.lines().count(), "line"),
         };
         if text.is_empty() {
             return self.end(
@@ -763,7 +763,7 @@ fn contents(answer: ToolAnswer, takes_images: bool) -> (String, Vec<Image>) {
                 return left_out(&mime, size, "co sends no more images of one result");
             }
             room -= data.len();
-            let words = format!("[{mime}, {}]", co_exec::size_text(size as u64));
+            let words = format!("[{mime}, {}]", co_text::size_text(size as u64));
             images.push(Image {
                 media_type: mime,
                 data,
@@ -777,14 +777,7 @@ fn contents(answer: ToolAnswer, takes_images: bool) -> (String, Vec<Image>) {
 }
 
 fn left_out(mime: &str, size: usize, why: &str) -> String {
-    format!("[{mime}, {}: {why}]", co_exec::size_text(size as u64))
-}
-
-fn lines(text: &str) -> String {
-    match text.lines().count() {
-        1 => "1 line".to_owned(),
-        count => format!("{count} lines"),
-    }
+    format!("[{mime}, {}: {why}]", co_text::size_text(size as u64))
 }
 
 /// Returns a text of at most about `most` bytes: its start and its end, if it is longer.
@@ -793,9 +786,7 @@ fn middle_cut(text: &str, most: usize) -> String {
         return text.to_owned();
     }
     let start = start_of(text, most / 2);
-    let from = text.len() - most / 2;
-    let from = (from..=text.len()).find(|at| text.is_char_boundary(*at));
-    let end = &text[from.unwrap_or(text.len())..];
+    let end = end_of(text, most / 2);
     let gap = text.len() - start.len() - end.len();
     format!("{start}\n[... {gap} bytes are left out here ...]\n{end}")
 }

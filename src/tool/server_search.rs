@@ -12,9 +12,9 @@ use super::call::{CallResult, LookingCall, PlannedCall};
 use super::context::{CallContext, Halt};
 use super::event::ShownCall;
 use super::schema::{BadCall, Tool, arguments, spec};
-use crate::text::one_line;
 use co_llm::ToolSpec;
 use co_llm::transcript::{Call, ShownPart};
+use co_text::one_line;
 
 /// The most tools whose descriptions go with each request, and the most tokens of these. With more, the model searches.
 const MOST_TOOLS: usize = 40;

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 pub(crate) use self::apply::apply;
 use crate::blocking::blocking;
-use crate::checkpoint::{self, By, ChangedFile, Checkpoints, Store, Undo, UndoResult, files};
+use crate::checkpoint::{self, By, ChangedFile, Checkpoints, Store, Undo, UndoResult};
 use crate::protocol::{Change, HunkAnswer, TrialSummary};
 use crate::services::Services;
-use crate::text::{MOST_NAMED, one_line};
 use crate::trial::{Fate, Layers, TrialChanges, TrialPlace, ended_by_itself, keeping};
 use crate::workspace::edits::accepted_hunks;
 use crate::workspace::judge::Judge;
 use co_edit::Hunk;
 use co_exec::{Caller, CommandOutcome};
+use co_text::{MOST_NAMED, counted, one_line};
 
 /// The most lines of output in the question about a trial.
 const OUTPUT_LINES: usize = 6;
@@ -264,7 +264,7 @@ impl Kept {
     /// Returns what was kept, as a remark for the person.
     pub fn noted(&self) -> String {
         let changes = self.done.changes.iter();
-        let count = files(changes.filter(|it| !it.is_directory()).count());
+        let count = counted(changes.filter(|it| !it.is_directory()).count(), "file");
         match self.failed() {
             None => format!("kept: {count}"),
             Some(failed) => format!("kept: {count}; not kept: {failed}"),
@@ -353,7 +353,7 @@ fn summary(
         status: one_line(&outcome.status()),
         output: lines[last..]
             .iter()
-            .map(|line| co_policy::printable(line))
+            .map(|line| co_text::printable(line))
             .collect(),
         notes: notes.iter().map(|note| one_line(note)).collect(),
         runs_again,

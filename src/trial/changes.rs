@@ -11,7 +11,7 @@ use super::git::GitChanges;
 use super::layer::{Layer, MOST_WORK};
 use crate::checkpoint::Change;
 use crate::workspace::files::PathFilter;
-use co_exec::size_text;
+use co_text::size_text;
 
 /// The most bytes of the files of one trial, before and after it.
 const MOST_BYTES: u64 = 500 << 20;

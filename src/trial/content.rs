@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::checkpoint::{Entry, Store};
 use crate::workspace::edits::disk;
 use co_exec::beneath::{Dir, Kind, Node};
-use co_exec::size_text;
+use co_text::size_text;
 
 /// The most bytes of a file that can be kept, as of one that `/undo` can take back.
 const MOST_BYTES: u64 = disk::MAX_FILE_BYTES;

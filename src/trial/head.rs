@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use super::place::TrialPlace;
-use crate::checkpoint::{Head, files};
+use crate::checkpoint::Head;
 use co_exec::{Caller, CommandSpec, Confinement, Environment, Executor, GIT_ENVIRONMENT, Program};
-use co_policy::one_line;
+use co_text::{counted, one_line};
 
 /// Prints a line each: the branch, the commit, the numbers of commits that are new and that are gone, the number of changed
 /// files, and the subject of the commit.
@@ -90,11 +90,11 @@ fn words(before: &Head, printed: &str) -> Option<String> {
         0 => None,
         1 => Some(format!(
             "a commit on {place}: {subject}, {}",
-            files(changed)
+            counted(changed, "file")
         )),
         new => Some(format!(
             "{new} commits on {place}, the last one: {subject}, {}",
-            files(changed)
+            counted(changed, "file")
         )),
     };
     let switched = (is_switched && new == 0).then(|| format!("HEAD is on {place}"));

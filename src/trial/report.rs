@@ -11,7 +11,7 @@ use super::layer::Layer;
 use crate::blocking::blocking;
 use crate::checkpoint::{Change, Entry, Store, shown};
 use crate::protocol::{FactLine, fact_lines};
-use co_exec::size_text;
+use co_text::size_text;
 
 /// Makes texts of the changes of a trial in the time that is left for co's work after it.
 ///

@@ -3,6 +3,8 @@
 //! Deny rules know commands only, so each line is tried on them as if a shell read it. Another program may read the
 //! text in another way.
 
+use co_text::end_of;
+
 /// The most bytes that are kept of a line: as many characters as a command may have.
 const MAX_LINE_BYTES: usize = 4 * co_policy::MAX_CHARS;
 
@@ -24,11 +26,8 @@ impl UnfinishedLine {
     /// Appends typed text, and drops lines that have ended.
     pub fn push(&mut self, text: &str) {
         self.0.push_str(text);
-        let mut from = last_line_start(&self.0).max(self.0.len().saturating_sub(MAX_LINE_BYTES));
-        while !self.0.is_char_boundary(from) {
-            from += 1;
-        }
-        self.0.drain(..from);
+        let line = &self.0[last_line_start(&self.0)..];
+        self.0 = end_of(line, MAX_LINE_BYTES).to_owned();
     }
 }
 

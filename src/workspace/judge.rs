@@ -316,7 +316,7 @@ impl Judge {
             links.find(|(_, _, target)| target != root && real.starts_with(target))?;
         Some(format!(
             "`{}` leads to it: {why}",
-            co_policy::one_line(&link.to_string_lossy())
+            co_text::one_line(&link.to_string_lossy())
         ))
     }
 

@@ -5,10 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::text::{one_line, start_of};
 use crate::trust::FileText;
 use co_exec::beneath::{self, Dir};
 use co_policy::secret_names;
+use co_text::{one_line, start_of};
 
 /// The file with the text of a skill.
 const FILE: &str = "SKILL.md";

@@ -30,7 +30,7 @@
 //! | `directory_lock`, `fork`, [`free_memory`], `inherited`, [`path_list`], [`path_map`] | small parts that know no other module |
 //!
 //! The crate knows nothing of Neovim, models or approval. Of the policy it uses the names of
-//! secrets and of files that programs obey, and the functions that normalize paths and make texts printable.
+//! secrets and of files that programs obey, and the functions that normalize paths.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!(
@@ -77,7 +77,7 @@ pub use error::Error;
 pub use executor::running_command::RunningCommand;
 pub use executor::supervisor::DRAIN_TIMEOUT;
 pub use executor::{Executor, ExecutorSetup};
-pub use limits::{ExceededLimit, Quota, size_text};
+pub use limits::{ExceededLimit, Quota};
 pub use outcome::{BackgroundProcess, CommandOutcome, OutputGap};
 pub use output::feed::Feed;
 pub use output::reading::{NewOutput, OutputReading};

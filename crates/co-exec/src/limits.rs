@@ -11,6 +11,7 @@ use crate::command::Caller;
 use crate::confinement::Holder;
 use crate::confinement::level::Level;
 use crate::settings::ExecSettings;
+use co_text::size_text;
 
 /// The limits that the kernel enforces for each process of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -288,19 +289,6 @@ impl fmt::Display for Quota {
     }
 }
 
-/// Returns a number of bytes for a person, in the largest unit that fits, rounded to a tenth. Units are powers of 1024.
-#[must_use]
-pub fn size_text(bytes: u64) -> String {
-    for (shift, name) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
-        let unit = 1_u64 << shift;
-        if bytes >= unit {
-            let number = format!("{:.1}", bytes as f64 / unit as f64);
-            return format!("{} {name}", number.trim_end_matches(".0"));
-        }
-    }
-    format!("{bytes} byte{}", if bytes == 1 { "" } else { "s" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -326,22 +314,6 @@ mod tests {
         }
         for release in ["5.13.19", "5.4.0-150-generic", "4.18.0", "6", "", "x.y"] {
             assert!(!counts_by_namespace(release.as_bytes()), "{release}");
-        }
-    }
-
-    #[test]
-    fn a_size_is_a_short_number() {
-        for (bytes, told) in [
-            (2 << 30, "2 GiB"),
-            (3 << 29, "1.5 GiB"),
-            (100 << 20, "100 MiB"),
-            (1000, "1000 bytes"),
-            (1, "1 byte"),
-            (0, "0 bytes"),
-            (1_610_612_735, "1.5 GiB"),
-            (5 << 40, "5 TiB"),
-        ] {
-            assert_eq!(size_text(bytes), told);
         }
     }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::limits::ExceededLimit;
+use co_text::counted;
 
 /// The result of a command.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -95,7 +96,6 @@ pub struct BackgroundProcess {
 pub(crate) fn count_lines(count: u64) -> String {
     match count {
         0 => "no output".to_owned(),
-        1 => "1 line".to_owned(),
-        count => format!("{count} lines"),
+        count => counted(count, "line"),
     }
 }

@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 use nix::libc;
 use rustix::fs::{AtFlags, Stat};
 
-use crate::limits::size_text;
 use crate::path_map::{Unpacker, pack_number};
+use co_text::size_text;
 
 /// The most bytes of a small file, such as one of settings.
 pub const SMALL_FILE_BYTES: u64 = 1 << 20;

@@ -9,6 +9,7 @@ use crate::price::Price;
 use crate::provider_table::DEFAULT_WINDOW;
 use crate::request::ModelRequest;
 use crate::transcript::{Call, Usage};
+use co_text::start_of;
 
 /// A service that answers requests with one model.
 #[async_trait]
@@ -73,8 +74,7 @@ fn bound(delta: Result<Delta, Fault>, left: &mut usize) -> Vec<Result<Delta, Fau
     let mut delta = delta;
     if let Ok(Delta::Text(text) | Delta::Reasoning(text)) = &mut delta {
         if text.len() > *left {
-            let end = (0..=*left).rev().find(|at| text.is_char_boundary(*at));
-            text.truncate(end.unwrap_or_default());
+            text.truncate(start_of(text, *left).len());
             *left = 0;
             return vec![delta, Err(Fault::AnswerTooLong)];
         }

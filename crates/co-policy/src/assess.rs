@@ -17,7 +17,6 @@ use crate::reach;
 use crate::reason::Reason;
 use crate::rules::{self, Pattern};
 use crate::sort::{self, SortedCommand};
-use crate::text;
 use crate::unconfined;
 use crate::wrappers::{self, Commands, FoundCommand, Role};
 
@@ -141,7 +140,7 @@ pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment
     });
     let mut script = Script::default();
     script.commands.push(SimpleCommand::literal(words));
-    if let Some((_, c)) = argv.iter().find_map(|word| text::first_hidden(word)) {
+    if let Some((_, c)) = argv.iter().find_map(|word| co_text::first_hidden(word)) {
         let why = format!(
             "it contains an invisible or control character ({})",
             c.escape_unicode()

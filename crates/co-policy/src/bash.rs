@@ -41,7 +41,7 @@ pub fn parse(source: &str) -> Script {
             *span = joined.original(span.start)..joined.original(span.end);
         });
     }
-    if let Some((at, c)) = text::first_hidden(source) {
+    if let Some((at, c)) = co_text::first_hidden(source) {
         script.problems.push(Reason::at(
             format!(
                 "it contains an invisible or control character ({})",

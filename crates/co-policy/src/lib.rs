@@ -30,5 +30,4 @@ pub use hosts::{HostPattern, HostPatternError, HostRules, HostVerdict};
 pub use programs::Sort;
 pub use reason::Reason;
 pub use rules::{Pattern, PolicySettings};
-pub use text::{one_line, printable, start_of};
 pub use verdict::{ApprovalQuestion, Grant, Rules, Verdict, decide};

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::text::one_line;
+use co_text::one_line;
 
 /// A row of the table: names of files and directories, and the reason that they share.
 #[derive(Debug, Deserialize)]

@@ -3,7 +3,7 @@
 //! A command that a rule allows runs with the person's own power. So this reader understands little and refuses the rest:
 //! literal words, the operators `;`, `&&`, `||`, `|` and newline, and redirections to `/dev/null` or between descriptors.
 
-use crate::text::first_hidden;
+use co_text::first_hidden;
 
 /// Words that bash reads as syntax where a command starts.
 const RESERVED: [&str; 22] = [

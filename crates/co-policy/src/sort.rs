@@ -4,6 +4,7 @@ use crate::bash::{Word, path_from};
 use crate::form::{self, CommandForm};
 use crate::programs::{self, Effect, Options, Program, Reads, Sort};
 use crate::wrappers::{FoundCommand, SHELLS, Starts, base_name};
+use co_text::shorten_chars;
 
 /// A simple command with its sort.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -254,11 +255,10 @@ fn list(words: &[Word]) -> String {
     const MAX_WORD_CHARS: usize = 60;
     // find puts file names in its place, and xargs adds what it reads.
     const EACH_FILE: &str = "{}";
-    let short = |word: &Word| match word.text().char_indices().nth(MAX_WORD_CHARS) {
-        Some((at, _)) => format!("{}…", &word.text()[..at]),
-        None if word.text() == EACH_FILE && word.is_literal() => "each file".to_owned(),
-        None if word.text() == EACH_FILE => "what its input names".to_owned(),
-        None => word.text().to_owned(),
+    let short = |word: &Word| match word.text() {
+        EACH_FILE if word.is_literal() => "each file".to_owned(),
+        EACH_FILE => "what its input names".to_owned(),
+        text => shorten_chars(text, MAX_WORD_CHARS),
     };
     let shown: Vec<String> = words.iter().take(MAX_SHOWN_WORDS).map(short).collect();
     match words.len().saturating_sub(MAX_SHOWN_WORDS) {

@@ -1,4 +1,4 @@
-//! Helpers for text: invisible characters, continued lines, lists of words.
+//! Helpers for text: continued lines, lists of words.
 
 /// Text with its continued lines joined.
 #[derive(Debug, Default)]
@@ -55,52 +55,9 @@ pub(super) fn join_lines(source: &str) -> JoinedText {
     joined
 }
 
-/// Returns the first invisible or control character, with its offset.
-pub(super) fn first_hidden(text: &str) -> Option<(usize, char)> {
-    text.char_indices()
-        .find(|(_, c)| !matches!(c, ' ' | '\t' | '\n') && is_hidden(*c))
-}
-
 /// True if a list of words with spaces between them contains a word.
 pub(super) fn has_word(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|listed| listed == word)
-}
-
-/// Returns `text` with control, zero-width and bidirectional characters escaped.
-pub fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c != '\n' && c != '\t' && is_hidden(c) {
-            shown.extend(c.escape_unicode());
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
-}
-
-/// Returns `text` as one line, with line breaks escaped too; see [`printable`].
-pub fn one_line(text: &str) -> String {
-    printable(text).replace('\n', "\\n")
-}
-
-fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{a0}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{1680}'
-            | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{2000}'..='\u{200f}'
-            | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}' | '\u{2800}' | '\u{3000}'
-            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
-            | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
-}
-
-/// Returns whole characters from the start of a text, at most `most` bytes.
-pub fn start_of(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len()))
-        .rev()
-        .find(|end| text.is_char_boundary(*end))
-        .unwrap_or(0);
-    &text[..end]
 }
 
 #[cfg(test)]
@@ -129,13 +86,5 @@ mod tests {
         let joined = join_lines("a \\\nbc");
         assert_eq!(joined.original(2), 4);
         assert_eq!(joined.original(0), 0);
-    }
-
-    #[test]
-    fn hides_nothing() {
-        assert_eq!(printable("a\u{202e}b\u{7}"), "a\\u{202e}b\\u{7}");
-        assert_eq!(printable("ä\tb\n"), "ä\tb\n");
-        assert_eq!(first_hidden("ls\rrm"), Some((2, '\r')));
-        assert_eq!(first_hidden("ls 'ä'"), None);
     }
 }

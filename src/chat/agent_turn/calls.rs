@@ -11,12 +11,12 @@ use tokio::time::Instant;
 
 use super::content::block_text;
 use super::subagents::SubAgentNews;
-use crate::text::start_of;
 use crate::tool::agent_call::AgentCall;
 use co_acp::schema::{
     Meta, ToolCall, ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
     ToolKind,
 };
+use co_text::{end_of, start_of};
 
 /// The longest time that something waits for the end of an open call. Then the chat shows the call as one that goes on.
 pub(super) const LONGEST_HOLD: Duration = Duration::from_secs(2);
@@ -273,11 +273,9 @@ impl StreamedOutput {
         self.tail.push_str(&text[head.len()..]);
         // Not at each piece.
         if self.tail.len() > LONGEST_OUTPUT {
-            let most = self.tail.len() - LONGEST_OUTPUT / 2;
-            let start = (most..=self.tail.len()).find(|at| self.tail.is_char_boundary(*at));
-            let start = start.unwrap_or(most);
-            self.left_out += start;
-            self.tail.drain(..start);
+            let kept = end_of(&self.tail, LONGEST_OUTPUT / 2).to_owned();
+            self.left_out += self.tail.len() - kept.len();
+            self.tail = kept;
         }
     }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::protocol::{Asker, ChoiceQuestion, Question};
-use crate::text::start_of;
 use crate::tool::context::CallContext;
 use crate::tool::form::{Form, FormReply, LONGEST_TEXT, is_yes, offered};
 use crate::tool::permissions::Reply;
@@ -11,7 +10,7 @@ use co_acp::schema::{
     CreateElicitationRequest, ElicitationAcceptAction, ElicitationAction, ElicitationContentValue,
     ElicitationMode, RequestId,
 };
-use co_policy::printable;
+use co_text::{printable, start_of};
 
 /// A question of an agent that waits for its answer.
 #[derive(Debug, Clone)]

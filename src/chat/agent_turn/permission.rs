@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::protocol::{Asker, ChoiceQuestion, ChosenAnswer, OfferedChoice, Question};
-use crate::text::{one_line, start_of};
 use crate::tool::agent_call::AgentCall;
 use crate::tool::context::CallContext;
 use crate::tool::permissions::Reply;
@@ -13,7 +12,8 @@ use co_acp::schema::{
     PermissionOption, PermissionOptionId, PermissionOptionKind, RequestId, ToolCallId, ToolKind,
 };
 use co_exec::Program;
-use co_policy::{Grant, Verdict, printable};
+use co_policy::{Grant, Verdict};
+use co_text::{one_line, printable, start_of};
 
 /// The most bytes of a question, and of the name of an option.
 const LONGEST_QUESTION: usize = 20_000;

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use super::content::{block_text, steps};
-use crate::text::{one_line, start_of};
 use co_acp::MaybeUndefined;
 use co_acp::schema::{
     ContentBlock, MessageId, SessionId, SessionMessage, SessionMessageChunk, SessionUpdate,
     StateUpdate, SubagentUpdate, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate,
 };
+use co_text::{one_line, start_of};
 
 /// The most bytes of the output of a sub-agent's call that are shown.
 const LONGEST_OUTPUT: usize = 4_000;

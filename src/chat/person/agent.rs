@@ -8,10 +8,9 @@ use crate::agent::{AgentOption, AgentProcess, AgentSpec, AgentWish, SessionState
 use crate::chat::Chat;
 use crate::config::{AgentConfinement, ModelChoice};
 use crate::protocol::{AgentCommand, Choice, ToEditor};
-use crate::text::one_line;
 use co_exec::AGENT_WORDS;
 use co_llm::transcript::Item;
-use co_policy::printable;
+use co_text::{one_line, printable};
 
 /// The word that gives a chat back to a model.
 const NONE: &str = "none";

@@ -8,10 +8,10 @@ use tokio::sync::oneshot;
 use super::commit_message::{CANCELLED, CommitEvent, CommitWriter, changes};
 use crate::chat::Chat;
 use crate::protocol::{Asker, Commit, CommitPlace, NoticeLevel, Question, RunOptions};
-use crate::text::one_line;
 use crate::tool::permissions::Reply;
 use crate::workspace::own_git::{GitCommand, OwnGit};
 use co_policy::rules::shell_join;
+use co_text::one_line;
 
 /// The most bytes of the list of changed files.
 const LONGEST_STATUS: usize = 256 << 10;
@@ -134,12 +134,12 @@ impl CommitTask {
         let mut planned = self.plan().await?;
         let (text, notes) = planned.changes.clone();
         // What the question shows is what git gets.
-        let mut message = co_policy::printable(&writer.write(&text, notes).await?);
+        let mut message = co_text::printable(&writer.write(&text, notes).await?);
         loop {
             let question = Question {
                 id: services.id(),
                 asker: Asker::Chat(self.chat),
-                command: co_policy::printable(&planned.command(&message)),
+                command: co_text::printable(&planned.command(&message)),
                 cwd: one_line(&self.cwd.display().to_string()),
                 confinement: services.probe.name().to_owned(),
                 commit: Some(Commit {

@@ -14,14 +14,13 @@ use crate::chat::{Chat, instructions, prompt};
 use crate::error;
 use crate::protocol::{CommitPlace, NoticeLevel, Question, RunOptions, ToEditor};
 use crate::services::Services;
-use crate::text::start_of;
 use crate::tool::permissions::Reply;
 use crate::workspace::judge::workspace_of;
 use crate::workspace::own_git::{GitCommand, OwnGit, PLAIN_DIFF};
-use co_exec::size_text;
 use co_llm::retry::Backoff;
 use co_llm::transcript::{self, InstructionFile, Item, Usage};
 use co_llm::{Fault, ModelRequest, Price, Provider, Stop};
+use co_text::{size_text, start_of};
 
 const INSTRUCTIONS: &str = "You write the message of a git commit. Answer with the message alone, as plain text without a \
                             code fence: a subject of at most 72 characters without a final period, then, unless the \

@@ -1,7 +1,6 @@
 //! The chats that are kept: `/chats` (`lua/co/chat/chat_list.lua` adds the open ones), `/resume`, `/rename`, `/delete` and `/fork`.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use crate::blocking::blocking;
 use crate::chat::Chat;
@@ -13,6 +12,7 @@ use crate::protocol::{ChatState, Choice, NoticeLevel};
 use crate::store::{self, ChatSummary};
 use crate::tool::permissions::Permissions;
 use co_llm::transcript::{self, Item};
+use co_text::age;
 
 impl Chat {
     pub(in crate::chat) async fn resume(&mut self, id: &str) {
@@ -205,19 +205,5 @@ impl Chat {
                 true
             }
         }
-    }
-}
-
-/// Returns the time since `then` in words.
-fn age(then: SystemTime) -> String {
-    let seconds = SystemTime::now()
-        .duration_since(then)
-        .unwrap_or_default()
-        .as_secs();
-    match seconds {
-        0..60 => "just now".to_owned(),
-        60..3_600 => format!("{} min ago", seconds / 60),
-        3_600..86_400 => format!("{} h ago", seconds / 3_600),
-        _ => format!("{} days ago", seconds / 86_400),
     }
 }

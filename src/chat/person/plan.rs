@@ -2,8 +2,8 @@
 
 use crate::chat::{Chat, Prompt};
 use crate::protocol::{NoticeLevel, ToEditor};
-use crate::text::start_of;
 use co_llm::transcript::{self, Item};
+use co_text::start_of;
 
 /// The prompt that starts the work with the plan.
 const GO: &str = "/go";

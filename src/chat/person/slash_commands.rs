@@ -87,7 +87,7 @@ impl Chat {
         let left = match left.await {
             Ok(0) | Err(_) => String::new(),
             Ok(bytes) => {
-                let size = co_exec::size_text(bytes);
+                let size = co_text::size_text(bytes);
                 format!("; trials left {size} for later ones (/sandbox clean removes it)")
             }
         };

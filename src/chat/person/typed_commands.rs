@@ -20,12 +20,12 @@ use crate::network::OpenAccess;
 use crate::protocol::{Asker, RunOptions};
 use crate::services::Services;
 use crate::services::foreground::ForegroundGuard;
-use crate::text::{code, short};
 use crate::tool::command::request::CommandRequest;
 use crate::tool::event::{CallEnd, CallEvent};
 use co_exec::{Caller, Confinement, Screen, Streams};
 use co_llm::transcript::{Decision, Item, ShownPart};
 use co_policy::Verdict;
+use co_text::{code, short_command};
 
 /// The start of the note to the model about a command of a trial that the person ran for real.
 const RAN_FOR_REAL: &str = "The person ran the command of a trial for real";
@@ -227,7 +227,7 @@ impl Chat {
         let block = self.services.id();
         self.show(ChatEvent::TypedCommand {
             block,
-            command: co_policy::printable(command),
+            command: co_text::printable(command),
         });
         // `<C-c>` cancels all typed commands by this token.
         let all = self
@@ -275,7 +275,7 @@ impl TypedCommand {
         let done = self.carry_out(options).await;
         drop(listed);
         let item = done.as_ref().ok().map(|(_, end)| {
-            let name = code(&co_policy::printable(&short(&self.command)));
+            let name = code(&co_text::printable(&short_command(&self.command)));
             match self.tells_model {
                 false => Item::Notice {
                     text: format!("{name} ended: {}", end.shown.status),

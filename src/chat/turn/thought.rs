@@ -1,6 +1,7 @@
 //! A thought of the model that is shown while it arrives.
 
 use super::super::events::ChatEvent;
+use co_text::start_of;
 
 /// The most bytes that wait for the end of their line.
 const MAX_WAITING_BYTES: usize = 80;
@@ -82,10 +83,7 @@ fn pieces(line: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut rest = line;
     while rest.len() > MAX_LINE_BYTES {
-        let near = (0..=MAX_LINE_BYTES)
-            .rev()
-            .find(|at| rest.is_char_boundary(*at));
-        let near = near.unwrap_or(rest.len());
+        let near = start_of(rest, MAX_LINE_BYTES).len();
         // After a space, if there is one in the second half.
         let space = rest[..near].rfind(' ').map(|at| at + 1);
         let end = space.filter(|at| *at > near / 2).unwrap_or(near);

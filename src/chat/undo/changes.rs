@@ -19,10 +19,10 @@ use crate::checkpoint::{
 use crate::protocol::{
     ChangesReview, FileChange, HunkAnswer, NoticeLevel, ToEditor, with_first_parts,
 };
-use crate::text::one_line;
 use crate::tool::permissions::Reply;
 use crate::workspace::edits::accepted_hunks;
 use co_edit::Hunk;
+use co_text::one_line;
 
 /// The changes of a chat in one workspace.
 struct Changes {

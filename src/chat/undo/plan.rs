@@ -8,7 +8,7 @@ use super::texts::{change, reasons};
 use crate::blocking::blocking;
 use crate::checkpoint::{By, Head, Overlap, Record, TurnChanges, Undo, way_back};
 use crate::protocol::Change;
-use crate::text::one_line;
+use co_text::one_line;
 
 /// The sentence about changes that an older version of co kept.
 const OF_OLDER: &str = "what an older co kept of a trial in .git stays, such as a commit";

@@ -18,15 +18,15 @@ use super::texts::call_words;
 use crate::blocking::blocking;
 use crate::checkpoint::{
     AcceptedFile, By, Checkpoints, KeptAnswer, MOST_REVIEW_BYTES, OfChat, OpenFile, OpenPart,
-    Overlap, PartKind, Record, Round, Store, Undo, Verdict, files, in_order, shown,
+    Overlap, PartKind, Record, Round, Store, Undo, Verdict, in_order, shown,
 };
 use crate::protocol::{
     ChangesReview, FileChange, NoticeLevel, PartAnswer, QuickfixEntry, ToEditor, with_first_parts,
 };
 use crate::services::Services;
-use crate::text::one_line;
 use crate::tool::permissions::Reply;
 use crate::workspace::edits::lines_as_text;
+use co_text::{code_block, counted, one_line};
 
 /// The most lines of a part in a prompt.
 const MOST_PART_LINES: usize = 40;
@@ -308,7 +308,7 @@ impl UndoTask {
         if !found.left_out.is_empty() {
             let text = format!(
                 "not in the review, because they are no text: {}",
-                files(found.left_out.len())
+                counted(found.left_out.len(), "file")
             );
             self.services.answer(NoticeLevel::Warn, text);
         }
@@ -423,7 +423,7 @@ impl UndoTask {
     ) -> Option<oneshot::Receiver<Reply>> {
         self.services.editor.tell(review.quickfix_list(false));
         if review.left_out > 0 {
-            let more = files(review.left_out);
+            let more = counted(review.left_out, "file");
             let text = format!("too long for one review: the next one has {more}");
             self.services.answer(NoticeLevel::Warn, text);
         }
@@ -485,8 +485,8 @@ impl UndoTask {
                 "{void} {answers} not carried out, as the lines have changed since"
             ));
         }
-        said.extend((accepted > 0).then(|| format!("{} accepted", changes(accepted))));
-        said.extend((open > 0).then(|| format!("{} still open", changes(open))));
+        said.extend((accepted > 0).then(|| format!("{} accepted", counted(accepted, "change"))));
+        said.extend((open > 0).then(|| format!("{} still open", counted(open, "change"))));
         let mut said = said.join("; ");
         for (index, work) in std::mem::take(&mut review.works).into_iter().enumerate() {
             let mut verdicts: Vec<Vec<Verdict>> = (work.files.iter())
@@ -709,7 +709,7 @@ impl Review {
         let files_of_all = self.works.iter().flat_map(|it| &it.files);
         let parts = files_of_all.clone().map(|it| it.parts.len()).sum();
         let count = files_of_all.count();
-        format!("{} in {}", changes(parts), files(count))
+        format!("{} in {}", counted(parts, "change"), counted(count, "file"))
     }
 
     /// Returns the quickfix list of the open changes.
@@ -751,11 +751,9 @@ impl Review {
     fn prompt(&self) -> Option<String> {
         let mut comments: Vec<String> = Vec::new();
         let mut add = |path: &Path, line: usize, about: &str, comment: &str, text: &str| {
-            let fence = fence(text);
             let place = format!("{}:{line}", shown(path));
-            comments.push(format!(
-                "{place}{about}: {comment}\n{fence}diff\n{text}{fence}\n"
-            ));
+            let block = code_block("diff", text);
+            comments.push(format!("{place}{about}: {comment}\n{block}\n"));
         };
         for file in &self.files {
             let (_, open) = self.file(file);
@@ -793,11 +791,6 @@ impl OpenWork {
         words.dedup();
         one_line(&words.join(", "))
     }
-}
-
-/// Returns `1 change` or `2 changes`.
-fn changes(count: usize) -> String {
-    format!("{count} {}", if count == 1 { "change" } else { "changes" })
 }
 
 /// Returns the answer to a part that has none.
@@ -886,12 +879,6 @@ fn shortened(text: &str) -> String {
     }
     let first: String = text.split_inclusive('\n').take(MOST_PART_LINES).collect();
     format!("{first}and {} more lines\n", count - MOST_PART_LINES)
-}
-
-/// Returns a fence that no line of a text ends.
-fn fence(text: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    "`".repeat(3.max(longest + 1))
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use crate::checkpoint::{
-    self, By, ChangedFile, Record, Store, TurnChanges, Undo, UndoResult, files, named,
+    self, By, ChangedFile, Record, Store, TurnChanges, Undo, UndoResult, named,
 };
 use crate::protocol::{Change, QuickfixEntry};
-use crate::text::{MOST_NAMED, one_line, short};
 use co_llm::transcript::{Decision, INTERRUPTED, Item};
+use co_text::{MOST_NAMED, counted, one_line, short_command};
 
 const COMMANDS_DO_MORE: &str = "what commands other than trials changed outside the workspace, in ignored or secret files, in git or over the network stays";
 
@@ -29,7 +29,7 @@ pub(super) fn turns(items: &[Item]) -> Vec<TurnSummary> {
         match item {
             // A later one steered the turn.
             Item::User { text, .. } if !std::mem::replace(&mut prompted, true) => {
-                turn.prompt = short(text);
+                turn.prompt = short_command(text);
             }
             Item::Outcome(outcome) => turn.interrupted |= outcome.text == INTERRUPTED,
             Item::End { .. } => {
@@ -60,7 +60,7 @@ pub(super) fn reasons(
     let kept = undo.kept.iter().take(MOST_NAMED);
     reasons.extend(kept.map(|(path, why)| format!("{} stays: {why}", path.display())));
     if let Some(more) = undo.kept.len().checked_sub(MOST_NAMED).filter(|it| *it > 0) {
-        reasons.push(format!("{} stay too", files(more)));
+        reasons.push(format!("{} stay too", counted(more, "file")));
     }
     let records = || {
         turn.records
@@ -82,7 +82,7 @@ pub(super) fn reasons(
         if let (By::Call { what, .. }, Some(why)) = (&record.by, &record.unknown) {
             reasons.push(format!(
                 "what `{}` changed is not known, and stays: {why}",
-                short(what)
+                short_command(what)
             ));
         }
     }
@@ -168,7 +168,7 @@ pub(super) fn call_words(record: &Record) -> Option<String> {
         Decision::Approved => "approved".to_owned(),
         _ => "unasked".to_owned(),
     };
-    Some(format!("{} · {decision}", one_line(&short(what))))
+    Some(format!("{} · {decision}", one_line(&short_command(what))))
 }
 
 /// Returns the changes of files; if there are only changes of directories, returns those.
@@ -184,7 +184,7 @@ pub(super) fn without_directories<'a>(
 
 /// Returns the changes in words, for the person.
 pub(super) fn changed_words(done: &UndoResult, by: &By, with_chat: bool) -> String {
-    let changed = files(without_directories(done.changes.iter()).len());
+    let changed = counted(without_directories(done.changes.iter()).len(), "file");
     match by {
         By::Redo => format!("{changed} brought back"),
         By::TakenBack => format!("parts of {changed} taken back; :Co /redo undoes that"),

@@ -11,7 +11,7 @@ use super::request::Machine;
 use super::request::{AfterTrial, ExecRequest};
 use super::terminal;
 use crate::buffers::OpenBuffers;
-use crate::checkpoint::{By, Checkpoints, Store, files};
+use crate::checkpoint::{By, Checkpoints, Store};
 use crate::paths::Paths;
 use crate::protocol::FactLine;
 use crate::trial::{Layers, NotKept, TrialChanges, TrialPlace, ended_by_itself, keeping};
@@ -20,7 +20,8 @@ use crate::workspace::judge::{Judge, JudgeConfig, workspace_of};
 use co_exec::sandbox::{Launcher, Removals};
 use co_exec::{CommandOutcome, Confinement, Executor, Program};
 use co_llm::transcript::Decision;
-use co_policy::{PolicySettings, printable};
+use co_policy::PolicySettings;
+use co_text::{counted, printable};
 
 /// The exit status if a change was not kept.
 const NOT_KEPT: u8 = 123;
@@ -198,7 +199,7 @@ impl Tried<'_> {
         }
         let count = match found.count() {
             0 => return self.status(),
-            count => files(count),
+            count => counted(count, "file"),
         };
         let keeps = match self.trial.after {
             AfterTrial::Drop => false,

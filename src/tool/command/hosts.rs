@@ -9,12 +9,12 @@ use crate::config::Network;
 use crate::network::{HostAccess, HostAsker};
 use crate::protocol::{AskedHost, Asker, Question, Scope};
 use crate::services::Services;
-use crate::text::one_line;
 use crate::tool::context::QuestionHost;
 use crate::tool::permissions::{Allowance, AllowedHost, Reply};
 use co_exec::Confinement;
 use co_policy::{HostPattern, HostRules};
 use co_proxy::Target;
+use co_text::one_line;
 
 /// The reason why only a key in the float allows a host.
 const ALONE: &str = "what is sent cannot be taken back";
@@ -89,7 +89,7 @@ impl PersonAsker {
             chat_hosts: Vec::new(),
             question: Question {
                 asker: command.asker,
-                command: co_policy::printable(command.command),
+                command: co_text::printable(command.command),
                 cwd: one_line(&command.cwd.display().to_string()),
                 confinement: command.confinement.to_owned(),
                 alone: Some(ALONE.to_owned()),

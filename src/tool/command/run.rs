@@ -9,7 +9,6 @@ use super::{JudgedCommand, readiness, secret_access};
 use crate::cancellable;
 use crate::network::{self, HostReport, OpenAccess, OpenCommand, StartError};
 use crate::protocol::{Asker, PlannedCommand};
-use crate::text::short;
 use crate::tool::call::{
     CANCELLED, CallEffect, CallResult, DecidedCall, NotRun, ReadyCall, RunningCall, joined,
 };
@@ -23,6 +22,7 @@ use co_exec::secrets::redact::RedactedText;
 use co_exec::{CommandOutcome, Confinement, RunningCommand};
 use co_llm::transcript::{Decision, Item, ShownPart};
 use co_policy::{Grant, Pattern, Verdict};
+use co_text::short_command;
 
 /// The output of a command that printed nothing and succeeded.
 const NO_OUTPUT: &str = "(no output)";
@@ -176,7 +176,7 @@ impl AllowedCommand {
         let item = Item::JobStarted {
             job: number,
             call: self.decided.id.clone(),
-            command: co_policy::printable(&short(&command)),
+            command: co_text::printable(&short_command(&command)),
         };
         context.host.record(item).await?;
         let (job, access) = match self.execute(context, context.for_jobs.clone()).await {
@@ -201,7 +201,7 @@ impl AllowedCommand {
         let started_job = StartedJob {
             checkpoint: context.job_checkpoint(number, &command, &decision).await,
             number,
-            command: co_policy::printable(&command),
+            command: co_text::printable(&command),
             cwd: self.exec.cwd.clone(),
             conditions: self.conditions(context),
             record: context.audit_record(&self.decided, level),

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::services::Services;
-use crate::text::code;
 use co_exec::secrets;
 use co_exec::{Confinement, Program, ShownSecrets};
+use co_text::code;
 
 /// Returns the hidden secrets that a command names. The list is empty if the confinement hides none.
 pub(crate) async fn named(

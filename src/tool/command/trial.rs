@@ -8,7 +8,6 @@ use crate::checkpoint::{self, By, CallChanges};
 use crate::config::{Network, TryFirst};
 use crate::network::HostReport;
 use crate::protocol::{Change, HunkAnswer, TrialSummary};
-use crate::text::{MOST_NAMED, one_line};
 use crate::tool::call::{
     CO_ITSELF, CallEffect, CallResult, DecidedCall, NotRun, ReadyCall, RunningCall, joined, refusal,
 };
@@ -20,6 +19,7 @@ use crate::workspace::edits;
 use co_exec::Caller;
 use co_llm::transcript::Decision;
 use co_policy::{ApprovalQuestion, PossibleTrial, Sort};
+use co_text::{MOST_NAMED, one_line};
 
 /// The remark for the person about a trial of which nothing is kept.
 const DROPPED: &str = "its changes are dropped";

@@ -10,7 +10,6 @@ use async_trait::async_trait;
 use super::{shown, shown_unread, specs};
 use crate::buffers::{Buffers, OpenBuffers};
 use crate::protocol::{Change, Excerpt, HunkAnswer, Question, fact_lines};
-use crate::text::one_line;
 use crate::tool::call::{
     AskedQuestion, AuditedText, CANCELLED, CO_ITSELF, CallAction, CallEffect, CallKind, CallResult,
     DecidedCall, JudgedCall, NotRun, PlannedCall, ReadyCall, Resolution,
@@ -27,6 +26,7 @@ use crate::workspace::judge::Judge;
 use co_exec::secrets::redact::RedactedText;
 use co_llm::transcript::{Decision, ShownPart};
 use co_policy::{ApprovalQuestion, Pattern, Verdict};
+use co_text::one_line;
 
 /// The longest diff that the model gets back and the chat shows, in bytes.
 const LONGEST_DIFF: usize = 16 << 10;
@@ -280,7 +280,7 @@ async fn tell_change(
         summary.push_str(&said);
     }
     let diff = match diff.len() <= LONGEST_DIFF {
-        true => co_policy::printable(&diff),
+        true => co_text::printable(&diff),
         false => String::new(),
     };
     let redacted = context.redact_for_model(&diff, Instant::now()).await;

@@ -8,7 +8,6 @@ use async_trait::async_trait;
 use super::{JobAction, JobRequest, typed};
 use crate::network::HostReport;
 use crate::protocol::{Asker, PlannedCommand, Question};
-use crate::text::one_line;
 use crate::tool::call::{
     AskedQuestion, AuditedText, CANCELLED, CallAction, CallEffect, CallKind, CallResult,
     DecidedCall, JudgedCall, NotRun, PlannedCall, ReadyCall, Resolution, RunningCall,
@@ -22,6 +21,7 @@ use co_exec::READ_ONLY;
 use co_exec::secrets::redact::RedactedText;
 use co_llm::transcript::{Decision, ShownPart};
 use co_policy::{ApprovalQuestion, Grant, Verdict};
+use co_text::one_line;
 
 /// The time that a call waits for output after a job started or got input.
 const FIRST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);

@@ -136,8 +136,8 @@ async fn finish_query(
     Ok(CallResult {
         ok,
         shown: ShownPart {
-            exceptions: (!short.is_empty()).then(|| co_policy::printable(&short)),
-            ..ShownPart::line(co_policy::printable(&summary))
+            exceptions: (!short.is_empty()).then(|| co_text::printable(&short)),
+            ..ShownPart::line(co_text::printable(&summary))
         },
         effect: Some(CallEffect::of_co(summary)),
         ..told.into()

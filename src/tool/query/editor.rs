@@ -12,10 +12,11 @@ use crate::protocol::{EditorEntry, EditorQuery, EditorTopic};
 use crate::tool::schema::{self, BadCall, arguments};
 use crate::workspace::files::EDITOR as NAME;
 use crate::workspace::files::attached;
-use crate::workspace::files::limits::{EditorFacts, FileFacts, FileQueryError, FileScope, plural};
+use crate::workspace::files::limits::{EditorFacts, FileFacts, FileQueryError, FileScope};
 use crate::workspace::files::places::{self, PlaceReader};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
+use co_text::plural;
 
 /// The arguments of a call, which [`spec`] describes.
 #[derive(Debug, Deserialize)]
@@ -193,7 +194,7 @@ impl EditorContext {
                 continue;
             }
             let shown = file.strip_prefix(cwd).unwrap_or(file).display().to_string();
-            let mut line = co_policy::printable(&shown);
+            let mut line = co_text::printable(&shown);
             for number in [entry.line, entry.column].into_iter().flatten() {
                 line.push_str(&format!(":{number}"));
             }

@@ -5,11 +5,12 @@ use serde_json::json;
 
 use crate::tool::schema::{self, BadCall, arguments, number};
 use crate::workspace::files::LIST as NAME;
-use crate::workspace::files::limits::{FileFacts, FileQueryError, FileScope, plural};
+use crate::workspace::files::limits::{FileFacts, FileQueryError, FileScope};
 use crate::workspace::files::walk::{Walk, shown};
 use co_exec::beneath::Dir;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
+use co_text::plural;
 
 const DEFAULT_DEPTH: usize = 3;
 const MOST_DEPTH: usize = 50;

@@ -13,13 +13,12 @@ use serde_json::json;
 
 use crate::tool::schema::{self, BadCall, arguments, number};
 use crate::workspace::files::SEARCH as NAME;
-use crate::workspace::files::limits::{
-    FileFacts, FileQueryError, FileScope, cut_lines, plural, shorten,
-};
+use crate::workspace::files::limits::{FileFacts, FileQueryError, FileScope, cut_lines, shorten};
 use crate::workspace::files::walk::{Walk, shown};
 use co_exec::beneath::{Dir, Node, Parents};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
+use co_text::counted;
 
 const DEFAULT_MATCHES: usize = 100;
 const MOST_MATCHES: usize = 1_000;
@@ -397,8 +396,8 @@ impl<'a> Matches<'a> {
             0 => "no line matches".to_owned(),
             found => format!(
                 "{} in {}",
-                plural(found, "matching line", "matching lines"),
-                plural(self.files, "file", "files")
+                counted(found, "matching line"),
+                counted(self.files, "file")
             ),
         };
         for (count, what) in [

@@ -12,7 +12,8 @@ use super::source::{EditPlace, EditableText, Source};
 use crate::buffers::OpenBuffers;
 use crate::protocol::{BufferChange, Fact, FactKind, without_lines};
 use co_edit::{FileText, Hunk, Names, RebaseResult, apply, hash, hunks, marked, rebase, unified};
-use co_policy::{obeyed, one_line};
+use co_policy::obeyed;
+use co_text::one_line;
 
 /// A change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -492,7 +493,7 @@ fn deletion(place: &EditPlace) -> Result<Proposal, EditRefused> {
     let difference = match old {
         Ok(old) => Difference::of(old.as_str(), "", names),
         Err(_) => {
-            let name = co_policy::one_line(&place.shown);
+            let name = co_text::one_line(&place.shown);
             Difference::told(format!("Binary file a/{name} is deleted\n"))
         }
     };
@@ -515,7 +516,7 @@ fn movement(from: &EditPlace, to: &EditPlace) -> Result<Proposal, EditRefused> {
         from: from.clone(),
         to: to.clone(),
     };
-    let [old, new] = [from, to].map(|place| co_policy::one_line(&place.shown));
+    let [old, new] = [from, to].map(|place| co_text::one_line(&place.shown));
     let renamed = format!("rename from {old}\nrename to {new}\n");
     Ok(proposal(to, Difference::told(renamed), change))
 }

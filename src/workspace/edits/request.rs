@@ -62,7 +62,7 @@ impl EditRequest {
 
     /// Returns the call in a line, for a person.
     pub fn line(&self) -> String {
-        co_policy::one_line(&format!("{} {}", self.name(), self.paths().join(" ")))
+        co_text::one_line(&format!("{} {}", self.name(), self.paths().join(" ")))
     }
 
     /// Returns the words that rules match: the name of the tool and the files.

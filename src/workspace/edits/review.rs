@@ -10,7 +10,7 @@ impl Proposal {
     /// Returns the change of the file for a review.
     pub fn for_review(&self) -> FileChange {
         FileChange {
-            path: co_policy::one_line(&self.path),
+            path: co_text::one_line(&self.path),
             added: self.added(),
             removed: self.removed(),
             without_lines: self.without_lines(),

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::buffers::OpenBuffers;
 use crate::protocol::{BufferText, EditorAnswer};
 use co_exec::beneath::{Dir, Node};
+use co_text::counted;
 
 /// The longest time of one query.
 pub const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -176,10 +177,6 @@ pub(crate) fn shorten(line: &[u8], most: usize, whole: u64) -> String {
 pub(crate) fn cut_lines(count: usize) -> String {
     match count {
         0 => String::new(),
-        count => format!("; {} cut", plural(count, "line", "lines")),
+        count => format!("; {} cut", counted(count, "line")),
     }
-}
-
-pub(crate) fn plural(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }

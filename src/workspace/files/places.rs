@@ -50,7 +50,7 @@ impl PlaceReader {
 
 /// Returns the start of a long line. A word is left out as a whole, since the redactor would not recognise half of a secret.
 pub fn bounded(line: &str) -> String {
-    let start = co_policy::start_of(line, LONGEST_LINE);
+    let start = co_text::start_of(line, LONGEST_LINE);
     if start == line {
         return line.to_owned();
     }

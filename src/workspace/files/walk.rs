@@ -9,9 +9,10 @@ use std::sync::Arc;
 use rustix::fs::FileType;
 
 use super::ignore_rules::{self, IgnoreRules, MOST_BYTES, RULES};
-use super::limits::{FileScope, plural};
+use super::limits::FileScope;
 use co_exec::beneath::Dir;
 use co_exec::repository;
+use co_text::plural;
 
 /// The most entries of one walk.
 pub(crate) const MAX_ENTRIES: usize = 200_000;
@@ -252,5 +253,5 @@ pub(crate) fn shown(asked: &str, root: &Path, path: &Path) -> String {
     };
     let text = whole.display().to_string();
     // A path that is joined with an empty one ends with a slash.
-    co_policy::one_line(text.trim_end_matches('/'))
+    co_text::one_line(text.trim_end_matches('/'))
 }

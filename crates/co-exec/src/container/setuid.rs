@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use co_policy::one_line;
+use co_text::one_line;
 use rustix::fs::FileType;
 
 use super::instance::Container;

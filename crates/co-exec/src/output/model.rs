@@ -2,6 +2,7 @@
 
 use crate::output::capture::HeadAndTail;
 use crate::output::text::{Encoding, Line, LineDecoder, MAX_LINE_CHARS};
+use co_text::{end_of, start_of};
 
 /// The least number of similar lines that are folded, and the number that stay at each end of them.
 const MIN_SIMILAR_LINES: usize = 16;
@@ -231,16 +232,12 @@ fn cut(
 
 /// Returns the first bytes of a line that is too long.
 fn start(piece: Fragment, most: usize) -> Fragment {
-    let most = most.min(piece.text.len());
-    let to = (0..=most).rev().find(|at| piece.text.is_char_boundary(*at));
-    part(&piece.text[..to.unwrap_or(0)])
+    part(start_of(&piece.text, most))
 }
 
 /// Returns the last bytes of a line that is too long.
 fn end(piece: Fragment, most: usize) -> Fragment {
-    let len = piece.text.len();
-    let from = (len.saturating_sub(most)..len).find(|at| piece.text.is_char_boundary(*at));
-    part(&piece.text[from.unwrap_or(len)..])
+    part(end_of(&piece.text, most))
 }
 
 fn part(text: &str) -> Fragment {

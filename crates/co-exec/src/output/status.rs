@@ -1,13 +1,12 @@
 //! Describes the end of a command in words.
 
 use std::path::Path;
-use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
 use crate::command::Program;
-use crate::limits::size_text;
 use crate::outcome::{BackgroundProcess, CommandOutcome, count_lines};
+use co_text::{duration_text, size_text};
 
 /// The most remaining processes that a line for a person names.
 const NAMES_IN_STATUS: usize = 3;
@@ -44,7 +43,7 @@ impl CommandOutcome {
 
     /// Returns the time that the command took, in words.
     pub fn took(&self) -> String {
-        time(self.wall)
+        duration_text(self.wall)
     }
 }
 
@@ -53,7 +52,7 @@ pub(crate) fn line(outcome: &CommandOutcome) -> String {
     let how = explain(outcome).unwrap_or_else(|| "exit 0".to_owned());
     let after = match outcome.timed_out {
         true => String::new(),
-        false => format!(", after {}", time(outcome.wall)),
+        false => format!(", after {}", duration_text(outcome.wall)),
     };
     let more: String = remarks(outcome).map(|it| format!("; {it}")).collect();
     format!("{how}{after}, {}{more}", count_lines(outcome.lines))
@@ -92,19 +91,10 @@ pub(crate) fn appeared(outcome: &CommandOutcome) -> Option<String> {
     let names = outcome
         .appeared
         .iter()
-        .map(|it| co_policy::one_line(&it.to_string_lossy()));
+        .map(|it| co_text::one_line(&it.to_string_lossy()));
     let names = names.collect::<Vec<_>>().join(", ");
     (!names.is_empty())
         .then(|| format!("made or replaced, and other programs run or read it: {names}"))
-}
-
-/// Returns a time for a person: in milliseconds if it is below a second.
-fn time(wall: Duration) -> String {
-    match wall.as_secs() {
-        0 => format!("{} ms", wall.as_millis()),
-        1..60 => format!("{:.1} s", wall.as_secs_f64()),
-        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
-    }
 }
 
 /// Returns a description of the end, unless the command succeeded.
@@ -234,6 +224,8 @@ fn is_assignment(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -98,7 +98,7 @@ impl SandboxSupport {
             .map_err(|error| format!("{} did not start ({error})", exe.display()))?
             .ok_or("the sandbox probe took too long")?;
         if !output.status.success() {
-            let message = one_line(&String::from_utf8_lossy(&output.stderr));
+            let message = as_clause(&String::from_utf8_lossy(&output.stderr));
             return Err(format!("the sandbox probe failed: {message}"));
         }
         let support: Self = serde_json::from_slice(&output.stdout)
@@ -108,9 +108,9 @@ impl SandboxSupport {
             Err(error) => Some(format!("no directory to try it in: {error}")),
         };
         Ok(Self {
-            why: support.why.as_deref().map(one_line),
-            why_no_own_network: support.why_no_own_network.as_deref().map(one_line),
-            why_no_trials: why_no_trials.as_deref().map(one_line),
+            why: support.why.as_deref().map(as_clause),
+            why_no_own_network: support.why_no_own_network.as_deref().map(as_clause),
+            why_no_trials: why_no_trials.as_deref().map(as_clause),
             ..support
         })
     }
@@ -209,7 +209,7 @@ impl Drop for ProbedOverlay {
 }
 
 /// Returns a program's message as part of a sentence.
-pub(super) fn one_line(message: &str) -> String {
+pub(super) fn as_clause(message: &str) -> String {
     let words = message.split(|c: char| c.is_whitespace() || c.is_control());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     words.join(" ").chars().take(MAX_MESSAGE_CHARS).collect()
@@ -223,8 +223,8 @@ mod tests {
 
     #[test]
     fn what_a_program_says_is_one_line() {
-        assert_eq!(one_line(" a\n\x1b[1mb\t c\r\n"), "a [1mb c");
-        assert_eq!(one_line(&"x".repeat(1000)).len(), MAX_MESSAGE_CHARS);
+        assert_eq!(as_clause(" a\n\x1b[1mb\t c\r\n"), "a [1mb c");
+        assert_eq!(as_clause(&"x".repeat(1000)).len(), MAX_MESSAGE_CHARS);
     }
 
     #[test]

@@ -229,7 +229,7 @@ impl SecretWatch {
         let exposed = self.exposed(since);
         let name = |path: &PathBuf| {
             let shown = path.strip_prefix(&self.workspace).unwrap_or(path);
-            co_policy::printable(&shown.display().to_string())
+            co_text::printable(&shown.display().to_string())
         };
         let why = match &exposed[..] {
             [] => return None,

@@ -11,6 +11,7 @@ use super::proxy;
 use super::request_info::RequestInfo;
 use super::retry_after::retry_after;
 use crate::fault::Fault;
+use co_text::shorten_chars;
 
 /// The longest error text of a server that is kept, in characters.
 const MAX_BODY_CHARS: usize = 600;
@@ -194,10 +195,7 @@ pub(super) fn malformed(detail: &str) -> Fault {
 }
 
 fn shorten(text: &str) -> String {
-    match text.char_indices().nth(MAX_BODY_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    shorten_chars(text, MAX_BODY_CHARS)
 }
 
 /// Returns the sentence in an error. A list of faults names the place of each in the request, but repeats nothing of the request.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::estimate::item_tokens;
 use co_llm::transcript::{Context, Item, LongText, Shortened};
+use co_text::{end_of, start_of};
 
 /// A text of at most this many bytes is never replaced by a line.
 const SHORT_BYTES: usize = 400;
@@ -260,17 +261,7 @@ fn stand_in(item: &Item, size: usize) -> String {
 /// Returns the first and the last bytes of a text, cut between characters, and a line about the bytes between them. This
 /// line comes last: in the middle it could be inside of the frame of an output.
 fn halves(text: &str, each: usize) -> String {
-    let head = (0..=each.min(text.len()))
-        .rev()
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(0);
-    let tail = (text.len().saturating_sub(each)..=text.len())
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(text.len());
-    let left_out = tail.saturating_sub(head);
-    format!(
-        "{}\n[... left out]\n{}\n[co left out {left_out} bytes in the middle]",
-        &text[..head],
-        &text[tail..]
-    )
+    let (head, tail) = (start_of(text, each), end_of(text, each));
+    let left_out = text.len().saturating_sub(head.len() + tail.len());
+    format!("{head}\n[... left out]\n{tail}\n[co left out {left_out} bytes in the middle]")
 }

@@ -188,7 +188,7 @@ fn check_regular(file: &Path) -> Result<(), SandboxRefusal> {
 }
 
 fn refused(why: &str) -> SandboxRefusal {
-    let why = support::one_line(why);
+    let why = support::as_clause(why);
     SandboxRefusal::Unable(format!(
         "git cannot read its configuration here ({why}), so co cannot protect its hooks: run `git config --list` and \
          correct the file that it names, or set sandbox_backend = \"subprocess\""
