@@ -22,17 +22,10 @@ use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::incoming::{AgentAnswer, Incoming, RequestNumber};
-use crate::lines::{AgentLine, LineReader};
-use crate::outgoing::{Outgoing, SendError};
-
-/// The most bytes of a message of the agent. An update may have an image, or both texts of a large file.
-const LONGEST_LINE: usize = 8 << 20;
+use co_lines::{BoundedLine, LineReader, LineWriter, SendError};
 
 /// The most bytes that are kept of a line that is no message.
 const GARBAGE_START: usize = 200;
-
-/// About the bytes that a JSON value takes in memory beside its text. `[]` in a message takes two bytes there.
-const VALUE_BYTES: u64 = 72;
 
 /// The most questions of the agent that may wait for an answer. An agent that asks more is answered with an error.
 const MAX_ASKED: usize = 32;
@@ -66,14 +59,13 @@ enum AskedKind {
 /// The connection to one agent.
 pub struct AgentConnection {
     lines: LineReader<Box<dyn AsyncRead + Send + Sync + Unpin>>,
-    outgoing: Outgoing,
+    outgoing: LineWriter,
     requests: i64,
     /// The requests of the client that have no answer.
     sent: HashMap<i64, Method>,
     /// The agent's questions that have no answer.
     asked: Vec<(RequestId, AskedKind)>,
     ended: bool,
-    memory_taken: u64,
 }
 
 impl AgentConnection {
@@ -83,13 +75,12 @@ impl AgentConnection {
         input: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Self {
         Self {
-            lines: LineReader::new(Box::new(output), LONGEST_LINE),
-            outgoing: Outgoing::new(input),
+            lines: LineReader::new(Box::new(output)),
+            outgoing: LineWriter::new("agent", input),
             requests: 0,
             sent: HashMap::new(),
             asked: Vec::new(),
             ended: false,
-            memory_taken: 0,
         }
     }
 
@@ -245,7 +236,7 @@ impl AgentConnection {
 
     /// Returns about how many bytes of memory all messages of the agent took so far.
     pub fn memory_taken(&self) -> u64 {
-        self.memory_taken
+        self.lines.taken()
     }
 
     /// Returns the next message of the agent. If the future is dropped, no message is lost.
@@ -255,10 +246,10 @@ impl AgentConnection {
                 return Incoming::Ended;
             }
             let line = match self.lines.next().await {
-                Ok(Some(AgentLine::Whole(line))) => line,
-                Ok(Some(AgentLine::Partial(line))) => return self.garbage(&line, line.len()),
-                Ok(Some(AgentLine::TooLong { start, length })) => {
-                    return self.garbage(&start, length);
+                Ok(Some(BoundedLine::Whole(line))) => line,
+                Ok(Some(BoundedLine::Partial(line))) => return garbage(&line, line.len()),
+                Ok(Some(BoundedLine::TooLarge { start, length })) => {
+                    return garbage(&start, length);
                 }
                 Ok(None) | Err(_) => {
                     self.ended = true;
@@ -274,20 +265,11 @@ impl AgentConnection {
         }
     }
 
-    /// Returns a line that cannot be read, and counts its bytes.
-    fn garbage(&mut self, line: &[u8], length: usize) -> Incoming {
-        self.memory_taken += length as u64;
-        garbage(line, length)
-    }
-
     /// Reads a message, and answers it if that needs no decision. Returns none if nobody has to know of it.
     fn message(&mut self, line: &[u8]) -> Option<Incoming> {
-        self.memory_taken += line.len() as u64;
         let Ok(Value::Object(mut message)) = serde_json::from_slice(line) else {
             return Some(garbage(line, line.len()));
         };
-        let values: u64 = message.values().map(values).sum();
-        self.memory_taken += values * VALUE_BYTES;
         let id = message.shift_remove("id");
         let id = id.map(serde_json::from_value::<RequestId>);
         match (message.shift_remove("method"), id) {
@@ -389,7 +371,7 @@ impl AgentConnection {
         if let (Value::Object(whole), Value::Object(message)) = (&mut whole, message) {
             whole.extend(message);
         }
-        self.outgoing.send(whole.to_string())
+        self.outgoing.queue().send(whole.to_string())
     }
 }
 
@@ -546,15 +528,6 @@ fn permission(option: Option<PermissionOptionId>) -> RequestPermissionResponse {
         Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option)),
         None => RequestPermissionOutcome::Cancelled,
     })
-}
-
-/// Returns the number of values in a value, itself included. The parser limits the depth of nesting.
-fn values(value: &Value) -> u64 {
-    1 + match value {
-        Value::Array(parts) => parts.iter().map(values).sum(),
-        Value::Object(parts) => parts.values().map(values).sum(),
-        _ => 0,
-    }
 }
 
 fn params(mut message: Map<String, Value>) -> Value {

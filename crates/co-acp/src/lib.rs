@@ -6,21 +6,17 @@
 //!
 //! - `connection`: the requests of both directions, and what is open.
 //! - [`Incoming`]: a message of the agent. A message that cannot be read is kept with its text.
-//! - `lines`: the lines of a stream, within a limit.
-//! - `outgoing`: the lines that wait for the agent.
 //!
 //! The crate knows no chat, no process and no confinement. The types of the messages are those of the protocol's own crate,
 //! [`schema`].
 
 mod connection;
 mod incoming;
-mod lines;
-mod outgoing;
 #[cfg(test)]
 mod tests;
 
 pub use agent_client_protocol_schema::{MaybeUndefined, v1 as schema};
 
+pub use co_lines::SendError;
 pub use connection::{AgentConnection, ClientName};
 pub use incoming::{AgentAnswer, Incoming, RequestNumber};
-pub use outgoing::SendError;

@@ -396,7 +396,7 @@ async fn the_death_of_the_agent_is_told_for_ever_and_a_half_line_before_it() {
     }
     // The writer notices it with the first message.
     let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-    while connection.initialize(CLIENT) != Err(SendError::Closed) {
+    while connection.initialize(CLIENT) != Err(SendError::Closed("agent")) {
         assert!(tokio::time::Instant::now() < deadline);
         tokio::task::yield_now().await;
     }
@@ -409,7 +409,10 @@ async fn an_agent_that_does_not_read_fills_a_queue_and_no_memory() {
     let blocks = || vec![ContentBlock::from(text.as_str())];
     let full = (0..1000).position(|_| connection.prompt(&session(), blocks()).is_err());
     assert!(full.unwrap() <= 66);
-    assert_eq!(connection.cancel(&session()), Err(SendError::Stuck));
+    assert_eq!(
+        connection.cancel(&session()),
+        Err(SendError::Stuck("agent"))
+    );
 }
 
 #[tokio::test]

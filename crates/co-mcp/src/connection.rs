@@ -21,7 +21,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::answer::ToolAnswer;
 use crate::call_events::{CallListener, QuestionReply};
-use crate::transport::{BoundedTransport, LONGEST_MESSAGE};
+use crate::transport::BoundedTransport;
+use co_lines::LONGEST_LINE;
 
 /// The most tools that are read of one list.
 pub const MOST_TOOLS: usize = 1_000;
@@ -58,7 +59,7 @@ pub enum OpenError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// The server ended, or sent a message that is too large.
-    #[error("the server ended, or sent a message of more than {} MiB or of too many values", LONGEST_MESSAGE >> 20)]
+    #[error("the server ended, or sent a message of more than {} MiB or of too many values", LONGEST_LINE >> 20)]
     Ended,
     #[error("the server does not read what it is sent")]
     Stuck,

@@ -5,7 +5,7 @@
 use std::io;
 use std::pin::Pin;
 
-use futures::StreamExt;
+use co_lines::{BoundedLine, LineReader, LineWriter};
 use rmcp::RoleClient;
 use rmcp::model::{
     ClientNotification, ClientRequest, ClientResult, ElicitRequestParams, ErrorCode, ErrorData,
@@ -14,26 +14,13 @@ use rmcp::model::{
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
-use tokio_util::codec::{FramedRead, LinesCodec};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tokio_util::task::AbortOnDropHandle;
 
 use crate::call_events::{CallListener, FollowedCall, QuestionReply};
 
-/// The most bytes of a message of the server.
-pub(crate) const LONGEST_MESSAGE: usize = 8 << 20;
-
-/// The most memory that a message of the server may take when it is parsed. Each JSON value takes about [`VALUE_BYTES`].
-const LARGEST_MESSAGE: usize = 48 << 20;
-const VALUE_BYTES: usize = 72;
-
 /// The most memory that lines may take between two answers. A server that sends so much unasked would keep others waiting.
-const MOST_UNASKED: usize = 64 << 20;
-
-/// The most messages that wait for a server. A client has few requests open, so more only wait if the server reads nothing.
-const QUEUE: usize = 64;
+const MOST_UNASKED: u64 = 64 << 20;
 
 /// A request that waits for its answer.
 struct OpenRequest {
@@ -43,14 +30,13 @@ struct OpenRequest {
 
 /// The messages to and from one server.
 pub(crate) struct BoundedTransport {
-    lines: FramedRead<Pin<Box<dyn AsyncRead + Send>>, LinesCodec>,
+    lines: LineReader<Pin<Box<dyn AsyncRead + Send>>>,
     /// Dropping it closes the standard input of the server.
-    queue: Option<mpsc::Sender<String>>,
-    _writer: AbortOnDropHandle<()>,
+    outgoing: Option<LineWriter>,
     /// The requests of the client that have no answer.
     open: Vec<OpenRequest>,
-    /// The memory that lines have taken since the last answer.
-    unasked: usize,
+    /// The memory that lines had taken at the last answer.
+    taken_before: u64,
     /// Cancels the token `ended` when it is dropped.
     end: DropGuard,
 }
@@ -63,14 +49,12 @@ impl BoundedTransport {
         input: impl AsyncWrite + Send + Unpin + 'static,
         ended: CancellationToken,
     ) -> Self {
-        let (queue, waiting) = mpsc::channel(QUEUE);
-        let codec = LinesCodec::new_with_max_length(LONGEST_MESSAGE);
+        let output: Pin<Box<dyn AsyncRead + Send>> = Box::pin(output);
         Self {
-            lines: FramedRead::new(Box::pin(output), codec),
-            queue: Some(queue),
-            _writer: AbortOnDropHandle::new(tokio::spawn(write(input, waiting))),
+            lines: LineReader::new(output).stopping(),
+            outgoing: Some(LineWriter::new("server", input)),
             open: Vec::new(),
-            unasked: 0,
+            taken_before: 0,
             end: ended.drop_guard(),
         }
     }
@@ -78,13 +62,8 @@ impl BoundedTransport {
     /// Queues a message.
     fn put(&self, message: &TxJsonRpcMessage<RoleClient>) -> io::Result<()> {
         let line = line(message)?;
-        let queue = self.queue.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
-        queue.try_send(line).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => io::Error::other(format!(
-                "the server does not read: {QUEUE} messages wait for it"
-            )),
-            mpsc::error::TrySendError::Closed(_) => io::ErrorKind::BrokenPipe.into(),
-        })
+        let outgoing = self.outgoing.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        outgoing.queue().send(line).map_err(io::Error::other)
     }
 
     /// Remembers a request that waits for its answer from now on, and forgets a request that is cancelled.
@@ -124,12 +103,12 @@ impl BoundedTransport {
     /// Puts a question of the server to the person, by the call that began last, and sends the reply when it comes.
     fn ask(&self, id: RequestId, asked: &ElicitRequestParams) {
         let call = self.open.iter().rev().find_map(|it| it.followed.as_ref());
-        let queue = self.queue.clone();
+        let queue = self.outgoing.as_ref().map(|it| it.queue().clone());
         let send = move |reply: QuestionReply| {
             let result = ClientResult::ElicitResult(reply.into_result());
             let answer = JsonRpcMessage::response(result, id);
             // If the server reads no more, it does not wait for the answer either.
-            queue.and_then(|queue| queue.try_send(line(&answer).ok()?).ok())
+            queue.and_then(|queue| queue.send(line(&answer).ok()?).ok())
         };
         match call.and_then(|it| it.listener.ask(asked)) {
             None => {
@@ -183,7 +162,7 @@ impl BoundedTransport {
             None => return None,
         };
         let OpenRequest { id, .. } = self.open.swap_remove(at);
-        self.unasked = 0;
+        self.taken_before = self.lines.taken();
         Some(match message {
             JsonRpcMessage::Response(it) => JsonRpcMessage::response(it.result, id),
             JsonRpcMessage::Error(it) => JsonRpcMessage::error(it.error, Some(id)),
@@ -194,21 +173,6 @@ impl BoundedTransport {
 
 fn line(message: &TxJsonRpcMessage<RoleClient>) -> serde_json::Result<String> {
     serde_json::to_string(message)
-}
-
-/// Returns about how much memory a line of JSON takes when it is parsed.
-fn memory(line: &str) -> usize {
-    let (mut values, mut in_text, mut escaped) = (0, false, false);
-    for byte in line.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = in_text,
-            b'"' => in_text = !in_text,
-            b',' | b'[' | b'{' if !in_text => values += 1,
-            _ => {}
-        }
-    }
-    line.len() + (values + 1) * VALUE_BYTES
 }
 
 fn unknown_method() -> ErrorData {
@@ -245,15 +209,18 @@ impl Transport<RoleClient> for BoundedTransport {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
-            // A line that is too long, has too many values or is no text ends the connection: what follows it may be the rest of it.
-            let line = self.lines.next().await?.ok()?;
-            let memory = memory(&line);
-            self.unasked += memory;
-            if memory > LARGEST_MESSAGE || self.unasked > MOST_UNASKED {
+            // A line that is too large or is no text ends the connection.
+            let (BoundedLine::Whole(line) | BoundedLine::Partial(line)) =
+                self.lines.next().await.ok()??
+            else {
+                return None;
+            };
+            let line = str::from_utf8(&line).ok()?;
+            if self.lines.taken() - self.taken_before > MOST_UNASKED {
                 return None;
             }
             // Programs print other lines too, such as a greeting.
-            let Ok(message) = serde_json::from_str(&line) else {
+            let Ok(message) = serde_json::from_str(line) else {
                 continue;
             };
             if let Some(message) = self.wanted(message) {
@@ -263,21 +230,7 @@ impl Transport<RoleClient> for BoundedTransport {
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        self.queue = None;
+        self.outgoing = None;
         Ok(())
-    }
-}
-
-/// Writes lines until the server reads no more.
-async fn write(mut stream: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<String>) {
-    while let Some(mut line) = lines.recv().await {
-        line.push('\n');
-        let written = async {
-            stream.write_all(line.as_bytes()).await?;
-            stream.flush().await
-        };
-        if written.await.is_err() {
-            return;
-        }
     }
 }

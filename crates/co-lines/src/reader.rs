@@ -1,23 +1,32 @@
-//! Reads the lines of a stream, each within a limit.
+//! Reads the lines of a stream, each within limits.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+/// The most bytes of a line. A message may have an image, or both texts of a large file.
+pub const LONGEST_LINE: usize = 8 << 20;
+
+/// The most memory that a line may take when it is parsed.
+const LARGEST_LINE: u64 = 48 << 20;
+
+/// About the bytes that a JSON value takes in memory beside its text. `[]` in a message takes two bytes there.
+const VALUE_BYTES: u64 = 72;
+
 /// The bytes that are read at once.
 const CHUNK: usize = 64 << 10;
 
-/// The most bytes that are kept of a line that is too long.
+/// The most bytes that are kept of a line that is too large.
 const KEPT: usize = 200;
 
 /// A line without its end.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum AgentLine {
+pub enum BoundedLine {
     Whole(Vec<u8>),
     /// The stream ended within this line.
     Partial(Vec<u8>),
-    /// The start of a line that is longer than the limit, and the length of the line.
-    TooLong {
+    /// The start of a line that is too long or has too many values, and the length of the line.
+    TooLarge {
         start: Vec<u8>,
         length: usize,
     },
@@ -25,7 +34,7 @@ pub(crate) enum AgentLine {
 
 /// The lines of a stream.
 #[derive(Debug)]
-pub(crate) struct LineReader<R> {
+pub struct LineReader<R> {
     stream: R,
     limit: usize,
     /// The bytes that were read. It grows to the limit at most, and by two chunks.
@@ -36,27 +45,46 @@ pub(crate) struct LineReader<R> {
     searched: usize,
     /// The length so far of a line that is too long. `buffer` has its start.
     skipped: Option<usize>,
+    /// A line that is too long ends the stream.
+    stops: bool,
     ended: bool,
+    taken: u64,
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
-    pub(crate) fn new(stream: R, limit: usize) -> Self {
+    pub fn new(stream: R) -> Self {
         Self {
             stream,
-            limit,
+            limit: LONGEST_LINE,
             buffer: Vec::new(),
             returned: 0,
             searched: 0,
             skipped: None,
+            stops: false,
             ended: false,
+            taken: 0,
         }
+    }
+
+    /// Lets a line that is too long end the stream, before its end has come.
+    #[must_use]
+    pub fn stopping(self) -> Self {
+        Self {
+            stops: true,
+            ..self
+        }
+    }
+
+    /// Returns about how many bytes of memory all lines so far take, if each of them is parsed as JSON.
+    pub fn taken(&self) -> u64 {
+        self.taken
     }
 
     /// Returns the next line; none at the end. If the future is dropped, no byte is lost.
     ///
     /// # Errors
     /// The stream cannot be read.
-    pub(crate) async fn next(&mut self) -> io::Result<Option<AgentLine>> {
+    pub async fn next(&mut self) -> io::Result<Option<BoundedLine>> {
         loop {
             if let Some(line) = self.take() {
                 return Ok(Some(line));
@@ -73,7 +101,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     /// Takes the first whole line out of the buffer. Keeps only the start of one that is too long.
-    fn take(&mut self) -> Option<AgentLine> {
+    fn take(&mut self) -> Option<BoundedLine> {
         let start = self.returned;
         let end = memchr::memchr(b'\n', &self.buffer[self.searched..]);
         let end = end.map(|at| self.searched + at);
@@ -81,6 +109,12 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         let length = upto - start;
         let is_too_long = self.skipped.is_some() || length > self.limit;
         let Some(end) = end else {
+            if is_too_long && self.stops {
+                let kept = self.buffer[start..start + KEPT].to_vec();
+                (self.buffer, self.returned, self.searched) = (Vec::new(), 0, 0);
+                self.ended = true;
+                return Some(self.too_large(kept, length));
+            }
             if is_too_long {
                 let more = self
                     .skipped
@@ -92,29 +126,56 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             return None;
         };
         (self.returned, self.searched) = (end + 1, end + 1);
-        let line = &self.buffer[start..end];
-        Some(match is_too_long {
-            true => AgentLine::TooLong {
-                start: line[..KEPT].to_vec(),
-                length: (self.skipped.take()).map_or(length, |skipped| skipped + length - KEPT),
-            },
-            false => AgentLine::Whole(line.to_vec()),
-        })
+        if is_too_long {
+            let length = (self.skipped.take()).map_or(length, |skipped| skipped + length - KEPT);
+            let kept = self.buffer[start..start + KEPT].to_vec();
+            return Some(self.too_large(kept, length));
+        }
+        let line = self.buffer[start..end].to_vec();
+        Some(self.counted(line, BoundedLine::Whole))
     }
 
     /// Returns the rest of the buffer at the end of the stream.
-    fn rest(&mut self) -> Option<AgentLine> {
+    fn rest(&mut self) -> Option<BoundedLine> {
         let rest = self.buffer.split_off(self.returned);
         self.buffer.clear();
         (self.returned, self.searched) = (0, 0);
         match self.skipped.take() {
-            Some(length) => Some(AgentLine::TooLong {
-                start: rest,
-                length,
-            }),
-            None => (!rest.is_empty()).then_some(AgentLine::Partial(rest)),
+            Some(length) => Some(self.too_large(rest, length)),
+            None => (!rest.is_empty()).then(|| self.counted(rest, BoundedLine::Partial)),
         }
     }
+
+    /// Counts the memory of a line, before anybody parses it. One that takes too much is not handed on.
+    fn counted(&mut self, line: Vec<u8>, kind: fn(Vec<u8>) -> BoundedLine) -> BoundedLine {
+        let memory = memory(&line);
+        if memory > LARGEST_LINE {
+            let length = line.len();
+            return self.too_large(line[..KEPT].to_vec(), length);
+        }
+        self.taken += memory;
+        kind(line)
+    }
+
+    fn too_large(&mut self, start: Vec<u8>, length: usize) -> BoundedLine {
+        self.taken += length as u64;
+        BoundedLine::TooLarge { start, length }
+    }
+}
+
+/// Returns about how much memory a line of JSON takes when it is parsed.
+fn memory(line: &[u8]) -> u64 {
+    let (mut values, mut in_text, mut escaped) = (1, false, false);
+    for byte in line {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_text,
+            b'"' => in_text = !in_text,
+            b',' | b'[' | b'{' if !in_text => values += 1,
+            _ => {}
+        }
+    }
+    line.len() as u64 + values * VALUE_BYTES
 }
 
 #[cfg(test)]
@@ -126,8 +187,16 @@ mod tests {
 
     const LIMIT: usize = 300;
 
+    fn limited<R: AsyncRead + Unpin>(stream: R) -> LineReader<R> {
+        let limit = LIMIT;
+        LineReader {
+            limit,
+            ..LineReader::new(stream)
+        }
+    }
+
     /// Returns the lines of a text that comes in pieces of this size.
-    async fn lines(text: &[u8], piece: usize) -> Vec<AgentLine> {
+    async fn lines(text: &[u8], piece: usize) -> Vec<BoundedLine> {
         let (mut write, read) = tokio::io::duplex(64);
         let text = text.to_vec();
         let writer = tokio::spawn(async move {
@@ -135,7 +204,7 @@ mod tests {
                 write.write_all(piece).await.unwrap();
             }
         });
-        let mut reader = LineReader::new(read, LIMIT);
+        let mut reader = limited(read);
         let mut lines = Vec::new();
         while let Some(line) = reader.next().await.unwrap() {
             assert!(reader.buffer.capacity() <= 4 * (CHUNK + LIMIT));
@@ -145,20 +214,20 @@ mod tests {
         lines
     }
 
-    fn expected(text: &[u8]) -> Vec<AgentLine> {
+    fn expected(text: &[u8]) -> Vec<BoundedLine> {
         let mut parts: Vec<_> = text.split(|byte| *byte == b'\n').collect();
         let last = parts.pop().unwrap_or_default();
         let too_long = |part: &[u8]| {
-            (part.len() > LIMIT).then(|| AgentLine::TooLong {
+            (part.len() > LIMIT).then(|| BoundedLine::TooLarge {
                 start: part[..KEPT].to_vec(),
                 length: part.len(),
             })
         };
         let whole = parts.iter();
-        let whole = whole.map(|it| too_long(it).unwrap_or_else(|| AgentLine::Whole(it.to_vec())));
+        let whole = whole.map(|it| too_long(it).unwrap_or_else(|| BoundedLine::Whole(it.to_vec())));
         let mut lines: Vec<_> = whole.collect();
         if !last.is_empty() {
-            lines.push(too_long(last).unwrap_or_else(|| AgentLine::Partial(last.to_vec())));
+            lines.push(too_long(last).unwrap_or_else(|| BoundedLine::Partial(last.to_vec())));
         }
         lines
     }
@@ -186,7 +255,7 @@ mod tests {
     #[tokio::test]
     async fn a_dropped_wait_loses_nothing() {
         let (mut write, read) = tokio::io::duplex(64);
-        let mut reader = LineReader::new(read, LIMIT);
+        let mut reader = limited(read);
         write.write_all(b"fir").await.unwrap();
         for _ in 0..3 {
             tokio::select! {
@@ -197,6 +266,21 @@ mod tests {
         }
         write.write_all(b"st\n").await.unwrap();
         let line = reader.next().await.unwrap();
-        assert_eq!(line, Some(AgentLine::Whole(b"first".to_vec())));
+        assert_eq!(line, Some(BoundedLine::Whole(b"first".to_vec())));
+    }
+
+    #[tokio::test]
+    async fn a_line_of_too_many_values_is_not_handed_on_and_a_text_of_commas_is() {
+        let many = format!("[{}]", "[],".repeat(1 << 20));
+        let text = format!("\"{}\"", "[],\\\"".repeat(1 << 20));
+        let both = format!("{many}\n{text}\n");
+        let mut reader = LineReader::new(both.as_bytes());
+        let first = reader.next().await.unwrap();
+        let start = many.as_bytes()[..KEPT].to_vec();
+        let length = many.len();
+        assert_eq!(first, Some(BoundedLine::TooLarge { start, length }));
+        let second = reader.next().await.unwrap();
+        assert_eq!(second, Some(BoundedLine::Whole(text.clone().into_bytes())));
+        assert_eq!(reader.taken(), (length + text.len()) as u64 + VALUE_BYTES);
     }
 }
