@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use co::buffers::OpenBuffers;
-use co::checkpoint::{By, Change, Checkpoints, Entry, Overlap, Store, Undo};
+use co::checkpoint::{By, Change, Checkpoints, Entry, Store, Undo};
 use co::workspace::judge::{Judge, JudgeConfig};
 use co_llm::transcript::Decision;
 
@@ -110,7 +110,7 @@ fn keep(checkpoints: &Checkpoints, work: &Path, round: usize) -> Duration {
         command: false,
     };
     time(|| {
-        let plan = Undo::making(&changes, work, &store, &OpenBuffers::new(), Overlap::Refuse);
+        let plan = Undo::making(&changes, work, &store, &OpenBuffers::new());
         let done = checkpoints.make(plan, work, by).unwrap();
         assert_eq!(done.changes.len(), KEPT, "{:?}", done.failed);
     })

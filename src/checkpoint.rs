@@ -44,12 +44,12 @@ pub use change::{Change, Entry, named, shown};
 pub use head::{Head, HeadMove, way_back};
 pub use journal::InterruptedKeep;
 pub use log::{AcceptedFile, By, History, Record, TurnChanges};
-pub use parts::{ChangedFile, MOST_REVIEW_BYTES, Part};
+pub use parts::{ChangedFile, MOST_REVIEW_BYTES};
 pub use round::{
     AnsweredFile, BaseFile, OfChat, OpenFile, OpenPart, PartKind, Round, Verdict, in_order,
 };
 pub use store::Store;
-pub use undo::{Overlap, Undo, UndoResult};
+pub use undo::{Undo, UndoResult};
 pub use workspace::{CallChanges, EditedFiles, Window, Workspace};
 
 /// The checkpoints of all chats of a backend.

@@ -1,14 +1,12 @@
 //! The parts of a file that a chat changed, so that some of them can be taken back.
 
-use std::ops::Range;
 use std::path::Path;
 
 use super::change::{Change, Entry, shown};
-use super::log::{By, Record};
 use super::store::Store;
 use super::undo::bytes_of;
 use crate::protocol::{self, Excerpt, FileChange, ReviewText, fact_lines};
-use co_edit::{FileText, Hunk, RebaseResult, apply_hunks, hunks, marked, rebase};
+use co_edit::{FileText, Hunk, apply_hunks, hunks, marked};
 
 /// The most bytes of the texts of one review. Neovim gets them in parts.
 pub const MOST_REVIEW_BYTES: usize = 32 << 20;
@@ -25,7 +23,7 @@ pub struct ChangedFile {
     text: String,
     /// The changes of that text, which make the text that the file has now. If it cannot be changed by lines, there is one part
     /// without lines.
-    pub parts: Vec<Part>,
+    pub parts: Vec<Hunk>,
     /// The text for a review.
     review: ReviewText,
     added: usize,
@@ -36,38 +34,20 @@ pub struct ChangedFile {
     is_whole: bool,
 }
 
-/// A part of a change.
-#[derive(Debug, Clone)]
-pub struct Part {
-    /// The lines that it adds and removes in the text without the changes.
-    pub hunk: Hunk,
-    /// Its first line in the text that the file has now, from 1.
-    pub line: usize,
-    /// The indexes of the records of the calls that made it.
-    pub records: Vec<usize>,
-}
-
 impl ChangedFile {
-    /// Returns the parts of a file. `undo` takes back what `records` say. None if it has no lines to compare.
-    pub fn of(undo: &Change, records: &[Record], store: &Store) -> Option<Self> {
+    /// Returns the parts of a file. `undo` takes the change back. None if it has no lines to compare.
+    pub fn of(undo: &Change, store: &Store) -> Option<Self> {
         let (now, text) = texts(undo, store)?;
         let (now, text) = (now.as_str(), text.as_str());
-        let hunks = hunks(text, now);
-        let found = of_records(&undo.path, records, &hunks, now, store).into_iter();
-        let parts = hunks.iter().zip(found).map(|(hunk, (line, records))| Part {
-            hunk: hunk.clone(),
-            line,
-            records,
-        });
-        let parts: Vec<_> = parts.collect();
+        let parts = hunks(text, now);
         let facts = undo.inverse().facts(store);
         (!parts.is_empty()).then(|| Self {
             undo: undo.clone(),
             text: text.to_owned(),
+            review: ReviewText::new(&facts, &marked(text, &parts)),
+            added: parts.iter().map(Hunk::added).sum(),
+            removed: parts.iter().map(Hunk::removed).sum(),
             parts,
-            review: ReviewText::new(&facts, &marked(text, &hunks)),
-            added: hunks.iter().map(Hunk::added).sum(),
-            removed: hunks.iter().map(Hunk::removed).sum(),
             without_lines: None,
             is_whole: false,
         })
@@ -121,7 +101,7 @@ impl ChangedFile {
 
     fn of_change(change: &Change, store: &Store) -> Self {
         let undo = change.inverse();
-        Self::of(&undo, &[], store).unwrap_or_else(|| Self::whole(&undo, store))
+        Self::of(&undo, store).unwrap_or_else(|| Self::whole(&undo, store))
     }
 
     fn whole(undo: &Change, store: &Store) -> Self {
@@ -140,13 +120,9 @@ impl ChangedFile {
         Self {
             undo: undo.clone(),
             text: String::new(),
-            parts: vec![Part {
-                hunk: Hunk {
-                    at: 0..0,
-                    text: String::new(),
-                },
-                line: 1,
-                records: Vec::new(),
+            parts: vec![Hunk {
+                at: 0..0,
+                text: String::new(),
             }],
             review: ReviewText::new(&facts, &format!("@\n{marked}")),
             added,
@@ -222,70 +198,7 @@ impl ChangedFile {
     }
 }
 
-/// Returns for each of the hunks that make the text `now` its first line, from 1, and the indexes of the records of the calls
-/// that made it.
-pub(super) fn of_records(
-    path: &Path,
-    records: &[Record],
-    hunks: &[Hunk],
-    now: &str,
-    store: &Store,
-) -> Vec<(usize, Vec<usize>)> {
-    let touched = touched(path, records, now, store);
-    let mut moved: isize = 0;
-    let of = hunks.iter().map(|hunk| {
-        let start = hunk.at.start.saturating_add_signed(moved);
-        let lines = start..start + hunk.added();
-        moved += hunk.added().cast_signed() - hunk.removed().cast_signed();
-        let known = |it: &&TouchedLines| it.lines.as_ref().is_some_and(|it| meet(it, &lines));
-        let unknown = |it: &&TouchedLines| it.lines.is_none();
-        let mut by: Vec<_> = touched.iter().filter(known).map(|it| it.record).collect();
-        if by.is_empty() {
-            by.extend(touched.iter().filter(unknown).map(|it| it.record));
-        }
-        by.dedup();
-        (start + 1, by)
-    });
-    of.collect()
-}
-
-/// Lines of the present text that a call changed; none if they were changed again.
-struct TouchedLines {
-    record: usize,
-    lines: Option<Range<usize>>,
-}
-
-fn touched(path: &Path, records: &[Record], now: &str, store: &Store) -> Vec<TouchedLines> {
-    let mut touched = Vec::new();
-    for (record, it) in records.iter().enumerate() {
-        let of_file = it.changes.iter().filter(|change| change.path == path);
-        for change in of_file.filter(|_| matches!(it.by, By::Call { .. })) {
-            let (Some(old), Some(new)) =
-                (decode(&change.before, store), decode(&change.after, store))
-            else {
-                continue;
-            };
-            let back = hunks(new.as_str(), old.as_str());
-            let moved = rebase(new.as_str(), &back, now).into_iter();
-            touched.extend(moved.map(|it| TouchedLines {
-                record,
-                lines: match it {
-                    RebaseResult::Moved(hunk) => Some(hunk.at),
-                    RebaseResult::Stale(_) => None,
-                },
-            }));
-        }
-    }
-    touched
-}
-
-fn meet(one: &Range<usize>, other: &Range<usize>) -> bool {
-    let touch = one.start <= other.end && other.start <= one.end;
-    let overlap = one.start < other.end && other.start < one.end;
-    overlap || touch && (one.is_empty() || other.is_empty())
-}
-
-/// Returns the text that a file has now, and the text that it gets; none if either is no text.
+/// Returns the text that a file has now, and the one that it gets; none if one is no text.
 fn texts(undo: &Change, store: &Store) -> Option<(FileText, FileText)> {
     let (now, text) = (decode(&undo.before, store)?, decode(&undo.after, store)?);
     Some(FileText::alike([now, text]).into())

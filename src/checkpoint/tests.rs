@@ -111,13 +111,7 @@ impl Scene {
 
     pub(super) fn undo_with(&self, changes: &[Change], open: &OpenBuffers) -> Undo {
         let store = &self.workspace.store;
-        Undo::of(
-            changes.iter(),
-            self.workspace.root(),
-            store,
-            open,
-            crate::checkpoint::Overlap::Refuse,
-        )
+        Undo::of(changes.iter(), self.workspace.root(), store, open)
     }
 
     /// Takes changes back. Returns the changes of that, and the files that are left alone.

@@ -27,15 +27,6 @@ pub struct Undo {
     pub kept: Vec<(PathBuf, String)>,
 }
 
-/// The treatment of lines that were changed later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Overlap {
-    /// Leave the whole file alone.
-    Refuse,
-    /// Leave these lines alone.
-    Leave,
-}
-
 /// The result of an [`Undo`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct UndoResult {
@@ -52,7 +43,6 @@ impl Undo {
         root: &Path,
         store: &Store,
         open: &OpenBuffers,
-        overlap: Overlap,
     ) -> Self {
         let mut by_path: BTreeMap<&Path, Vec<&Change>> = BTreeMap::new();
         for change in changes.rev() {
@@ -63,10 +53,11 @@ impl Undo {
         for (path, changes) in by_path {
             let buffer = open.get(&root.join(path)).filter(|buffer| buffer.modified);
             let result = match buffer {
-                Some(buffer) => taken_back_in(buffer, &changes, store, overlap)
-                    .map(|found| undo.buffers.extend(found)),
+                Some(buffer) => {
+                    taken_back_in(buffer, &changes, store).map(|found| undo.buffers.extend(found))
+                }
                 None => (dir.as_ref().map_err(String::clone))
-                    .and_then(|dir| taken_back(path, &changes, dir, store, overlap))
+                    .and_then(|dir| taken_back(path, &changes, dir, store))
                     .map(|found| undo.changes.extend(found)),
             };
             if let Err(why) = result {
@@ -77,15 +68,9 @@ impl Undo {
     }
 
     /// Returns the plan that makes `changes` in the workspace `root`, which nobody has made yet; see [`Self::of`].
-    pub fn making(
-        changes: &[Change],
-        root: &Path,
-        store: &Store,
-        open: &OpenBuffers,
-        overlap: Overlap,
-    ) -> Self {
+    pub fn making(changes: &[Change], root: &Path, store: &Store, open: &OpenBuffers) -> Self {
         let inverse: Vec<_> = changes.iter().map(Change::inverse).collect();
-        Self::of(inverse.iter(), root, store, open, overlap)
+        Self::of(inverse.iter(), root, store, open)
     }
 
     /// Returns all changes, in the order of their paths.
@@ -120,12 +105,11 @@ fn taken_back(
     changes: &[&Change],
     root: &Dir,
     store: &Store,
-    overlap: Overlap,
 ) -> Result<Option<Change>, String> {
     let before = entry_at(root, path, store).map_err(|error| error.to_string())?;
     let mut after = before.clone();
     for change in changes {
-        after = merged(change, after, store, overlap)?;
+        after = merged(change, after, store)?;
     }
     let change = Change {
         path: path.to_owned(),
@@ -140,7 +124,6 @@ fn taken_back_in(
     buffer: &BufferText,
     changes: &[&Change],
     store: &Store,
-    overlap: Overlap,
 ) -> Result<Option<(BufferChange, Change)>, String> {
     if buffer.problem.is_some() {
         return Err("its buffer has unsaved changes and cannot be changed".to_owned());
@@ -158,7 +141,7 @@ fn taken_back_in(
         let versions = [new, decoded(&change.after)?, decoded(&change.before)?];
         let [now, base, target] = FileText::alike(versions);
         new = now;
-        let merged = merged_text(base.as_str(), target.as_str(), new.as_str(), overlap);
+        let merged = merged_text(base.as_str(), target.as_str(), new.as_str());
         new.apply_hunks(&hunks(new.as_str(), &merged.ok_or(CHANGED)?));
     }
     let [text, new] = FileText::alike([text, new]);
@@ -192,12 +175,7 @@ fn taken_back_in(
 }
 
 /// Returns an entry without a change, which may have been changed later.
-fn merged(
-    change: &Change,
-    now: Option<Entry>,
-    store: &Store,
-    overlap: Overlap,
-) -> Result<Option<Entry>, String> {
+fn merged(change: &Change, now: Option<Entry>, store: &Store) -> Result<Option<Entry>, String> {
     let (base, target) = (&change.after, &change.before);
     for entry in [base, target, &now] {
         if matches!(entry, Some(Entry::File { blob: None, .. })) {
@@ -226,7 +204,7 @@ fn merged(
         }) => store.get(blob).map_err(|error| error.to_string()),
         _ => Ok(Vec::new()),
     };
-    let bytes = merged_bytes(&read(base)?, &read(target)?, &read(&now)?, overlap);
+    let bytes = merged_bytes(&read(base)?, &read(target)?, &read(&now)?);
     let bytes = bytes.ok_or_else(|| CHANGED.to_owned())?;
     let blob = store.put(&bytes).map_err(|error| error.to_string())?;
     Ok(Some(Entry::File {
@@ -249,38 +227,37 @@ pub(super) fn has_content_of(one: &Option<Entry>, other: &Option<Entry>) -> bool
 }
 
 /// Applies the change from `base` to `target` to other bytes that were made of `base`; none if they overlap.
-fn merged_bytes(base: &[u8], target: &[u8], now: &[u8], overlap: Overlap) -> Option<Vec<u8>> {
+fn merged_bytes(base: &[u8], target: &[u8], now: &[u8]) -> Option<Vec<u8>> {
     if base == target {
         return Some(now.to_vec());
     }
     if [base, target, now].iter().any(|it| it.contains(&0)) {
-        return merged_utf16(base, target, now, overlap);
+        return merged_utf16(base, target, now);
     }
     // Each byte is a character, so that no encoding and no line break is lost.
     let text = |bytes: &[u8]| bytes.iter().copied().map(char::from).collect::<String>();
-    let merged = merged_text(&text(base), &text(target), &text(now), overlap)?;
+    let merged = merged_text(&text(base), &text(target), &text(now))?;
     merged.chars().map(|it| u8::try_from(it).ok()).collect()
 }
 
 /// Does the same for UTF-16; none if one of them is binary.
-fn merged_utf16(base: &[u8], target: &[u8], now: &[u8], overlap: Overlap) -> Option<Vec<u8>> {
+fn merged_utf16(base: &[u8], target: &[u8], now: &[u8]) -> Option<Vec<u8>> {
     let (base, target) = (FileText::decode(base).ok()?, FileText::decode(target).ok()?);
     let mut file = FileText::decode(now).ok()?;
-    let merged = merged_text(base.as_str(), target.as_str(), file.as_str(), overlap)?;
+    let merged = merged_text(base.as_str(), target.as_str(), file.as_str())?;
     file.apply_hunks(&hunks(file.as_str(), &merged));
     file.encode().ok()
 }
 
-fn merged_text(base: &str, target: &str, now: &str, overlap: Overlap) -> Option<String> {
+fn merged_text(base: &str, target: &str, now: &str) -> Option<String> {
     if now == target {
         return Some(now.to_owned());
     }
     let moved = rebase(base, &hunks(base, target), now).into_iter();
     let moved: Option<Vec<_>> = moved
-        .filter_map(|it| match (it, overlap) {
-            (RebaseResult::Moved(hunk), _) => Some(Some(hunk)),
-            (RebaseResult::Stale(_), Overlap::Refuse) => Some(None),
-            (RebaseResult::Stale(_), Overlap::Leave) => None,
+        .map(|it| match it {
+            RebaseResult::Moved(hunk) => Some(hunk),
+            RebaseResult::Stale(_) => None,
         })
         .collect();
     Some(apply_hunks(now, &moved?))

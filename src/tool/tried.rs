@@ -14,7 +14,6 @@ use crate::services::Services;
 use crate::trial::{Fate, Layers, TrialChanges, TrialPlace, ended_by_itself, keeping};
 use crate::workspace::edits::accepted_hunks;
 use crate::workspace::judge::Judge;
-use co_edit::Hunk;
 use co_exec::{Caller, CommandOutcome};
 use co_text::{MOST_NAMED, counted, one_line};
 
@@ -292,12 +291,11 @@ fn accepted(
     let mut answers = answers.iter();
     let mut accepted = Vec::new();
     for file in files {
-        let hunks: Vec<Hunk> = file.parts.iter().map(|it| it.hunk.clone()).collect();
-        let stay = accepted_hunks(&hunks, answers.by_ref().take(hunks.len()));
+        let stay = accepted_hunks(&file.parts, answers.by_ref().take(file.parts.len()));
         let change = by_path.get(file.path());
         if let Some(change) = change.filter(|_| !stay.is_empty()) {
             let mut change = (*change).clone();
-            if stay != hunks {
+            if stay != file.parts {
                 change.after = file.without(&stay, store)?.before;
             }
             accepted.push(change);

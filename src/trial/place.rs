@@ -11,7 +11,7 @@ use super::layer::Layer;
 use super::report::in_time;
 use crate::blocking::blocking;
 use crate::buffers::OpenBuffers;
-use crate::checkpoint::{Change, Overlap, Store, Undo};
+use crate::checkpoint::{Change, Store, Undo};
 use crate::workspace::judge::Judge;
 use co_exec::sandbox::Removals;
 use co_exec::{CommandOutcome, Confinement, Executor};
@@ -117,5 +117,5 @@ impl TrialPlace {
 /// Returns the plan that keeps changes of a trial in the workspace `root`. `open` has the buffers of the files. It blocks on
 /// files.
 pub fn keeping(changes: &[Change], root: &Path, store: &Store, open: &OpenBuffers) -> Undo {
-    Undo::making(changes, root, store, open, Overlap::Refuse)
+    Undo::making(changes, root, store, open)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::super::Chat;
-use super::review::{OpenWork, find_open};
+use super::review::{OpenWork, Since, find_open};
 use crate::checkpoint::PartKind;
 use crate::protocol::{NewLines, OpenLines, OpenSummary, ToEditor};
 
@@ -40,7 +40,7 @@ impl Chat {
         let (services, transcript) = (Arc::clone(&self.services), self.recorder.id());
         tokio::spawn(async move {
             let works = match transcript {
-                Some(transcript) => find_open(&services, &transcript).await,
+                Some(transcript) => find_open(&services, &transcript, Since::Accepted).await,
                 None => Ok(Vec::new()),
             };
             match works {

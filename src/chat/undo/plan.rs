@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::UndoTask;
 use super::texts::{change, reasons};
 use crate::blocking::blocking;
-use crate::checkpoint::{By, Head, Overlap, Record, TurnChanges, Undo, way_back};
+use crate::checkpoint::{By, Head, Record, TurnChanges, Undo, way_back};
 use crate::protocol::Change;
 use co_text::one_line;
 
@@ -65,7 +65,7 @@ impl UndoTask {
         let (turns, jobs) = (self.turns.clone(), self.jobs.clone());
         let plan = move || {
             let workspace = turn.workspace().to_owned();
-            let undo = Undo::of(turn.changes(), &workspace, &store, &open, Overlap::Refuse);
+            let undo = Undo::of(turn.changes(), &workspace, &store, &open);
             let mut reasons = reasons(&turns, &turn, &later, &undo);
             reasons.extend(git.clone());
             reasons.extend(jobs);

@@ -18,10 +18,11 @@ use super::texts::call_words;
 use crate::blocking::blocking;
 use crate::checkpoint::{
     AcceptedFile, By, Checkpoints, KeptAnswer, MOST_REVIEW_BYTES, OfChat, OpenFile, OpenPart,
-    Overlap, PartKind, Record, Round, Store, Undo, Verdict, in_order, shown,
+    PartKind, Record, Round, Store, Undo, Verdict, in_order, shown,
 };
 use crate::protocol::{
-    ChangesReview, FileChange, NoticeLevel, PartAnswer, QuickfixEntry, ToEditor, with_first_parts,
+    ChangesReview, FileChange, HunkAnswer, NoticeLevel, PartAnswer, QuickfixEntry, ToEditor,
+    with_first_parts,
 };
 use crate::services::Services;
 use crate::tool::permissions::Reply;
@@ -57,7 +58,7 @@ struct ReviewedFile {
 }
 
 /// The files of a review.
-struct Review {
+pub(super) struct Review {
     works: Vec<OpenWork>,
     files: Vec<ReviewedFile>,
     /// The kept answers to parts that are no longer there.
@@ -71,12 +72,21 @@ struct Review {
 }
 
 /// The changes for a review.
-struct Found {
-    works: Vec<OpenWork>,
+pub(super) struct Found {
+    pub(super) works: Vec<OpenWork>,
     /// The commit with which the files are compared.
-    base: Option<String>,
+    pub(super) base: Option<String>,
     /// The files that cannot be reviewed.
-    left_out: Vec<PathBuf>,
+    pub(super) left_out: Vec<PathBuf>,
+}
+
+/// The state of the files since which changes count as open.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Since {
+    /// That which the person accepted last.
+    Accepted,
+    /// That which the chat found.
+    Start,
 }
 
 impl Chat {
@@ -127,6 +137,7 @@ impl Chat {
 pub(super) async fn find_open(
     services: &Arc<Services>,
     transcript: &str,
+    since: Since,
 ) -> Result<Vec<OpenWork>, String> {
     let (checkpoints, chat) = (Arc::clone(&services.checkpoints), transcript.to_owned());
     let read = move || match checkpoints.records(&chat) {
@@ -148,7 +159,8 @@ pub(super) async fn find_open(
         records.retain(|it| it.workspace == workspace);
         let (checkpoints, chat) = (Arc::clone(&services.checkpoints), transcript.to_owned());
         let (root, copies) = (workspace.clone(), Arc::clone(&store));
-        let read = move || KnownChanges::read(&checkpoints, &chat, records, &root, &copies);
+        let read =
+            move || KnownChanges::read(&checkpoints, &chat, records, &root, (since, &copies));
         let mut known = blocking(read).await?;
         let paths: Vec<_> = known.round.paths().map(|it| workspace.join(it)).collect();
         if paths.is_empty() {
@@ -182,14 +194,17 @@ impl KnownChanges {
         chat: &str,
         own: Vec<Record>,
         root: &Path,
-        store: &Store,
+        (base, store): (Since, &Store),
     ) -> io::Result<Self> {
         // What others changed before is in the files as this chat found them.
         let since = own.first().and_then(|it| it.at);
         let others = checkpoints.others(chat, root, since);
         let (others, chats): (Vec<_>, Vec<_>) = others.into_iter().unzip();
         let chats = without_copies(std::iter::once(own).chain(chats));
-        let records = in_order(chats);
+        let mut records = in_order(chats);
+        if base == Since::Start {
+            records.retain(|(_, it)| !matches!(it.by, By::Accepted { .. }));
+        }
         Ok(Self {
             round: Round::of(&records, root, store)?,
             records,
@@ -346,7 +361,9 @@ impl UndoTask {
         let mut kept = review.kept_after_end();
         kept.extend(others);
         let void = given.saturating_sub(review.count(|it| it.accept.is_some()));
-        let is_done = self.carry_out(&mut review, void).await;
+        let said = review.outcome(void);
+        let moves_baseline = review.base.is_none();
+        let is_done = self.carry_out(&mut review, said, moves_baseline).await;
         self.update_list(base).await;
         match is_done {
             true => Ok(kept),
@@ -379,7 +396,7 @@ impl UndoTask {
         self.record_open().await?;
         match base {
             None => Ok(Found {
-                works: find_open(&self.services, &self.transcript).await?,
+                works: find_open(&self.services, &self.transcript, Since::Accepted).await?,
                 base: None,
                 left_out: Vec::new(),
             }),
@@ -472,22 +489,15 @@ impl UndoTask {
         blocking(move || checkpoints.keep_answers(&chat, &answers)).await
     }
 
-    /// Moves the baseline, and takes the refused parts back. `void` answers are about parts that are no longer there. Returns false if
-    /// that failed somewhere, and tells the person.
-    async fn carry_out(&self, review: &mut Review, void: usize) -> bool {
+    /// Takes the refused parts back, and moves the baseline to the accepted ones if `moves_baseline`. The notice about it begins with
+    /// `said`. Returns false if that failed somewhere, and tells the person.
+    pub(super) async fn carry_out(
+        &self,
+        review: &mut Review,
+        mut said: String,
+        moves_baseline: bool,
+    ) -> bool {
         let mut failed = false;
-        let accepted = review.count(|it| it.accept == Some(true));
-        let open = review.count(|it| it.accept.is_none());
-        let mut said = Vec::new();
-        if void > 0 {
-            let answers = if void == 1 { "answer" } else { "answers" };
-            said.push(format!(
-                "{void} {answers} not carried out, as the lines have changed since"
-            ));
-        }
-        said.extend((accepted > 0).then(|| format!("{} accepted", counted(accepted, "change"))));
-        said.extend((open > 0).then(|| format!("{} still open", counted(open, "change"))));
-        let mut said = said.join("; ");
         for (index, work) in std::mem::take(&mut review.works).into_iter().enumerate() {
             let mut verdicts: Vec<Vec<Verdict>> = (work.files.iter())
                 .map(|it| vec![Verdict::Open; it.parts.len()])
@@ -495,10 +505,7 @@ impl UndoTask {
             for file in review.files.iter().filter(|it| it.work == index) {
                 verdicts[file.file] = verdicts_of(&work.files[file.file], &file.answers);
             }
-            match self
-                .answer_work(work, verdicts, review.base.is_none())
-                .await
-            {
+            match self.answer_work(work, verdicts, moves_baseline).await {
                 Ok(Some(plan)) => {
                     let mut before = Vec::from_iter((!said.is_empty()).then_some(said));
                     said = String::new();
@@ -553,7 +560,7 @@ impl UndoTask {
             }
             refused.extend(work.round.directories_of(&refused));
             let root = &work.workspace;
-            let mut undo = Undo::of(refused.iter(), root, &store, &open, Overlap::Refuse);
+            let mut undo = Undo::of(refused.iter(), root, &store, &open);
             for (file, verdicts) in work.files.iter().zip(&mut verdicts) {
                 if !undo.kept.iter().any(|(path, _)| file.has_path(path)) {
                     continue;
@@ -593,7 +600,7 @@ impl UndoTask {
 impl Review {
     /// Returns the review of some changes, and the changes of its files. `kept` are the answers that the person gave before. The
     /// texts of all files have at most `room` bytes; the files that do not fit are left out.
-    fn of(
+    pub(super) fn of(
         found: Found,
         kept: Vec<KeptAnswer>,
         mut room: usize,
@@ -663,6 +670,19 @@ impl Review {
         }
     }
 
+    /// Takes the answers to all parts, in their order.
+    pub(super) fn take_all(&mut self, answers: Vec<HunkAnswer>) {
+        let parts = self.files.iter_mut().flat_map(|it| &mut it.answers);
+        for (part, answer) in parts.zip(answers) {
+            *part = PartAnswer {
+                part: part.part,
+                accept: Some(answer.accept),
+                lines: answer.lines,
+                comment: answer.comment,
+            };
+        }
+    }
+
     /// Returns the answers in the form in which they are kept.
     fn kept(&self) -> Vec<KeptAnswer> {
         let rest = self.gone.iter().chain(&self.others).cloned();
@@ -705,9 +725,25 @@ impl Review {
         answers.filter(|it| is(it)).count()
     }
 
+    /// Returns what the person answered, for a notice. `void` answers are about parts that are no longer there.
+    fn outcome(&self, void: usize) -> String {
+        let accepted = self.count(|it| it.accept == Some(true));
+        let open = self.count(|it| it.accept.is_none());
+        let mut said = Vec::new();
+        if void > 0 {
+            let void = counted(void, "answer");
+            said.push(format!(
+                "{void} not carried out, as the lines have changed since"
+            ));
+        }
+        said.extend((accepted > 0).then(|| format!("{} accepted", counted(accepted, "change"))));
+        said.extend((open > 0).then(|| format!("{} still open", counted(open, "change"))));
+        said.join("; ")
+    }
+
     fn summary(&self) -> String {
         let files_of_all = self.works.iter().flat_map(|it| &it.files);
-        let parts = files_of_all.clone().map(|it| it.parts.len()).sum();
+        let parts: usize = files_of_all.clone().map(|it| it.parts.len()).sum();
         let count = files_of_all.count();
         format!("{} in {}", counted(parts, "change"), counted(count, "file"))
     }
@@ -747,7 +783,23 @@ impl Review {
         entries
     }
 
-    /// Returns the comments of the person as a prompt; none if there are none.
+    /// Returns the comments of the person as a prompt with a line for each; none if there are none.
+    pub(super) fn comment_list(&self) -> Option<String> {
+        let mut prompt = String::new();
+        for file in &self.files {
+            let (_, open) = self.file(file);
+            let path = open.path.display();
+            for (part, answer) in open.parts.iter().zip(&file.answers) {
+                if let Some(comment) = &answer.comment {
+                    let (line, about) = (part.line, about(answer));
+                    prompt.push_str(&format!("\n- {path}, line {line}{about}: {comment}"));
+                }
+            }
+        }
+        (!prompt.is_empty()).then(|| format!("About your changes:{prompt}"))
+    }
+
+    /// Returns the comments of the person as a prompt, with the lines of each part; none if there are none.
     fn prompt(&self) -> Option<String> {
         let mut comments: Vec<String> = Vec::new();
         let mut add = |path: &Path, line: usize, about: &str, comment: &str, text: &str| {
@@ -758,11 +810,8 @@ impl Review {
         for file in &self.files {
             let (_, open) = self.file(file);
             for ((part, text), answer) in open.parts.iter().zip(&file.texts).zip(&file.answers) {
-                let about = match answer.accept {
-                    Some(false) => ", which I took back",
-                    _ => "",
-                };
                 if let Some(comment) = &answer.comment {
+                    let about = about(answer);
                     add(&open.path, part.line, about, comment, &shortened(text));
                 }
             }
@@ -790,6 +839,14 @@ impl OpenWork {
         let mut words: Vec<_> = words.filter(|it| !it.is_empty()).collect();
         words.dedup();
         one_line(&words.join(", "))
+    }
+}
+
+/// Returns the clause about a part in a prompt.
+fn about(answer: &PartAnswer) -> &'static str {
+    match answer.accept {
+        Some(false) => ", which I took back",
+        _ => "",
     }
 }
 

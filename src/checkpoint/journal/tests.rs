@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use super::*;
 use crate::buffers::OpenBuffers;
 use crate::checkpoint::tests::{Scene, finish, journals, with_repository};
-use crate::checkpoint::{Checkpoints, Overlap, Undo};
+use crate::checkpoint::{Checkpoints, Undo};
 
 /// The number of files of the changes that are kept.
 const FILES: usize = 24;
@@ -45,7 +45,7 @@ fn scene() -> (Scene, Vec<Change>) {
 fn keep(scene: &Scene, checkpoints: &Checkpoints, changes: &[Change]) -> Vec<(PathBuf, String)> {
     let store = checkpoints.store().unwrap();
     let (root, open) = (scene.at("").canonicalize().unwrap(), OpenBuffers::new());
-    let undo = Undo::making(changes, &root, &store, &open, Overlap::Refuse);
+    let undo = Undo::making(changes, &root, &store, &open);
     assert_eq!(undo.kept, []);
     let done = checkpoints.make(undo, &root, By::Undo);
     done.unwrap().failed
@@ -254,13 +254,7 @@ fn nothing_is_kept_in_a_directory_that_a_link_replaced() {
     let (scene, changes) = scene();
     let root = scene.at("").canonicalize().unwrap();
     let store = scene.checkpoints.store().unwrap();
-    let undo = Undo::making(
-        &changes,
-        &root,
-        &store,
-        &OpenBuffers::new(),
-        Overlap::Refuse,
-    );
+    let undo = Undo::making(&changes, &root, &store, &OpenBuffers::new());
     begin(&scene, &changes);
     let (moved, outside) = (scene.top.join("moved"), scene.top.join("outside"));
     fs::rename(&root, &moved).unwrap();

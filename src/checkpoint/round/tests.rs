@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use super::*;
 use crate::checkpoint::Checkpoints;
 use crate::checkpoint::tests::Scene;
-use crate::checkpoint::{CallChanges, Overlap, Undo};
+use crate::checkpoint::{CallChanges, Undo};
 use co_llm::transcript::Decision;
 
 /// Two chats in one workspace.
@@ -89,7 +89,6 @@ impl Scene {
             self.workspace.root(),
             store,
             &OpenBuffers::default(),
-            Overlap::Refuse,
         );
         assert_eq!(undo.kept, []);
         let done = self.make(undo);

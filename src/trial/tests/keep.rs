@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::Scene;
 use crate::buffers::OpenBuffers;
-use crate::checkpoint::{By, Change, Overlap, Undo, UndoResult};
+use crate::checkpoint::{By, Change, Undo, UndoResult};
 use crate::test_tree::{self, Tree};
 use co_llm::transcript::Decision;
 
@@ -16,13 +16,7 @@ impl Scene {
 
     fn plan(&self, changes: &[Change]) -> Undo {
         let store = self.checkpoints.store().unwrap();
-        Undo::making(
-            changes,
-            &self.root(),
-            &store,
-            &OpenBuffers::new(),
-            Overlap::Refuse,
-        )
+        Undo::making(changes, &self.root(), &store, &OpenBuffers::new())
     }
 
     /// Keeps changes. Returns the paths that were left alone, with the reasons.
@@ -72,7 +66,6 @@ fn check(before: &str, script: &str) {
         &tried.root(),
         &store,
         &OpenBuffers::new(),
-        Overlap::Refuse,
     );
     assert_eq!(undo.kept, []);
     let done = (tried.checkpoints).make(undo, &tried.root(), By::Undo);

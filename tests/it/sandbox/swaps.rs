@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use co::buffers::OpenBuffers;
-use co::checkpoint::{By, Change, Checkpoints, Entry, Overlap, Undo};
+use co::checkpoint::{By, Change, Checkpoints, Entry, Undo};
 use co::tool::edit;
 use co::tool::query::FileQuery;
 use co::workspace::edits::{SeenTexts, propose};
@@ -205,7 +205,7 @@ fn what_is_kept_and_taken_back_leads_nowhere() {
             change(format!("e/{round}-new/f"), None, file("inside\n")),
         ];
         let open = OpenBuffers::new();
-        let keep = Undo::making(&changes, root, &store, &open, Overlap::Refuse);
+        let keep = Undo::making(&changes, root, &store, &open);
         let by = By::Call {
             what: "make".to_owned(),
             decision: Decision::Approved,
@@ -216,7 +216,7 @@ fn what_is_kept_and_taken_back_leads_nowhere() {
         // Taken back, made again, and taken back.
         let mut last = kept.changes;
         for _ in 0..3 {
-            let undo = Undo::of(last.iter(), root, &store, &open, Overlap::Refuse);
+            let undo = Undo::of(last.iter(), root, &store, &open);
             for taken in undo.all() {
                 assert!(!taken.diff(&store).contains(OUTSIDE));
             }
