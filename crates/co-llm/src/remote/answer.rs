@@ -36,6 +36,7 @@ enum Piece {
 
 /// One answer.
 pub(super) struct Answer {
+    pub(super) info: RequestInfo,
     ready: VecDeque<Result<Delta, Fault>>,
     /// The first call and all that came after it.
     held: Vec<Piece>,
@@ -62,9 +63,10 @@ fn used_ids(items: &[Item]) -> HashSet<String> {
 
 impl Answer {
     /// Starts the answer to a request.
-    pub(super) fn new(request: &ModelRequest) -> Self {
+    pub(super) fn new(request: &ModelRequest, info: RequestInfo) -> Self {
         let tools = request.tools.iter().filter(|_| request.may_call);
         Self {
+            info,
             ready: VecDeque::new(),
             held: Vec::new(),
             ids: used_ids(&request.items),
@@ -109,9 +111,9 @@ impl Answer {
     }
 
     /// Adds the signature of the reasoning before it.
-    pub(super) fn signature(&mut self, info: &RequestInfo, signature: &str) {
+    pub(super) fn signature(&mut self, signature: &str) {
         if !signature.is_empty() {
-            self.add(Delta::Signature(info.keep_signature(signature)));
+            self.add(Delta::Signature(self.info.keep_signature(signature)));
         }
     }
 
@@ -146,7 +148,7 @@ impl Answer {
     }
 
     /// Ends the answer as the server ended it.
-    pub(super) fn stop(&mut self, info: &RequestInfo, stop: Stop) {
+    pub(super) fn stop(&mut self, stop: Stop) {
         self.end_of_tags();
         if !self.has_call()
             && let Some(notice) = self.stray.notice(&self.tools)
@@ -156,7 +158,7 @@ impl Answer {
         for piece in std::mem::take(&mut self.held) {
             let delta = match piece {
                 Piece::Delta(delta) => Some(delta),
-                Piece::Call(call) => self.checked(info, call, stop),
+                Piece::Call(call) => self.checked(call, stop),
             };
             self.ready.extend(delta.map(Ok));
         }
@@ -193,7 +195,7 @@ impl Answer {
     }
 
     /// Returns the call, or the reason why its arguments cannot be used; none if the output limit cut it off.
-    fn checked(&mut self, info: &RequestInfo, raw: RawCall, stop: Stop) -> Option<Delta> {
+    fn checked(&mut self, raw: RawCall, stop: Stop) -> Option<Delta> {
         let whole = object(&raw.arguments);
         if stop == Stop::Length && (whole.is_err() || raw.arguments.trim().is_empty()) {
             return None;
@@ -207,7 +209,7 @@ impl Answer {
             id: self.unique(raw.id, &name),
             name,
             arguments: Value::Object(arguments),
-            signature: raw.signature.map(|sign| info.keep_signature(&sign)),
+            signature: raw.signature.map(|sign| self.info.keep_signature(&sign)),
         };
         Some(match detail {
             None => Delta::Call(call),

@@ -4,21 +4,19 @@ use serde_json::Value;
 
 use super::answer::Answer;
 use super::error::malformed;
-use super::request_info::RequestInfo;
 use crate::fault::Fault;
 use crate::provider::Stop;
 
 /// Reads the frames of one answer.
 pub(super) trait FrameReader: Send {
     /// Adds what a frame says.
-    fn frame(&mut self, frame: Value, info: &RequestInfo, answer: &mut Answer)
-    -> Result<(), Fault>;
+    fn frame(&mut self, frame: Value, answer: &mut Answer) -> Result<(), Fault>;
 
     /// Returns true once the server gave a reason for its end. What follows is not needed.
     fn complete(&self) -> bool;
 
     /// Ends the answer after the last frame. It is called only if [`FrameReader::complete`].
-    fn finish(&mut self, info: &RequestInfo, answer: &mut Answer) -> Result<(), Fault>;
+    fn finish(&mut self, answer: &mut Answer) -> Result<(), Fault>;
 }
 
 /// Returns the text of a field; empty if it is missing, null or no text.

@@ -21,7 +21,6 @@ struct AnswerStream {
     frames: Frames,
     reader: Box<dyn FrameReader>,
     answer: Answer,
-    info: RequestInfo,
 }
 
 /// Returns the deltas of the answer to a request.
@@ -33,8 +32,7 @@ pub(super) fn deltas(
     let stream = AnswerStream {
         frames: Frames::new(response, protocol::framing(info.protocol)),
         reader: protocol::reader(info.protocol),
-        answer: Answer::new(request),
-        info,
+        answer: Answer::new(request, info),
     };
     stream::unfold(stream, |mut stream| async move {
         let delta = stream.next().await?;
@@ -62,19 +60,20 @@ impl AnswerStream {
     async fn advance(&mut self) -> Result<(), Fault> {
         let complete = self.reader.complete();
         let patience = match complete {
-            true => LAST_FRAMES_TIMEOUT.min(self.info.stall),
-            false => self.info.stall,
+            true => LAST_FRAMES_TIMEOUT.min(self.answer.info.stall),
+            false => self.answer.info.stall,
         };
-        let (info, answer) = (&self.info, &mut self.answer);
-        match self.frames.next(info, patience).await {
-            Ok(Some(data)) if is_done(&data) => self.reader.finish(info, answer),
+        let next = self.frames.next(&self.answer.info, patience).await;
+        let answer = &mut self.answer;
+        match next {
+            Ok(Some(data)) if is_done(&data) => self.reader.finish(answer),
             Ok(Some(data)) => match serde_json::from_str(&data) {
-                Ok(frame) => self.reader.frame(frame, info, answer),
-                Err(_) if complete => self.reader.finish(info, answer),
+                Ok(frame) => self.reader.frame(frame, answer),
+                Err(_) if complete => self.reader.finish(answer),
                 Err(error) => Err(RequestInfo::unreadable(&error)),
             },
             // A fault after the reason for the end loses nothing.
-            Ok(None) | Err(_) if complete => self.reader.finish(info, answer),
+            Ok(None) | Err(_) if complete => self.reader.finish(answer),
             Ok(None) => Err(Fault::Cut),
             Err(fault) => Err(fault),
         }

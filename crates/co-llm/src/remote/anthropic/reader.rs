@@ -10,7 +10,6 @@ use crate::remote::answer::{Answer, RawCall};
 use crate::remote::frame_reader::{
     FrameReader, arguments_text, count, missing_call, text, unknown_stop,
 };
-use crate::remote::request_info::RequestInfo;
 
 /// The state of an answer between two events.
 #[derive(Debug, Default)]
@@ -28,12 +27,7 @@ enum ContentBlock {
 }
 
 impl FrameReader for MessageReader {
-    fn frame(
-        &mut self,
-        mut frame: Value,
-        info: &RequestInfo,
-        answer: &mut Answer,
-    ) -> Result<(), Fault> {
+    fn frame(&mut self, mut frame: Value, answer: &mut Answer) -> Result<(), Fault> {
         let index = frame["index"].as_u64().unwrap_or(0);
         match text(&frame, "type") {
             "message_start" => {
@@ -42,10 +36,10 @@ impl FrameReader for MessageReader {
             }
             "content_block_start" => {
                 let block = frame["content_block"].take();
-                self.start(index, block, info, answer);
+                self.start(index, block, answer);
             }
             "content_block_delta" => self.delta(index, &frame["delta"], answer),
-            "content_block_stop" => self.end(index, info, answer),
+            "content_block_stop" => self.end(index, answer),
             "message_delta" => {
                 count_tokens(&frame["usage"], answer);
                 let reason = text(&frame["delta"], "stop_reason");
@@ -53,7 +47,7 @@ impl FrameReader for MessageReader {
                     self.reason = Some(reason.to_owned());
                 }
             }
-            "error" => return Err(info.event(&frame)),
+            "error" => return Err(answer.info.event(&frame)),
             _ => {}
         }
         Ok(())
@@ -63,12 +57,12 @@ impl FrameReader for MessageReader {
         self.reason.is_some()
     }
 
-    fn finish(&mut self, info: &RequestInfo, answer: &mut Answer) -> Result<(), Fault> {
+    fn finish(&mut self, answer: &mut Answer) -> Result<(), Fault> {
         let reason = self.reason.take().unwrap_or_default();
         // The output limit cuts a block off without its end.
         let open: Vec<u64> = self.open.keys().copied().collect();
         for index in open {
-            self.end(index, info, answer);
+            self.end(index, answer);
         }
         let stop = match reason.as_str() {
             "end_turn" | "stop_sequence" | "tool_use" => Stop::Done,
@@ -79,13 +73,13 @@ impl FrameReader for MessageReader {
         if reason == "tool_use" && !answer.has_call() {
             return Err(missing_call());
         }
-        answer.stop(info, stop);
+        answer.stop(stop);
         Ok(())
     }
 }
 
 impl MessageReader {
-    fn start(&mut self, index: u64, mut block: Value, info: &RequestInfo, answer: &mut Answer) {
+    fn start(&mut self, index: u64, mut block: Value, answer: &mut Answer) {
         let begun = match text(&block, "type") {
             "text" => {
                 answer.text(text(&block, "text"));
@@ -96,7 +90,7 @@ impl MessageReader {
                 let signature = text(&block, "signature").to_owned();
                 ContentBlock::Thinking { signature }
             }
-            "redacted_thinking" => return answer.signature(info, &block.to_string()),
+            "redacted_thinking" => return answer.signature(&block.to_string()),
             "tool_use" => ContentBlock::Call {
                 call: RawCall {
                     id: text(&block, "id").to_owned(),
@@ -128,9 +122,9 @@ impl MessageReader {
         }
     }
 
-    fn end(&mut self, index: u64, info: &RequestInfo, answer: &mut Answer) {
+    fn end(&mut self, index: u64, answer: &mut Answer) {
         match self.open.remove(&index) {
-            Some(ContentBlock::Thinking { signature }) => answer.signature(info, &signature),
+            Some(ContentBlock::Thinking { signature }) => answer.signature(&signature),
             Some(ContentBlock::Call { mut call, input }) => {
                 let given = input.as_object().is_some_and(|input| !input.is_empty());
                 // Some servers send the whole input at the start.

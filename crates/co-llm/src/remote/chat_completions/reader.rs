@@ -9,7 +9,6 @@ use crate::remote::answer::Answer;
 use crate::remote::frame_reader::{
     FrameReader, count, missing_call, stopped_with, text, unknown_stop,
 };
-use crate::remote::request_info::RequestInfo;
 use crate::transcript::{Cost, Usage};
 
 /// The state of an answer between two chunks.
@@ -23,24 +22,19 @@ pub(in crate::remote) struct ChunkReader {
 }
 
 impl FrameReader for ChunkReader {
-    fn frame(
-        &mut self,
-        frame: Value,
-        info: &RequestInfo,
-        answer: &mut Answer,
-    ) -> Result<(), Fault> {
+    fn frame(&mut self, frame: Value, answer: &mut Answer) -> Result<(), Fault> {
         let choice = &frame["choices"][0];
         for error in [&frame["error"], &choice["error"]] {
             if error.is_string() {
-                return Err(info.event(&frame));
+                return Err(answer.info.event(&frame));
             } else if !error.is_null() {
-                return Err(info.event(error));
+                return Err(answer.info.event(error));
             }
         }
         // vLLM sends an error without a wrapper, Zhipu one with a status of success.
         let is_error = frame["object"] == "error" || !frame["code"].is_null();
         if is_error && frame["choices"].is_null() {
-            return Err(info.event(&frame));
+            return Err(answer.info.event(&frame));
         }
         if let Some(counted) = usage(&frame) {
             *answer.usage() = counted;
@@ -62,7 +56,7 @@ impl FrameReader for ChunkReader {
         self.reason.is_some()
     }
 
-    fn finish(&mut self, info: &RequestInfo, answer: &mut Answer) -> Result<(), Fault> {
+    fn finish(&mut self, answer: &mut Answer) -> Result<(), Fault> {
         let reason = self.reason.take().unwrap_or_default();
         let mut stop = match reason.as_str() {
             "stop" | "tool_calls" | "function_call" | "end_turn" | "eos" | "eos_token"
@@ -92,12 +86,12 @@ impl FrameReader for ChunkReader {
         }
         if !self.details.is_empty() {
             let details = Value::from(std::mem::take(&mut self.details));
-            answer.signature(info, &details.to_string());
+            answer.signature(&details.to_string());
         }
         for call in self.calls.take() {
             answer.call(call);
         }
-        answer.stop(info, stop);
+        answer.stop(stop);
         Ok(())
     }
 }

@@ -8,7 +8,6 @@ use crate::remote::answer::{Answer, RawCall};
 use crate::remote::frame_reader::{
     FrameReader, arguments_text, count, stopped_with, text, unknown_stop,
 };
-use crate::remote::request_info::RequestInfo;
 use crate::transcript::Usage;
 
 /// The state of an answer between two frames.
@@ -18,14 +17,9 @@ pub(in crate::remote) struct CandidateReader {
 }
 
 impl FrameReader for CandidateReader {
-    fn frame(
-        &mut self,
-        frame: Value,
-        info: &RequestInfo,
-        answer: &mut Answer,
-    ) -> Result<(), Fault> {
+    fn frame(&mut self, frame: Value, answer: &mut Answer) -> Result<(), Fault> {
         if !frame["error"].is_null() {
-            return Err(info.event(&frame["error"]));
+            return Err(answer.info.event(&frame["error"]));
         }
         let counted = &frame["usageMetadata"];
         if counted.is_object() {
@@ -41,7 +35,7 @@ impl FrameReader for CandidateReader {
         }
         let parts = candidate["content"]["parts"].as_array();
         for part in parts.into_iter().flatten() {
-            add_part(part, info, answer);
+            add_part(part, answer);
         }
         Ok(())
     }
@@ -50,7 +44,7 @@ impl FrameReader for CandidateReader {
         self.reason.is_some()
     }
 
-    fn finish(&mut self, info: &RequestInfo, answer: &mut Answer) -> Result<(), Fault> {
+    fn finish(&mut self, answer: &mut Answer) -> Result<(), Fault> {
         let reason = self.reason.take().unwrap_or_default();
         let stop = match reason.as_str() {
             "STOP" => Stop::Done,
@@ -64,12 +58,12 @@ impl FrameReader for CandidateReader {
             | "MALFORMED_RESPONSE" => return Err(stopped_with(&reason)),
             unknown => unknown_stop(unknown, answer),
         };
-        answer.stop(info, stop);
+        answer.stop(stop);
         Ok(())
     }
 }
 
-fn add_part(part: &Value, info: &RequestInfo, answer: &mut Answer) {
+fn add_part(part: &Value, answer: &mut Answer) {
     let signature = text(part, "thoughtSignature").to_owned();
     let function = &part["functionCall"];
     if function.is_object() {
@@ -82,10 +76,10 @@ fn add_part(part: &Value, info: &RequestInfo, answer: &mut Answer) {
     }
     if part["thought"] == true {
         answer.reasoning(text(part, "text"));
-        answer.signature(info, &signature);
+        answer.signature(&signature);
     } else {
         // The next request sends it with the part after it.
-        answer.signature(info, &signature);
+        answer.signature(&signature);
         answer.text(text(part, "text"));
     }
 }

@@ -8,7 +8,6 @@ use crate::remote::answer::{Answer, RawCall};
 use crate::remote::frame_reader::{
     FrameReader, arguments_text, count, stopped_with, text, unknown_stop,
 };
-use crate::remote::request_info::RequestInfo;
 use crate::transcript::Usage;
 
 /// The state of an answer between two lines.
@@ -18,14 +17,9 @@ pub(in crate::remote) struct LineReader {
 }
 
 impl FrameReader for LineReader {
-    fn frame(
-        &mut self,
-        frame: Value,
-        info: &RequestInfo,
-        answer: &mut Answer,
-    ) -> Result<(), Fault> {
+    fn frame(&mut self, frame: Value, answer: &mut Answer) -> Result<(), Fault> {
         if !frame["error"].is_null() {
-            return Err(info.event(&frame));
+            return Err(answer.info.event(&frame));
         }
         let message = &frame["message"];
         answer.reasoning(text(message, "thinking"));
@@ -53,7 +47,7 @@ impl FrameReader for LineReader {
         self.reason.is_some()
     }
 
-    fn finish(&mut self, info: &RequestInfo, answer: &mut Answer) -> Result<(), Fault> {
+    fn finish(&mut self, answer: &mut Answer) -> Result<(), Fault> {
         let reason = self.reason.take().unwrap_or_default();
         let stop = match reason.as_str() {
             "stop" | "tool_calls" => Stop::Done,
@@ -61,7 +55,7 @@ impl FrameReader for LineReader {
             "load" | "unload" | "error" => return Err(stopped_with(&reason)),
             unknown => unknown_stop(unknown, answer),
         };
-        answer.stop(info, stop);
+        answer.stop(stop);
         Ok(())
     }
 }

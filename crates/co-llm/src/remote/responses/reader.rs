@@ -10,7 +10,6 @@ use crate::remote::answer::{Answer, RawCall};
 use crate::remote::frame_reader::{
     FrameReader, arguments_text, count, stopped_with, text, unknown_stop,
 };
-use crate::remote::request_info::RequestInfo;
 use crate::transcript::Usage;
 
 /// The state of an answer between two events.
@@ -26,12 +25,7 @@ pub(in crate::remote) struct EventReader {
 }
 
 impl FrameReader for EventReader {
-    fn frame(
-        &mut self,
-        mut frame: Value,
-        info: &RequestInfo,
-        answer: &mut Answer,
-    ) -> Result<(), Fault> {
+    fn frame(&mut self, mut frame: Value, answer: &mut Answer) -> Result<(), Fault> {
         let index = frame["output_index"].as_u64().unwrap_or(0);
         match text(&frame, "type") {
             "response.output_text.delta" => answer.text(text(&frame, "delta")),
@@ -48,12 +42,12 @@ impl FrameReader for EventReader {
                 let call = self.open.entry(index).or_default();
                 call.arguments.push_str(text(&frame, "delta"));
             }
-            "response.output_item.done" => self.done(index, &frame["item"], info, answer),
+            "response.output_item.done" => self.done(index, &frame["item"], answer),
             "response.completed" | "response.incomplete" => {
                 self.response = Some(frame["response"].take());
             }
-            "response.failed" => return Err(info.event(&frame["response"]["error"])),
-            "error" => return Err(info.event(&frame)),
+            "response.failed" => return Err(answer.info.event(&frame["response"]["error"])),
+            "error" => return Err(answer.info.event(&frame)),
             _ => {}
         }
         Ok(())
@@ -63,7 +57,7 @@ impl FrameReader for EventReader {
         self.response.is_some()
     }
 
-    fn finish(&mut self, info: &RequestInfo, answer: &mut Answer) -> Result<(), Fault> {
+    fn finish(&mut self, answer: &mut Answer) -> Result<(), Fault> {
         let response = self.response.take().unwrap_or_default();
         *answer.usage() = usage(&response["usage"]);
         let mut stop = match text(&response["incomplete_details"], "reason") {
@@ -89,7 +83,7 @@ impl FrameReader for EventReader {
                 answer.call(call(item));
             }
         }
-        answer.stop(info, stop);
+        answer.stop(stop);
         Ok(())
     }
 }
@@ -109,7 +103,7 @@ impl EventReader {
         }
     }
 
-    fn done(&mut self, index: u64, item: &Value, info: &RequestInfo, answer: &mut Answer) {
+    fn done(&mut self, index: u64, item: &Value, answer: &mut Answer) {
         match text(item, "type") {
             "function_call" => {
                 let mut begun = self.open.remove(&index).unwrap_or_default();
@@ -120,7 +114,7 @@ impl EventReader {
                 }
                 answer.call(begun);
             }
-            "reasoning" => answer.signature(info, text(item, "encrypted_content")),
+            "reasoning" => answer.signature(text(item, "encrypted_content")),
             _ => {}
         }
     }
