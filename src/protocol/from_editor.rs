@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::change::PartAnswer;
@@ -121,11 +120,11 @@ pub enum FromEditor {
     /// `:Co! cmd`. `run` is Lua's number, 1 and up, never reused. Names and input may be any bytes.
     Run {
         run: u64,
-        #[serde(deserialize_with = "bytes")]
+        #[serde(with = "serde_bytes")]
         command: Vec<u8>,
-        #[serde(deserialize_with = "bytes")]
+        #[serde(with = "serde_bytes")]
         cwd: Vec<u8>,
-        #[serde(default, deserialize_with = "some_bytes")]
+        #[serde(default, with = "serde_bytes")]
         stdin: Option<Vec<u8>>,
         /// Standard input stays open after `stdin`, for [`RunInput`](Self::RunInput).
         #[serde(default)]
@@ -138,7 +137,7 @@ pub enum FromEditor {
     /// Bytes for the standard input of a run that keeps it open, or its end.
     RunInput {
         run: u64,
-        #[serde(default, deserialize_with = "bytes")]
+        #[serde(default, with = "serde_bytes")]
         data: Vec<u8>,
         #[serde(default)]
         close: bool,
@@ -157,7 +156,7 @@ pub enum FromEditor {
     },
     /// The person saves a file, or has saved it. `file` is its real path.
     Saved {
-        #[serde(deserialize_with = "bytes")]
+        #[serde(with = "serde_bytes")]
         file: Vec<u8>,
     },
     /// The answer to a [`super::ToEditor::ReadBuffers`].
@@ -204,7 +203,7 @@ pub struct QuestionAnswer {
     /// With `always`: one of the offered scopes.
     pub scope: Option<Scope>,
     /// With `edited`: the command to run instead.
-    #[serde(default, deserialize_with = "some_bytes")]
+    #[serde(default, with = "serde_bytes")]
     pub command: Option<Vec<u8>>,
     /// With `reviewed`: the answers to the hunks of the change, in their order.
     #[serde(default)]
@@ -292,7 +291,7 @@ pub struct BufferText {
     /// The real path of its file, as it was asked for.
     pub file: String,
     /// The text with a line break after each line, except perhaps the last one.
-    #[serde(default, deserialize_with = "bytes")]
+    #[serde(default, with = "serde_bytes")]
     pub text: Vec<u8>,
     /// Its 'changedtick'.
     #[serde(default)]
@@ -328,7 +327,7 @@ pub struct BufferChanged {
     /// The reason why the file does not have the change: the buffer is not saved.
     pub unsaved: Option<String>,
     /// The text of the buffer after the write, if autocommands changed it; none if they changed nothing.
-    #[serde(deserialize_with = "some_bytes")]
+    #[serde(with = "serde_bytes")]
     pub text: Option<Vec<u8>>,
     /// The diagnostics that were not there before the change: `line:column: severity: message`.
     pub diagnostics: Vec<String>,
@@ -363,7 +362,7 @@ pub struct FileEdits {
 /// A place in a file, as a language server names it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ServerPlace {
-    #[serde(deserialize_with = "bytes")]
+    #[serde(with = "serde_bytes")]
     pub file: Vec<u8>,
     /// The row and the character in it, from 0.
     pub row: usize,
@@ -383,12 +382,12 @@ impl ServerPlace {
 #[serde(default)]
 pub struct EditorEntry {
     /// The real path of the file that it is about.
-    #[serde(deserialize_with = "bytes")]
+    #[serde(with = "serde_bytes")]
     pub file: Vec<u8>,
     /// The place in the file, from 1; the column counts bytes.
     pub line: Option<u64>,
     pub column: Option<u64>,
-    #[serde(deserialize_with = "bytes")]
+    #[serde(with = "serde_bytes")]
     pub text: Vec<u8>,
 }
 
@@ -491,31 +490,6 @@ pub enum Scope {
     Hosts,
     /// The hosts of the question, for confined commands in this workspace, from now on.
     HostsSaved,
-}
-
-/// Deserializes a Lua string, which comes as text if it is UTF-8, else as bytes.
-fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
-    struct Bytes;
-    impl Visitor<'_> for Bytes {
-        type Value = Vec<u8>;
-
-        fn expecting(&self, to: &mut std::fmt::Formatter) -> std::fmt::Result {
-            to.write_str("a string")
-        }
-
-        fn visit_str<E>(self, text: &str) -> Result<Vec<u8>, E> {
-            Ok(text.as_bytes().to_owned())
-        }
-
-        fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
-            Ok(bytes.to_owned())
-        }
-    }
-    from.deserialize_any(Bytes)
-}
-
-fn some_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<u8>>, D::Error> {
-    bytes(from).map(Some)
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::OsStringExt;
 
-use serde::Deserialize;
-use serde::de::{Deserializer, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_bytes::ByteBuf;
 
 /// Environment variables: names and values.
 pub(crate) type Variables = Vec<(OsString, OsString)>;
@@ -80,13 +80,14 @@ impl<'de> Deserialize<'de> for HostEnvironment {
         #[derive(Deserialize)]
         struct Message {
             #[serde(default)]
-            shell: Vec<Word>,
+            shell: Vec<ByteBuf>,
             #[serde(default)]
-            variables: Vec<Word>,
+            variables: Vec<ByteBuf>,
         }
         let Message { shell, variables } = Message::deserialize(from)?;
-        let text = |Word(bytes)| OsString::from_vec(bytes);
-        let pair = |Word(mut bytes): Word| {
+        let text = |bytes: ByteBuf| OsString::from_vec(bytes.into_vec());
+        let pair = |bytes: ByteBuf| {
+            let mut bytes = bytes.into_vec();
             let at = memchr::memchr(b'=', &bytes)?;
             let value = bytes.split_off(at + 1);
             bytes.truncate(at);
@@ -96,30 +97,6 @@ impl<'de> Deserialize<'de> for HostEnvironment {
             shell: shell.into_iter().map(text).collect(),
             variables: variables.into_iter().filter_map(pair).collect(),
         })
-    }
-}
-
-struct Word(Vec<u8>);
-
-impl<'de> Deserialize<'de> for Word {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Bytes;
-        impl Visitor<'_> for Bytes {
-            type Value = Word;
-
-            fn expecting(&self, to: &mut fmt::Formatter) -> fmt::Result {
-                to.write_str("a string")
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Word, E> {
-                Ok(Word(text.as_bytes().to_owned()))
-            }
-
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Word, E> {
-                Ok(Word(bytes.to_owned()))
-            }
-        }
-        from.deserialize_any(Bytes)
     }
 }
 
