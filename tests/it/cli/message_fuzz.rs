@@ -6,7 +6,7 @@ use rmpv::Value;
 use crate::support::cases;
 use crate::support::wire::{Wire, notification, packed};
 
-/// The types of messages, and one that there is not.
+/// The types of messages, and an unknown type.
 const TYPES: [&str; 17] = [
     "hello",
     "settings",
@@ -52,7 +52,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A message with the fields of any other.
+/// A message with fields of any types of messages.
 fn message() -> impl Strategy<Value = Vec<u8>> {
     let fields = proptest::collection::vec((proptest::sample::select(&FIELDS[..]), value()), 0..8);
     (proptest::sample::select(&TYPES[..]), fields).prop_map(|(kind, fields)| {

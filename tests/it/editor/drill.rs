@@ -14,23 +14,23 @@ use super::scene::{Scene, wait_gone};
 
 const KILLS: u64 = 20;
 const WORDS: u64 = 40;
-/// Of the output that is written to the record as one line.
+/// The lines of the large file. The transcript has its output as one line.
 const LINES: u64 = 1500;
 
 /// The moment of a turn at which the backend is killed. Each has the same share of the kills.
 #[derive(Debug, Clone, Copy)]
 enum Moment {
-    /// So long after a new backend was started, which first takes the conversation up again.
+    /// The time since a new backend was started, which first resumes the conversation.
     Resuming(Duration),
-    /// While the answer streams: so many words are on the screen.
+    /// The number of words of the answer on the screen.
     Streaming(u64),
-    /// While the record is written: it has grown by so many bytes.
+    /// The number of bytes by which the transcript has grown.
     Writing(u64),
-    /// So long after the question came.
+    /// The time since the question came.
     Asking(Duration),
-    /// So long after the yes.
+    /// The time since the yes.
     Deciding(Duration),
-    /// So long after the command's first output was shown.
+    /// The time since the command's first output was shown.
     Running(Duration),
 }
 

@@ -11,7 +11,7 @@ use super::scene::{Scene, below, gate, open_gate, wait_gone};
 /// The keys and the command in the winbar of the current window.
 const WINBAR: &str = " :wq goes on · <C-c><C-k> aborts · `git commit` waits%<";
 
-/// One with a file to commit.
+/// A scene with a file to commit.
 fn staged() -> Scene {
     let workspace = Workspace::new();
     workspace.write("a.txt", "a\n");

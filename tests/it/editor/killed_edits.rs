@@ -22,7 +22,7 @@ fn text(first: &str) -> String {
 /// The moment of the kill.
 #[derive(Debug, Clone, Copy)]
 enum Moment {
-    /// So long after the yes.
+    /// The time since the yes.
     After(Duration),
     /// As soon as the file is changed.
     Changed,

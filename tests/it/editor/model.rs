@@ -9,12 +9,12 @@ use crate::support::{model, proc};
 
 use super::scene::Scene;
 
-/// It reads a thousand words before it answers, on a machine that is busy with other tests.
+/// The model reads a thousand words before it answers, on a machine that is busy with other tests.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(240);
 
 const MAKE: &str = "create the file notes.txt with touch notes.txt";
 
-/// Two at once would take each other's time.
+/// Two tests at once would take each other's time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

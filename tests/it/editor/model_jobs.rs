@@ -7,7 +7,7 @@ use crate::support::{DEADLINE, proc};
 
 use super::scene::{Scene, below, wait_gone};
 
-/// The model starts a job, which the person lets it, and says so.
+/// The model starts a job, which the person allows, and says so.
 fn serving(command: &str) -> Scene {
     let arguments = json!({ "cmd": command, "background": true });
     let scene = Scene::scripted([

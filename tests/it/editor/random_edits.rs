@@ -83,7 +83,7 @@ type Lines = Vec<String>;
 
 /// A change of the first lines of the file, which the person does not change.
 struct Change {
-    /// The line at which it is.
+    /// The text of the line to replace.
     at: String,
     /// The lines in its place.
     new: Lines,

@@ -13,7 +13,7 @@ use super::scene::Scene;
 
 const TURNS: usize = 6;
 
-/// Asks for no more text after one part, until it is released.
+/// Lua code: the chat asks for no more text after one part, until it is released.
 const HOLD: &str = "local loader = require('co.chat.earlier_text')
     local ask, left = loader.ask, 1
     loader.ask = function(chat)

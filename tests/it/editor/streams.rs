@@ -8,7 +8,7 @@ use crate::support::proc;
 
 use super::scene::Scene;
 
-/// Notes how many lines each change of the first chat replaces, and how far above its end it begins.
+/// Notes the number of lines that each change of the first chat replaces, and the number of lines from its start to the end.
 const WATCH: &str = "_G.co_changes = { count = 0, lines = 0, above = 0 }
     local seen = co_changes
     vim.api.nvim_buf_attach(vim.fn.bufnr('^co://chat/1{,/co: *}$'), false, {

@@ -36,7 +36,7 @@ fn day(scene: &mut Scene, what: &str) {
     quit(scene);
 }
 
-/// Leaves Neovim. No process of it is left.
+/// Leaves Neovim. Checks that no process of Neovim is left.
 #[track_caller]
 fn quit(scene: &mut Scene) {
     let mut left = below(scene.pid(), BACKEND);

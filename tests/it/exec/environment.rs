@@ -51,7 +51,7 @@ const HOSTS: &[(&str, &str)] = &[
     ("TERM", "dumb"),
 ];
 
-/// Returns what a person's command sees that gets `environment` of these variables, in a terminal or not.
+/// Returns the variables of a person's command with `environment`, in a terminal or not.
 async fn given(
     environment: impl FnOnce(HostEnvironment) -> Environment,
     terminal: bool,

@@ -4,7 +4,7 @@ use std::process::{Command, Output, Stdio};
 
 use super::{BACKEND, holding};
 
-/// As `nohup` starts it, and `&` in a script.
+/// `nohup`, and `&` in a script, start programs that ignore signals.
 #[test]
 fn a_command_ignores_nothing_that_the_backend_was_started_to_ignore() {
     let mut bash = Command::new("bash");
@@ -13,7 +13,7 @@ fn a_command_ignores_nothing_that_the_backend_was_started_to_ignore() {
     assert_eq!(mask(&done, "SigIgn:") & 0x4007, 0, "{done:?}");
 }
 
-/// As a program starts it that does so between blocking signals and hearing them.
+/// A program may start the backend while it blocks signals.
 #[test]
 fn a_command_is_deaf_to_nothing_that_the_backend_was_started_to_be_deaf_to() {
     let mut env = Command::new("env");
@@ -22,7 +22,7 @@ fn a_command_is_deaf_to_nothing_that_the_backend_was_started_to_be_deaf_to() {
     assert_eq!(mask(&done, "SigBlk:"), 0, "{done:?}");
 }
 
-/// As a service does that never waits for what it starts: whose parent ignores that signal cannot wait either.
+/// A service that never waits for its children ignores SIGCHLD. Its children inherit this and cannot wait either.
 #[test]
 fn an_exit_is_known_where_the_parent_does_not_care_for_its_children() {
     // One that ends before the watchdog looks, and one that ends after that.

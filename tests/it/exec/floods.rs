@@ -83,7 +83,7 @@ async fn the_spill_can_be_off() {
     assert!(!bench.path().join("spill").exists());
 }
 
-/// The end of what it printed went with the backend.
+/// The end of the output is lost with the backend.
 #[tokio::test]
 async fn a_backend_that_is_killed_leaves_output_that_says_that_its_end_is_missing() {
     let state = tempfile::tempdir().unwrap();

@@ -229,7 +229,7 @@ async fn what_a_model_leaves_is_named_and_ended() {
     assert!(alive(other.pid()));
 }
 
-/// `/proc` shows a process as a zombie when its first thread has ended, also while others run.
+/// `/proc` shows a process as a zombie when its first thread has ended, also while other threads run.
 #[tokio::test]
 async fn what_runs_on_without_its_first_thread_is_named_and_ended() {
     let bench = Bench::new();

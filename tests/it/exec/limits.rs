@@ -191,8 +191,8 @@ async fn the_shared_memory_of_a_trial_counts() {
     assert_eq!(outcome.limit, memory, "{outcome:?}");
 }
 
-/// Programs that take shared memory, which shows in no process. It is far above the limit, because co counts that of the whole
-/// machine, and other tests may free some meanwhile.
+/// Programs that take shared memory, which shows in no process. They take far more than the limit, because co counts the shared
+/// memory of the whole machine, and other tests may free some meanwhile.
 const HIDE_MEMORY: [&str; 4] = [
     // A file that nobody maps.
     "file = os.memfd_create('x')\nfor _ in range(700): os.write(file, bytes(1 << 20))",

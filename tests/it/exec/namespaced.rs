@@ -31,7 +31,7 @@ async fn a_command_sees_no_process_but_its_own() {
     }
 }
 
-/// Some containers hide a part of `/proc`. There a command cannot have its own.
+/// Some containers hide a part of `/proc`. There a command cannot have a `/proc` of its own.
 #[tokio::test]
 async fn with_the_machines_proc_it_still_reaches_no_other_process() {
     let support = SandboxSupport {

@@ -16,7 +16,7 @@ struct Backend {
 }
 
 impl Backend {
-    /// Starts one, and waits for the command's first line.
+    /// Starts a backend, and waits for the command's first line.
     fn start(args: &[&str]) -> Self {
         let state = tempfile::tempdir().unwrap();
         nix::unistd::mkfifo(&state.path().join("gate"), nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -64,7 +64,7 @@ impl Drop for Backend {
     }
 }
 
-/// Its command line. It is found by that: no other run of the tests may have the same.
+/// The command line of a `sleep` by which the tests find it: no other run of the tests may have the same.
 fn sleeping(seconds: &str) -> String {
     format!("sleep\0{}", own(seconds))
 }
@@ -73,13 +73,13 @@ fn own(seconds: &str) -> String {
     format!("{seconds}.{}", std::process::id())
 }
 
-/// Waits until the `sleep` of so many seconds is gone.
+/// Waits until the `sleep` of these seconds is gone.
 fn gone(seconds: &str) {
     let line = sleeping(seconds);
     proc::wait_until(DEADLINE, &line, || holding(&line).is_empty().then_some(()));
 }
 
-/// Waits until there is one.
+/// Waits until the `sleep` of these seconds runs.
 fn there(seconds: &str) {
     let line = sleeping(seconds);
     proc::wait_until(DEADLINE, &line, || {

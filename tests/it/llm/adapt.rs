@@ -441,7 +441,7 @@ async fn the_longest_answer_that_a_server_names_is_asked_for() {
     assert_eq!(limits, [64_000, 8_192, 8_192]);
 }
 
-/// A refusal may repeat the request. Its words are those of the chat then.
+/// A refusal may repeat the request, with words of the chat.
 #[tokio::test]
 async fn what_a_refusal_repeats_of_the_chat_changes_nothing() {
     let server = Server::start(|received, _| {

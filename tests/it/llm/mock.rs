@@ -74,7 +74,7 @@ impl Drop for Mock {
     }
 }
 
-/// The items an answer comes to.
+/// The items of an answer.
 fn items(deltas: &[Result<Delta, Fault>]) -> Vec<Item> {
     let mut answer = AnswerBuilder::new();
     let mut items: Vec<Item> = deltas

@@ -383,7 +383,7 @@ async fn dropping_the_stream_closes_the_connection() {
     assert!(end.is_ok(), "the connection is still open");
 }
 
-/// Such as a token that is good for an hour.
+/// The key may be a token that is valid for an hour.
 #[tokio::test]
 async fn a_key_that_ran_out_is_asked_for_again() {
     let dir = tempfile::tempdir().unwrap();

@@ -327,7 +327,7 @@ pub(crate) fn request(items: Vec<Item>) -> ModelRequest {
     }
 }
 
-/// Everything one request comes to.
+/// Returns all deltas of the answer to a request.
 pub(crate) async fn ask(
     provider: &dyn Provider,
     request: ModelRequest,
@@ -343,7 +343,7 @@ pub(crate) async fn ask(
         .expect("an answer ends")
 }
 
-/// Everything that the prompt "go" comes to.
+/// Returns all deltas of the answer to the prompt "go".
 pub(crate) async fn go(provider: &dyn Provider) -> Vec<Result<Delta, Fault>> {
     ask(provider, request(vec![user("go")])).await
 }

@@ -147,7 +147,7 @@ pub(crate) fn verdict_in(
     judge.verdict(&found, chat_rules)
 }
 
-/// Returns them as an argument vector, or a list in the settings.
+/// Returns texts as an argument vector, or a list in the settings.
 pub(super) fn texts(list: &[&str]) -> Vec<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
 }

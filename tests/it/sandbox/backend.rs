@@ -47,7 +47,7 @@ struct Exec {
 }
 
 impl Exec {
-    /// With this text as `config.toml`.
+    /// A scene with this text as `config.toml`.
     fn with(config: &str) -> Self {
         let exec = Self {
             workspace: Workspace::new(),
@@ -173,7 +173,7 @@ fn on_the_command_line_limits_and_the_environment_are_those_of_the_settings() {
     assert_eq!(told["timed_out"], true, "{told}");
 }
 
-/// Nobody is left to remove it; it is told by its age, and by that nobody holds it.
+/// Nobody else removes it. A later backend knows it by its age, and because nobody holds its lock.
 #[test]
 fn what_a_killed_backend_left_is_removed_by_a_later_one() {
     let tmp = tempfile::tempdir().unwrap();

@@ -95,7 +95,7 @@ impl Place {
         command
     }
 
-    /// Shows that one would go on and on, and ends it.
+    /// Checks that a bomb would not stop by itself, and ends it.
     fn free(&self, what: &str, bomb: &str) {
         let token = token();
         let mut command = self.command(Path::new(python()), &token);
@@ -118,7 +118,7 @@ impl Place {
         assert!(most >= MANY, "{what}: {most} processes at the most");
     }
 
-    /// Runs one by the backend, checks that nothing of it is left, and returns the outcome.
+    /// Runs a bomb by the backend, checks that nothing of it is left, and returns the outcome.
     fn exec(&self, set: impl Fn(&mut Command), bomb: &str) -> Value {
         let done = proc::wait_until(DEADLINE, "room for the backend", || {
             let token = token();
@@ -136,7 +136,7 @@ impl Place {
         serde_json::from_slice(&done.stdout).unwrap_or_else(|e| panic!("{e}: {done:?}"))
     }
 
-    /// Nothing of one is left when the backend has told its outcome.
+    /// Checks that nothing of a bomb is left when the backend has told its outcome.
     fn ended(&self, what: &str, bomb: &str) {
         for (level, args) in LEVELS {
             let began = Instant::now();
@@ -189,7 +189,7 @@ fn limited(place: &Place) {
     }
 }
 
-/// The processes with `token` but for the reaper, and who holds it to its time.
+/// The processes with `token`, without the reaper and the program that limits its time.
 fn bombs(token: &str) -> Vec<i32> {
     let mut found = proc::holding(token);
     found.retain(|pid| {

@@ -188,7 +188,7 @@ impl How {
         (scene, outside)
     }
 
-    /// Every row does its deed, or it would show nothing.
+    /// Checks that every row does its deed unconfined: otherwise its failure would prove nothing.
     fn free(self, name: &str) {
         let (scene, outside) = self.prepare(name);
         let tmp = scene.out.join("tmp");

@@ -97,7 +97,7 @@ fn furnish(scene: &Scene) {
     fs::write(scene.out.join("file"), "before\n").unwrap();
 }
 
-/// Each line fails confined and leaves what it aims at alone.
+/// Checks that each line fails confined, and leaves its target unchanged.
 fn each_is_held(user: Option<u32>, lines: &[&str]) {
     assert!(support().namespaces, "{}", support().words());
     let scene = Scene::new(user);
@@ -147,7 +147,7 @@ fn went_through(scene: &Scene, lines: &[&str]) -> Vec<String> {
     went.map(str::to_owned).collect()
 }
 
-/// Each line does its deed where nothing holds it: else it would show nothing.
+/// Checks that each line does its deed unconfined: otherwise its failure would prove nothing.
 fn each_does_its_deed_free(lines: &[&str]) {
     let scene = Scene::new(None);
     furnish(&scene);

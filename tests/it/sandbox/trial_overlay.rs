@@ -75,7 +75,7 @@ fn owners_modes_and_attributes_are_as_in_the_workspace() {
     }
 }
 
-/// Such an attribute could show a file of the workspace at another path, where nothing hides it.
+/// Such an attribute could show a secret of the workspace at another path, where no mount hides it.
 #[test]
 fn a_command_sets_no_attribute_of_the_overlay_itself() {
     let set = "import os\n\

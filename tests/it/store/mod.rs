@@ -76,7 +76,7 @@ fn store() -> (Store, tempfile::TempDir) {
     (Store::new(directory.path().join("data/co")), directory)
 }
 
-/// Keeps a chat with these items that nobody has open; returns its file and its id.
+/// Writes a chat with these items, which nobody has open; returns its file and its id.
 fn kept(store: &Store, items: &[Item]) -> (PathBuf, String) {
     let mut log = store.create(meta("/work")).unwrap();
     write(&mut log, items);

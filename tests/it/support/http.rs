@@ -225,7 +225,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Answers each request with what `respond` makes of it and of how many came before it.
+    /// Answers each request with the result of `respond`, which gets the request and the number of requests before it.
     pub(crate) fn start(
         respond: impl Fn(&Request, usize) -> Response + Send + Sync + 'static,
     ) -> Self {
@@ -262,7 +262,7 @@ impl Server {
         }
     }
 
-    /// Answers every request the same, but for the question what a model can hold: it does not know.
+    /// Gives the same answer to every request, except to Ollama's `/api/show`: it does not know the window.
     pub(crate) fn always(response: Response) -> Self {
         let unknown = Response::json(404, &serde_json::json!({"error": "model not found"}));
         Self::start(move |request, _| match request.path == SHOW {
@@ -284,13 +284,13 @@ impl Server {
         self.state.hangups.load(Ordering::Acquire)
     }
 
-    /// Returns how often it was asked what a model can hold.
+    /// Returns the number of requests for the size of a model's window.
     pub(crate) fn shows(&self) -> usize {
         let requests = self.requests().into_iter();
         requests.filter(|request| request.path == SHOW).count()
     }
 
-    /// Returns the requests so far, less the questions what a model can hold.
+    /// Returns the requests so far, without those for the size of a model's window.
     pub(crate) fn received(&self) -> Vec<Request> {
         let mut requests = self.requests();
         requests.retain(|request| request.path != SHOW);

@@ -226,7 +226,7 @@ impl Nvim {
         self.lua(code, json!([name])).as_str().map(str::to_owned)
     }
 
-    /// Makes the screen that many columns and rows, and waits until it is.
+    /// Changes the size of the screen, and waits until Neovim has drawn it.
     #[track_caller]
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
         self.call("nvim_ui_try_resize", json!([columns, rows]));
@@ -252,7 +252,7 @@ impl Nvim {
         });
     }
 
-    /// Returns what it started, and what that started.
+    /// Returns the processes that Neovim started, and their descendants.
     pub(crate) fn descendants(&self) -> Vec<i32> {
         proc::descendants(self.pid())
     }
@@ -292,7 +292,7 @@ impl Nvim {
         }
     }
 
-    /// Everything there is to say of a test that went wrong.
+    /// The state of Neovim, for the message of a failed test.
     fn state(&self) -> String {
         let told = std::fs::read_to_string(self.home.join("stderr")).unwrap_or_default();
         let screen = self.screen().join("\n");

@@ -1,4 +1,4 @@
-//! A place where no more than so many processes can be, for what multiplies.
+//! A place with a limit on the number of processes, for programs that multiply.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// The longest time that anything may run there, in seconds.
 const SECONDS: &str = "60";
 
-/// The place; gone when dropped, and who is still in it with it.
+/// The place. Dropping it removes its control group and kills the processes in the group.
 pub(crate) struct Pids {
     most: u32,
     holder: Holder,
@@ -16,16 +16,16 @@ pub(crate) struct Pids {
 
 /// The limit on the number of processes.
 enum Holder {
-    /// A control group: root is bound by nothing less.
+    /// A control group: no weaker limit holds for root.
     Group(PathBuf),
-    /// The limit of a user whom nobody else is.
+    /// The limit of a user that only this test has.
     User(u32),
-    /// The limit of whoever runs the tests, on top of what runs already.
+    /// The limit of the user of the tests, beyond the processes that run already.
     Own,
 }
 
 impl Pids {
-    /// Makes one for `user`, or for whoever runs the tests.
+    /// Makes a place for `user`, or for the user of the tests.
     ///
     /// None where root cannot be held to a number: then nothing that multiplies may be started.
     pub(crate) fn new(most: u32, user: Option<u32>) -> Option<Self> {
@@ -38,7 +38,7 @@ impl Pids {
         Some(Self { most, holder })
     }
 
-    /// A command that is in it from its first instruction on.
+    /// A command that is in the place from its first instruction on.
     pub(crate) fn command(&self, program: &str) -> Command {
         let enter = match &self.holder {
             Holder::Group(path) => format!("echo $$ > '{}/cgroup.procs'", path.display()),
@@ -76,7 +76,7 @@ impl Drop for Pids {
     }
 }
 
-/// A control group that holds at most so many, in either version.
+/// A control group for at most this number of processes, in either version.
 fn group(most: u32) -> Option<PathBuf> {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

@@ -44,7 +44,7 @@ pub(super) struct Rpc {
 /// The failure of a call.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// Neovim said so.
+    /// An error of Neovim.
     Error(String),
     Gone,
     /// It may be waiting for a key.
@@ -100,7 +100,7 @@ impl Rpc {
         self.shared.screen.lock().unwrap().shown().clone()
     }
 
-    /// Waits for a frame that `cond` accepts; gives the last one back where none came.
+    /// Waits for a frame that `cond` accepts. The error is the last frame, if none came in time.
     pub(super) fn wait_shown(
         &self,
         deadline: Duration,

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use super::{BACKEND, test_tree};
 
-/// An ordinary user where the tests run as root; nobody has it.
+/// An ordinary user for tests that run as root. Nobody has this number.
 pub(crate) const SOMEBODY: u32 = 54_321;
 
 /// Runs a program on a kernel that seems older.

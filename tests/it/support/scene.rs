@@ -46,12 +46,12 @@ impl Scene {
         Self::with(json!({}), &[])
     }
 
-    /// One with more settings, and variables in Neovim's environment.
+    /// A scene with more settings, and variables in Neovim's environment.
     pub(crate) fn with(settings: Value, env: &[(&str, &str)]) -> Self {
         Self::in_workspace(Workspace::new(), settings, env)
     }
 
-    /// The same, in a workspace with something in it.
+    /// The same in a workspace that has files.
     pub(crate) fn in_workspace(
         workspace: Workspace,
         settings: Value,
@@ -68,7 +68,7 @@ impl Scene {
         }
     }
 
-    /// One whose model gives these answers, in this order.
+    /// A scene whose model gives these answers, in this order.
     pub(crate) fn scripted(replies: impl IntoIterator<Item = Reply>) -> Self {
         let scene = Self::new();
         scene.replies(replies);
@@ -368,7 +368,7 @@ pub(crate) fn gate(workspace: &Workspace, name: &str) -> PathBuf {
     path
 }
 
-/// Lets the one that reads a named pipe go on.
+/// Lets the program that reads a named pipe go on.
 pub(crate) fn open_gate(path: &Path) {
     let path = path.to_owned();
     let (done, opened) = std::sync::mpsc::channel();

@@ -94,7 +94,7 @@ fn none_does_harm_with_the_fourth_landlock_and_without_namespaces() {
     check(&["--no-namespaces", "4"], 4);
 }
 
-/// Otherwise the other tests would show nothing.
+/// If this fails, the other tests prove nothing.
 #[test]
 fn each_deed_does_harm_where_nothing_confines_it() {
     let mut place = place(6);

@@ -1,7 +1,7 @@
 //! A model that follows a script, in OpenAI's `/v1/chat/completions`.
 //!
-//! Each request takes the next reply. One past the script is answered with 418 and fails the test when
-//! the model is dropped.
+//! Each request takes the next reply. A request after the last reply is answered with 418, and fails the test when the model is
+//! dropped.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
