@@ -146,7 +146,7 @@ struct App {
     cancel: CancellationToken,
     chats: HashMap<u64, ChatHandle>,
     runs: Runs,
-    /// The person was warned that the environment turns questions off, or it does not.
+    /// The person was warned that the environment turns questions off, or it turns none off.
     told_of_confirming: bool,
 }
 
@@ -401,8 +401,8 @@ impl App {
         }
     }
 
-    /// Passes an answer on. Questions about trust in files belong to no chat. Any other answer goes to the runs and to all chats: ids are
-    /// unique in the backend, so only the chat that asked knows it.
+    /// Passes an answer on. Questions about trust in files belong to no chat. Any other answer goes to the runs and to all chats:
+    /// ids are unique in the backend, so only the chat that asked knows the id.
     fn answer(&self, answered: &QuestionAnswer) {
         if instructions::answer(&self.services, answered) {
             return;

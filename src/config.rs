@@ -93,7 +93,7 @@ pub struct Config {
 /// The settings that are wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongSettings {
-    /// Their name: `the setting model`, or a file.
+    /// The settings in words: `the setting model`, or a file of settings.
     pub what: String,
     /// True if the confinement of approved commands may be wrong.
     pub confines: bool,

@@ -163,7 +163,8 @@ impl Inbox {
         }
     }
 
-    /// Tells the person about a message with bytes that are no UTF-8. The request that it answers gets no answer.
+    /// Tells the person about a message with bytes that are no UTF-8. If the message answers a request, the request gets no
+    /// answer.
     fn refuse(&self, refusal: &Refusal) {
         self.tell(
             NoticeLevel::Error,

@@ -15,7 +15,7 @@ pub struct AgentPreset {
     pub cmd: &'static [&'static str],
     /// Variables for its environment. They turn its own sandbox off, because no sandbox can start inside another one.
     pub env: &'static [(&'static str, &'static str)],
-    /// The variables of the person that it gets: the keys for its vendor, and what goes with them.
+    /// The variables of the person that it gets: the keys for its vendor, and the settings beside a key.
     pub keys: &'static [&'static str],
     pub home: AgentHome,
     /// The hosts of its vendor.

@@ -93,8 +93,8 @@ impl AgentOption {
 }
 
 impl SessionState {
-    /// Returns the values of a slash command: the values of its main option, then the values of other options with the option
-    /// before them.
+    /// Returns the values of a slash command: the values of its main option, then the values of other options, each behind the
+    /// word of its option.
     pub fn values(&self, option: AgentOption) -> Vec<SessionValue> {
         let groups = self.groups(option).into_iter();
         groups.flat_map(|group| group.values).collect()

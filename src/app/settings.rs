@@ -126,7 +126,7 @@ impl App {
         }
     }
 
-    /// Returns the settings that changed since `old` and that this backend does not have.
+    /// Returns the settings that changed since `old` and that only a new backend applies.
     fn needs_restart(&self, old: &GivenSettings) -> Vec<&'static str> {
         let new = &self.settings.given;
         let missing = self.services.given().changed(new, Applies::Restart);

@@ -63,7 +63,7 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The least time between two records of what the turn changed. Records that a command of the person needs do not wait.
 const RECORD_PERIOD: Duration = Duration::from_millis(500);
 
-/// The most messages of one turn that co does not know and shows with their text.
+/// The most unknown messages of one turn that the chat shows with their text.
 const MOST_ODD: usize = 20;
 
 /// The most bytes of such a message.
@@ -1491,7 +1491,7 @@ impl TurnParts {
         start_of(&title, LONGEST_TITLE).to_owned()
     }
 
-    /// Returns a text without secrets, and the number of those that were removed.
+    /// Returns a text without secrets, and the number of removed secrets.
     async fn redacted(&self, text: &str) -> (String, usize) {
         if text.trim().is_empty() {
             return (text.to_owned(), 0);

@@ -182,7 +182,8 @@ impl ContextReader {
         }
     }
 
-    /// Returns the whole lines in place of a part of them if they contain a secret: the redactor would not recognise half of it.
+    /// Returns the whole lines in place of a part of them if they contain a secret: the redactor would not recognise half of a
+    /// secret.
     async fn lines_of_part(&self, lines: Option<String>) -> Result<ContextRead, NoContext> {
         let Some(lines) = lines else {
             return Ok(ContextRead::default());

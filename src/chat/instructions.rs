@@ -28,7 +28,7 @@ const LONGEST_TOGETHER: usize = 2 * prompt::LONGEST_INSTRUCTIONS;
 /// The note to a question if there is an answer about an earlier text.
 pub(super) const TEXT_CHANGED: &str = "its text changed since your last answer";
 
-/// The command that stands for a file that is not sent: it names tool servers.
+/// The slash command in questions about the file that names tool servers, which is not sent.
 pub(super) const SERVERS: &str = "/mcp";
 
 /// The instructions of a turn.

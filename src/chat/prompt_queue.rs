@@ -15,7 +15,7 @@ pub(super) struct PromptQueue {
 }
 
 impl PromptQueue {
-    /// Adds a prompt: behind the others, or before those that are held.
+    /// Adds a prompt behind the others. If the prompts are held, adds it before them, and lets them go on.
     pub(super) fn push(&mut self, prompt: Prompt) {
         match std::mem::take(&mut self.held) {
             true => self.waiting.push_front(prompt),

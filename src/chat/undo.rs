@@ -98,7 +98,8 @@ impl Chat {
         }
     }
 
-    /// Returns whether changes can be reviewed and taken back now: no turn runs, or one of an agent, which acts by itself.
+    /// Returns whether changes can be reviewed and taken back now: no turn runs, or only the turn of an agent, which acts by
+    /// itself.
     pub(super) fn takes_undo(&self) -> bool {
         self.running.is_none() || self.model.agent().is_some()
     }

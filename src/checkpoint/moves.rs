@@ -6,7 +6,7 @@ use std::path::{Component, Path};
 
 use super::change::{Blob, Change, Entry};
 
-/// The most pairs of removed and made files that are all compared.
+/// The most pairs of removed and made files of which all are compared.
 const MOST_PAIRS: usize = 400;
 /// If there are more pairs, a removed file is compared with at most this many made files of its name.
 const MOST_OF_NAME: usize = 4;

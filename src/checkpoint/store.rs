@@ -270,7 +270,7 @@ fn key(blob: &Blob) -> CopyKey {
     std::array::from_fn(|at| hash[at])
 }
 
-/// Opens a file that only its owner can read, and makes it.
+/// Opens a file that only its owner can read. Makes it if it is missing.
 fn private(path: PathBuf) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create(true);

@@ -119,7 +119,8 @@ fn taken_back(
     Ok((change.before != change.after).then_some(change))
 }
 
-/// Returns the change of a buffer that takes back changes of its file, last first; none if it is as before already.
+/// Returns the change of a buffer that takes back changes of its file, of which the last comes first; none if the buffer is
+/// already as before.
 fn taken_back_in(
     buffer: &BufferText,
     changes: &[&Change],
@@ -240,7 +241,7 @@ fn merged_bytes(base: &[u8], target: &[u8], now: &[u8]) -> Option<Vec<u8>> {
     merged.chars().map(|it| u8::try_from(it).ok()).collect()
 }
 
-/// Does the same for UTF-16; none if one of them is binary.
+/// As [`merged_bytes`] for UTF-16; none if one of the texts is binary.
 fn merged_utf16(base: &[u8], target: &[u8], now: &[u8]) -> Option<Vec<u8>> {
     let (base, target) = (FileText::decode(base).ok()?, FileText::decode(target).ok()?);
     let mut file = FileText::decode(now).ok()?;

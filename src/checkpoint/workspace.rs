@@ -55,7 +55,7 @@ struct OpenWindow {
     id: u64,
     is_job: bool,
     found: CallChanges,
-    /// The changes may be recorded while it is open, because it is open for long.
+    /// A window that is open for long: its changes may be recorded meanwhile.
     open_record: Option<OpenRecord>,
 }
 

@@ -9,7 +9,7 @@ use super::setting::{Setting, read_fields, setting};
 use super::value::{BadValue, Kind, object};
 use co_policy::HostPattern;
 
-/// The person's settings for one agent. The preset with its name gives the missing ones.
+/// The person's settings for one agent. The preset of the same name gives the missing settings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentSettings {
     pub name: String,

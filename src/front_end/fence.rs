@@ -21,7 +21,7 @@ impl OpenFence {
         }
     }
 
-    /// Returns the fence of the block that is open, if there is one. A new text begins.
+    /// Returns the fence of the block that is open, if there is one. Then a new text begins.
     pub(super) fn take(&mut self) -> Option<String> {
         self.end_line();
         self.fence.take()

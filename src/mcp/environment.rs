@@ -27,7 +27,7 @@ pub(super) struct ServerEnvironment {
 pub struct ServerSecrets(Arc<[String]>);
 
 impl ServerEnvironment {
-    /// Reads the variables. Programs that print one run with all rights of the person.
+    /// Reads the variables. A program that prints a variable runs with all rights of the person.
     ///
     /// # Errors
     /// A program printed nothing: a sentence without a word of its output.

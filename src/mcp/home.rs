@@ -13,8 +13,8 @@ const DIRECTORIES: [(&str, &str); 4] = [
     ("XDG_STATE_HOME", ".local/state"),
 ];
 
-/// Returns the home of a server, below that of all servers. Each workspace has one: what a server learns in one workspace, it does not
-/// tell in another. One that a file of the workspace names does not read the home of one of the person.
+/// Returns the home of a server, below that of all servers. Each workspace has one: what a server learns in one workspace, it
+/// does not tell in another. A server that a file of the workspace names does not read the home of a server of the person.
 pub(super) fn place(servers: &Path, settings: &McpServerSettings, workspace: &Path) -> PathBuf {
     let name = &settings.name;
     let below = match settings.of_workspace {

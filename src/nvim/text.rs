@@ -8,7 +8,7 @@ use crate::protocol::FromEditor;
 pub(super) const REPLACED: &str =
     "what you sent was not all UTF-8: each byte that was not is now \u{fffd} and its two digits";
 
-/// The fields with text that is only read. In it, each byte that is no UTF-8 is escaped.
+/// The fields whose text is only read. Each byte of the text that is no UTF-8 becomes an escape.
 ///
 /// Names of files and commands are not among them: they would mean something else.
 const TEXTS: [&str; 15] = [

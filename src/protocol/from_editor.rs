@@ -61,7 +61,8 @@ pub enum FromEditor {
     },
     /// `<C-c>` in a chat: cancels the turn; a second one also drops the queued prompts.
     Cancel { chat: u64 },
-    /// Asks for the part of a resumed text that belongs above the text of the chat. `above` is that of the part that came before.
+    /// Asks for the part of a resumed text that belongs above the text of the chat. `above` is the value in the part that came
+    /// before.
     EarlierText { chat: u64, above: usize },
     /// The draft of a prompt changed. The backend keeps it with the transcript. If the chat has no transcript, the backend begins
     /// one if `begins` is set.
@@ -241,7 +242,7 @@ pub struct ContextRequest {
 pub enum ContextQuery {
     /// The text of a file, or the image in it.
     File { path: String },
-    /// A text that the editor has of files. The backend only checks that the model may be sent it.
+    /// A text that the editor has of files. The backend only checks that the model may get it.
     Text {
         paths: Vec<String>,
         text: String,

@@ -382,7 +382,7 @@ pub enum EditorTopic {
     Definition,
     /// The references to a name.
     References,
-    /// The edits that give a name another one. The tool `editor_context` does not offer it.
+    /// The edits that rename a symbol. The tool `editor_context` does not offer this query.
     #[serde(skip_deserializing)]
     Rename,
 }

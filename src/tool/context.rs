@@ -156,8 +156,8 @@ impl CallContext {
         why.map(|why| format!("a plugin refuses it: {why}"))
     }
 
-    /// Returns a text without secrets, for the model, which was made after the moment `since`. A cancelled turn waits only a
-    /// short time for it.
+    /// Returns a text for the model without secrets. The text was made after the moment `since`. A cancelled turn waits only a
+    /// short time.
     ///
     /// # Errors
     /// The secrets cannot be found, or not in time. The error is a line for the model in place of the text.

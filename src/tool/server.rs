@@ -176,7 +176,7 @@ impl ChatServers {
         }
     }
 
-    /// Makes the list that of the settings, and returns its servers.
+    /// Makes the list of servers as the settings say, and returns the servers.
     fn take_settings(&self, context: &CallContext, tools: &ToolSet) -> Vec<Arc<ToolServer>> {
         let services = &context.services;
         let wanted = self.wanted(&services.config);

@@ -8,8 +8,8 @@ use rustix::fs::{AtFlags, Timespec, Timestamps};
 
 use co_exec::beneath::Dir;
 
-/// The most directories above a file of a trial. Each one is opened from the top, so that no link is followed: of very deep
-/// ones, that takes too long.
+/// The most directories above a file of a trial. Each one is opened from the top, so that no link is followed: for very deep
+/// files, this takes too long.
 pub(super) const MOST_DEPTH: usize = 200;
 
 /// The most bytes of a path in the workspace. If a whole path is too long for a system call, co cannot survey the workspace.

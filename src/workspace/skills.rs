@@ -13,7 +13,7 @@ use co_text::{one_line, start_of};
 /// The file with the text of a skill.
 const FILE: &str = "SKILL.md";
 
-/// The directories of skills below a workspace. If two have a skill of the same name, the first one counts; one of the person
+/// The directories of skills below a workspace. If two have a skill of the same name, the first one counts; a skill of the person
 /// counts before these.
 pub const WORKSPACE_DIRS: [&str; 3] = [".co/skills", ".claude/skills", ".agents/skills"];
 

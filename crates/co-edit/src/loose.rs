@@ -94,7 +94,7 @@ pub(crate) fn replacement(file: &str, line: usize, old: &str, new: &str) -> Opti
     })
 }
 
-/// Returns the lines of `new`, those in common with `old` as the file has them.
+/// Returns the lines of `new`. Lines in common with `old` are as the file has them.
 fn merged(file: &[&str], old: &LineBlock<'_>, new: &LineBlock<'_>) -> Option<Vec<String>> {
     let pairs: Vec<_> = (old.lines.iter().zip(file))
         .filter(|(old, _)| !old.trim().is_empty())

@@ -145,8 +145,8 @@ impl FileText {
         &self.text
     }
 
-    /// Replaces the bytes of a range by a text. The lines that stay keep their line breaks; new ones get that of the line
-    /// where the range starts.
+    /// Replaces the bytes of a range by a text. Old lines keep their line breaks; new lines get the break of the line where the
+    /// range starts.
     pub fn replace(&mut self, range: Range<usize>, new: &str) {
         let new = typed(new);
         let start = range.start;

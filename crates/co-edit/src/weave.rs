@@ -149,7 +149,7 @@ impl Weave {
     }
 
     /// Turns the changes of an author that are in `accepted` into changes of the owner. `accepted` is the base of the author with
-    /// some of these changes, perhaps with other lines in the place of some.
+    /// some of these changes, perhaps with other lines in place of theirs.
     pub fn accept(&mut self, author: usize, accepted: &str, change: usize) {
         let accepted = Ending::of(accepted);
         let has = |it: &WovenLine| it.is_shown() || it.is_base(author);
@@ -234,7 +234,8 @@ impl Weave {
         hunks.iter().map(of_hunk).collect()
     }
 
-    /// Returns the changes that added some lines of the text, accepted or not; for no lines, those that removed lines there.
+    /// Returns the changes, accepted or not, that added lines of a range. For an empty range, returns the changes that removed
+    /// lines there.
     pub fn changes_at(&self, now: Range<usize>) -> Vec<Mark> {
         let shown = self.places(WovenLine::is_shown);
         let lines = shown.get(now.clone()).unwrap_or_default();

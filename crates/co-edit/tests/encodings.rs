@@ -197,7 +197,7 @@ impl Change {
         Ok(edited.file)
     }
 
-    /// Returns the lines after the change, each with its break. A new one has that of its place.
+    /// Returns the lines after the change, each with its break. A new line has the break of its place.
     fn expected(
         self,
         lines: &[(String, &'static str)],

@@ -557,7 +557,7 @@ impl<'a> Unfinished<'a> {
         self.name.as_deref().unwrap_or_default()
     }
 
-    /// Gives it a name in its directory, and replaces the file or link that has the name.
+    /// Gives the file or link a name in its directory, and replaces the file or link that has the name.
     ///
     /// # Errors
     /// It cannot be renamed, and is removed.
@@ -569,7 +569,7 @@ impl<'a> Unfinished<'a> {
         Ok(())
     }
 
-    /// Gives it a name in its directory that nobody has.
+    /// Gives the file or link a name in its directory that is free.
     ///
     /// # Errors
     /// The name exists, or it cannot be renamed. Then it is removed.

@@ -288,7 +288,7 @@ pub fn leads(dir: &Path, value: &Path, workspace: &Path) -> bool {
 
 /// Adds the values of `core.worktree`; none if the text has anything that git may understand differently.
 ///
-/// All other configuration is read by git itself. It reads none here, because the answer decides whether git may look
+/// All other configuration is read by git itself. git does not read this setting for co: its value decides whether git may look
 /// into this directory, and each verdict asks.
 fn work_trees(text: &str, values: &mut Vec<String>) -> Option<()> {
     let is_blank = |c| matches!(c, ' ' | '\t');

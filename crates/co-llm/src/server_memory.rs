@@ -1,6 +1,6 @@
 //! The facts about servers that their answers showed since the backend started, and the clients of these servers.
 //!
-//! It is passed to [`crate::make_provider_with`], so that a new chat does not learn the facts again.
+//! The memory is passed to [`crate::make_provider_with`], so that a new chat does not learn the facts again.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};

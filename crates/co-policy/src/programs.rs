@@ -93,7 +93,7 @@ impl OptionList {
         names.iter().any(|name| self.has(name))
     }
 
-    /// Returns all names of an option, if it is in the list. A name in the list that ends in `.` is the start of others.
+    /// Returns all names of an option, if it is in the list. A name in the list that ends in `.` is the start of other names.
     fn names(&self, name: &str) -> Option<&[String]> {
         let is = |it: &String| it == name || (it.ends_with('.') && name.starts_with(it.as_str()));
         let has = |names: &&Vec<String>| names.iter().any(is);

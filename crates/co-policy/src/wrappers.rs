@@ -175,7 +175,7 @@ impl Commands {
         starts
     }
 
-    /// Adds commands with a role. If the commands around them have a role other than `Runs`, they keep that one.
+    /// Adds commands with a role. If the commands around them have a role other than `Runs`, the added commands get this role.
     fn with_role<T>(&mut self, role: Role, add: impl FnOnce(&mut Self) -> T) -> T {
         let outer = self.role;
         if outer == Role::Runs {

@@ -22,7 +22,8 @@ impl ClientStream {
         Self(Arc::new(stream))
     }
 
-    /// Waits until the client closed its end this long ago. It may have closed one direction only, but TCP does not say so.
+    /// Waits until the client's end has been closed for this time. It may have closed one direction only, but TCP does not say
+    /// so.
     pub(crate) async fn left(&self, ago: Duration) {
         loop {
             match self.0.ready(Interest::READABLE).await {

@@ -67,7 +67,7 @@ pub(super) struct LoggedCall {
     exit: Option<String>,
     /// The chat has shown its end.
     pub closed: bool,
-    /// The agent said more about it since then.
+    /// The agent said more about the call since its end was shown.
     stale: bool,
 }
 
@@ -111,7 +111,7 @@ impl CallLog {
         self.open.as_ref().map(|_| since + LONGEST_HOLD)
     }
 
-    /// Takes a new call, and returns the piece that shows it. One that is known already is an update.
+    /// Takes a new call, and returns the piece that shows it. A call that is known already gets an update.
     pub(super) fn begin(
         &mut self,
         call: ToolCall,
@@ -159,8 +159,8 @@ impl CallLog {
         self.begin(call, unread, id)
     }
 
-    /// Adds what a sub-agent said to the output of its call: the open one that refers to the sub-agent, or one of its own. Returns the
-    /// call, and the piece that shows it if it is new.
+    /// Adds words of a sub-agent to the output of the open call that refers to the sub-agent, or of a call of its own. Returns
+    /// the call, and the piece that shows the call if it is new.
     pub(super) fn of_sub_agent(
         &mut self,
         news: &SubAgentNews,

@@ -91,7 +91,8 @@ impl Replay {
     }
 }
 
-/// Returns the text of a prompt as the agent gets it: its own commands begin with a slash, and of `/plan` it gets the task.
+/// Returns the text of a prompt as the agent gets it: a command of the agent begins with a slash, and of `/plan` the agent gets
+/// the task.
 pub(super) fn sent_text(text: &str) -> String {
     match (
         text.strip_prefix(AGENT_COMMAND),

@@ -31,7 +31,7 @@ pub(in crate::chat) struct ChatModel {
     choice: ModelChoice,
     /// The requests that this provider accepted and refused in this chat.
     pub(in crate::chat) history: Arc<RequestHistory>,
-    /// The model that is looked up in the list of the provider. Its result is true if it is there.
+    /// The model that is looked up in the list of the provider. The result of the task is true if the model is in the list.
     lookup: Option<(String, JoinHandle<bool>)>,
 }
 

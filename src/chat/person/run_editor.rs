@@ -189,7 +189,7 @@ async fn read_part(reader: &mut Take<BufReader<UnixStream>>) -> io::Result<Vec<u
 }
 
 /// Opens files in the Neovim whose backend has made the socket, one after the other, and waits until each is closed. `arguments`
-/// are the socket and those that the program gave its editor.
+/// are the socket, and the arguments that the program gave its editor.
 ///
 /// # Errors
 /// The reason why the program must not use the files.

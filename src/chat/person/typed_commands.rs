@@ -364,7 +364,7 @@ impl TypedCommand {
     }
 }
 
-/// Returns the last command that ran as a trial, with the index of that decision.
+/// Returns the last command that ran as a trial, with the index of the decision to try it.
 fn last_tried(items: &[Item]) -> Option<(usize, CommandRequest)> {
     let is_tried = |item: &Item| matches!(item, Item::Decision { decision, .. } if *decision == Decision::Tried);
     let at = items.iter().rposition(is_tried)?;

@@ -32,7 +32,7 @@ pub(super) async fn first_turn() -> Chat {
     chat
 }
 
-/// Takes a turn in which so many calls are approved.
+/// Takes a turn in which this number of calls is approved.
 pub(super) async fn turn(chat: &mut Chat, prompt: &str, calls: usize) {
     chat.say(prompt);
     for _ in 0..calls {

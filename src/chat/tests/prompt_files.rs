@@ -41,7 +41,7 @@ async fn say(chat: &mut Chat, id: u64, decision: Answer) -> String {
     }
 }
 
-/// Asks whether the file is trusted. Returns that, and the question that is open about it.
+/// Asks whether the file is trusted. Returns the answer, and the open question about the file.
 async fn check(chat: &mut Chat, text: &str) -> (bool, Option<u64>) {
     chat.send(Msg::CheckPromptFile(PromptFileCheck {
         request: 7,

@@ -13,7 +13,7 @@ fn steer(chat: &Chat, text: &str) {
     }));
 }
 
-/// Waits until the chat shows so many prompts that steer the turn, and so many that wait for its end.
+/// Waits until the chat shows these numbers of prompts: those that steer the turn, and those that wait for its end.
 async fn waiting(chat: &mut Chat, wanted: [usize; 2]) {
     chat.until(
         pick!(ToEditor::State { steering, queued, .. } if [*steering, *queued] == wanted => ()),

@@ -19,7 +19,8 @@ use crate::protocol::{
 use crate::tool::permissions::Reply;
 
 impl Chat {
-    /// Fills the quickfix list with the files that the chat changed. If no turn runs, or one of an agent, opens the review of them too.
+    /// Fills the quickfix list with the files that the chat changed. If no turn runs, or only the turn of an agent, opens the
+    /// review of the files too.
     pub(in crate::chat) async fn changes(&mut self) {
         let (Some(chat), services) = (self.recorder.id(), Arc::clone(&self.services)) else {
             return self.say("this chat has changed no file");

@@ -83,9 +83,9 @@ pub(super) struct Found {
 /// The state of the files since which changes count as open.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Since {
-    /// That which the person accepted last.
+    /// The state that the person accepted last.
     Accepted,
-    /// That which the chat found.
+    /// The state that the chat found.
     Start,
 }
 

@@ -222,8 +222,8 @@ impl JudgedCommand {
 }
 
 impl CommandCall {
-    /// Returns the next step after the changes of a trial were read, unless the turn was cancelled meanwhile. `result` is that of the command, and
-    /// `hosts` are those that it wanted.
+    /// Returns the next step after the changes of a trial were read, unless the turn was cancelled meanwhile. `result` is the
+    /// result of the command, and `hosts` are the hosts that it wanted.
     fn after_trial(
         self,
         read: Result<Result<TriedCommand, String>, Halt>,

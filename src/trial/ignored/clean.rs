@@ -134,8 +134,8 @@ fn has_newer(workspace: &Dir, path: &Path, since: ChangeTime) -> io::Result<bool
     Ok(false)
 }
 
-/// Gives a directory its mode again, and a time that is not before that of the workspace. With `only_above`, it is not ignored
-/// itself: then it has the mode and the time of the workspace, or is removed if it is empty.
+/// Gives a directory its mode again, and a time that is not before that of the workspace. With `only_above`, the directory itself
+/// is not ignored: then it has the mode and the time of the workspace, or is removed if it is empty.
 pub(super) fn restore(
     layer: &Dir,
     workspace: &Dir,

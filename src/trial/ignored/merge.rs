@@ -236,7 +236,7 @@ impl<'a, 'b, 'c> Merge<'a, 'b, 'c> {
         Ok(inner)
     }
 
-    /// Moves one ignored file. Of a directory, makes the one to which its entries are moved, and returns it.
+    /// Moves one ignored file. For a directory, makes the directory to which its entries are moved, and returns that.
     fn merge_one(
         &mut self,
         (upper, kept): (&Dir, &Dir),
@@ -299,7 +299,7 @@ impl<'a, 'b, 'c> Merge<'a, 'b, 'c> {
 
 impl Workspace<'_> {
     /// Hides the files of the workspace in a directory that a trial replaced, name by name: later files there are seen. `names`
-    /// are those of the trial.
+    /// are the names of the trial.
     fn hide_rest(
         &self,
         path: &Path,

@@ -19,7 +19,7 @@ use co_exec::sandbox::Removals;
 /// The file with the number of bytes that a workspace takes, written after each of its trials.
 const SIZE: &str = "size";
 
-/// The most directories above a file that counts: one is [`FILES`] or that of caches.
+/// The most directories above a counted file. The first is [`FILES`] or the directory of caches.
 const MOST_COUNTED_DEPTH: usize = MOST_DEPTH + 1;
 
 /// The least bytes that a file counts, however small it is.

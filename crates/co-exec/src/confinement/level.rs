@@ -32,7 +32,7 @@ pub(crate) struct ClosedSecrets<'a> {
     pub(crate) closed_by: ClosedBy,
 }
 
-/// Files and directories outside the workspace that a command gets, by their absolute paths. One that does not exist is not granted.
+/// Files and directories outside the workspace that a command gets, by their absolute paths. A missing place is not granted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GrantedPlaces {
     /// The command reads these, and runs programs in them.

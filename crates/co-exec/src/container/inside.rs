@@ -135,7 +135,7 @@ impl Inside {
     /// Waits until the command has started.
     ///
     /// # Errors
-    /// It has not, for this reason.
+    /// The command has not started, for this reason.
     pub(crate) async fn started(
         control: &Control,
         container: &Container,

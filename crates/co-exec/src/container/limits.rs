@@ -1,4 +1,4 @@
-//! Tries the limits of a container in one that is made for this, because an engine may ignore an option.
+//! Tries the limits of containers in a container made for this purpose, because an engine may ignore an option.
 
 use super::create;
 use super::engine::Engine;

@@ -89,8 +89,9 @@ pub(crate) struct StartedProcess {
 }
 
 impl StartedProcess {
-    /// Waits until all secrets are hidden from the command, if it hides any, and then lets it start. Returns it with the listening
-    /// sockets of its own network, one for each port that was asked for. If the wait is given up, the process is killed.
+    /// Waits until all secrets are hidden, if any must be hidden from the command, and then lets the command start. Returns the
+    /// command with the listening sockets of its own network, one for each requested port. If the wait is given up, the process
+    /// is killed.
     ///
     /// # Errors
     /// The command did not start, and no process is left.

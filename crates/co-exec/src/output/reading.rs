@@ -45,7 +45,7 @@ struct Position {
     /// The start of the next piece, which may repeat an unfinished line.
     at: u64,
     seen: u64,
-    /// The lines that were printed when the model last read; none if it got no output because that is withheld.
+    /// The lines that were printed when the model last read; none if the output was withheld from it.
     lines: Option<u64>,
 }
 

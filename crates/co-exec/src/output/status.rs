@@ -175,7 +175,7 @@ fn is_search(program: &str) -> bool {
     name.is_some_and(|name| SEARCH_PROGRAMS.contains(&name))
 }
 
-/// Returns the programs of which one decides the exit status of the text, if they are obvious.
+/// Returns the programs of a command line, one of which decides its exit status, if they are obvious.
 fn deciding_programs(text: &str) -> Option<Vec<&str>> {
     let text = text.trim_end_matches([' ', '\t', '\n', ';']);
     if text.contains(['`', '(', ')', '{', '}', '\\', '#']) || text.contains("<<") {

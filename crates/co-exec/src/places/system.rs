@@ -25,7 +25,7 @@ pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 /// Directories for the temporary files of all users. A trial has a private one there, because some programs ignore TMPDIR.
 pub(crate) const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// Names in `/etc` that root may read, because no mode protects the others. A trailing star matches any end. Each
+/// Names in `/etc` that root may read. File modes do not protect the other names from root. A trailing star matches any end. Each
 /// name costs some microseconds at every start.
 pub(crate) const ETC: &str = "
 alternatives bash* crypto-policies debian_version environment fonts gai.conf gitattributes gitconfig groff

@@ -21,12 +21,12 @@ use crate::limits::CommandLimits;
 /// The way in which the limits of a command are enforced on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LimitEnforcement {
-    /// The kernel enforces them, in a control group below this directory.
+    /// The kernel enforces the limits, in a control group below this directory.
     Kernel(PathBuf),
-    /// This process checks them. It kills a command that exceeds one in one call, by a control group below this
+    /// This process checks the limits. It kills a command that exceeds a limit in one call, by a control group below this
     /// directory.
     Group(PathBuf),
-    /// This process checks them, because no control group can be made.
+    /// This process checks the limits, because no control group can be made.
     Watched,
 }
 
@@ -45,7 +45,7 @@ impl LimitEnforcement {
 const PREFIX: &str = "co-";
 /// The file to which a process writes its id to enter a group.
 const PROCESSES: &str = "cgroup.procs";
-/// The most tries to make or to enter a group that others remove.
+/// The most tries to make or to enter a group that other processes remove.
 const MAX_TRIES: usize = 10;
 
 /// The directory in which groups are made.
@@ -142,7 +142,7 @@ impl GroupsDirectory {
     }
 }
 
-/// Moves this process into the group `dir` with these limits, which it makes again if it is gone.
+/// Moves this process into the group `dir`. If the group is gone, makes it again with these limits.
 ///
 /// # Errors
 /// The system refuses.

@@ -93,7 +93,7 @@ impl CommandProcesses {
         members
     }
 
-    /// Returns the running children of process 1 of the namespace, which is a child of the leader while that runs.
+    /// Returns the running children of process 1 of the namespace, which is a child of the leader while the leader runs.
     fn commands(&self, roots: Vec<Process>) -> Vec<Process> {
         let leader = roots.iter().find(|root| root.pid == self.leader());
         let first = leader.map_or(roots.clone(), |leader| running_children(leader).collect());

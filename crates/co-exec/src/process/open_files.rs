@@ -42,8 +42,8 @@ struct NamelessFile {
 }
 
 impl OpenFiles {
-    /// Looks at the open files of these processes. If the open files of a process cannot be read, the most that they could be
-    /// counts.
+    /// Looks at the open files of these processes. If the open files of a process cannot be read, counts the most that it could
+    /// have.
     pub(crate) fn of(processes: &[Process]) -> Self {
         let mut found = Self::default();
         for process in processes {

@@ -1,9 +1,9 @@
 //! The watchdog: the parent process of the process that starts commands. If that process ends, also by SIGKILL, the
 //! watchdog kills the remaining processes.
 //!
-//! The nearest ancestor that is a subreaper adopts orphans, and that is the watchdog. So it finds every process,
-//! whatever its session, environment or parent. It also kills a supervised process that does not end when told to,
-//! because that process may be stopped.
+//! The watchdog is the nearest ancestor that is a subreaper, so it adopts orphans. So it finds every process, whatever the
+//! session, environment or parent. It also kills a supervised process that does not end when told to, because that process may be
+//! stopped.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -46,7 +46,7 @@ pub struct Launcher {
     grants: Arc<Grants>,
     surveys: Surveys,
     removals: Removals,
-    /// The directory on which each command that only reads mounts its own in memory. No file is ever in it.
+    /// The directory on which each command that only reads mounts its own file system in memory. No file is ever in it.
     mount_point: Arc<Mutex<Option<Arc<PrivateTmp>>>>,
 }
 

@@ -78,7 +78,7 @@ impl Drop for Placeholders {
 }
 
 impl EntryPlace {
-    /// Opens the directory of a real path, unless it is `last`, that of the path before.
+    /// Opens the directory of a real path, unless it is `last`, the directory of the path before.
     fn of(real: &Path, last: &mut Option<(PathBuf, Arc<Dir>)>) -> io::Result<Self> {
         let above = real.parent().unwrap_or(real);
         let dir = match last.take() {

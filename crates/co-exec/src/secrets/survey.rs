@@ -83,7 +83,7 @@ pub struct Survey {
     read_outside: HashMap<PathBuf, Directory>,
     /// The files that may be secret by their content.
     looked: PathMap<Looked>,
-    /// The looked files that have several names (hard links). They can change in directories that are not watched.
+    /// The files of `looked` that have several names (hard links). They can change in directories that are not watched.
     with_names: BTreeSet<PathBuf>,
     /// The links of the workspace, except those in generated directories.
     links: BTreeSet<PathBuf>,

@@ -39,7 +39,7 @@ pub struct Values {
 #[derive(Debug, Default)]
 struct KnownValues {
     files: HashMap<PathBuf, SecretFile>,
-    /// Values that a file contains or contained. True if a tracked file contains it too, so that it is not secret.
+    /// Values that a file contains or contained, each with true if a tracked file contains the value too: then it is not secret.
     known: BTreeMap<SecretValue, bool>,
     tracked: Option<PathList>,
     /// The matcher for the known values, once it is made.

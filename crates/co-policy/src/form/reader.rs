@@ -126,7 +126,7 @@ impl<'a> FormReader<'a> {
         self.finish(level, &rows, forms);
     }
 
-    /// Adds the forms of a sub-command that no other follows.
+    /// Adds the forms of a sub-command that no other sub-command follows.
     fn finish(&self, level: Level, rows: &Rows, forms: &mut Vec<CommandForm>) {
         let row = lookup(&self.program, &level.subcommand);
         let until = match row {

@@ -1,5 +1,5 @@
-//! Grants reading in a workspace around its secrets: directories with a secret below are granted entry by entry, each other one
-//! by one rule.
+//! Grants reading in a workspace around its secrets: directories with a secret below are granted entry by entry, each other
+//! directory by one rule.
 //!
 //! Rules belong to files and directories (inodes), not to names. So a file that takes the place of a secret is closed too, and so
 //! is each path to a secret that does not go through a granted directory.

@@ -18,7 +18,7 @@ use crate::transcript::{Call, Context, Decision, End, Image, Item, Outcome, Usag
 
 /// Stands for the signature of the model that is asked.
 const OWN: &str = "own";
-/// Stands for a thought that the model that is asked has encrypted.
+/// A thought that the asked model has encrypted.
 const OWN_REDACTED: &str = "own redacted";
 
 /// A server, and its checker.
@@ -472,7 +472,7 @@ proptest! {
 enum Event {
     Prompt,
     Answer,
-    /// So many calls, with their results. `true`: the person steers meanwhile.
+    /// The number of calls, with their results. `true`: the person steers meanwhile.
     Calls(usize, bool),
     UnknownCall,
     Failed,
