@@ -52,7 +52,7 @@ impl RenameRequest {
         co_text::one_line(&line)
     }
 
-    /// Returns the file with the name, as the model gave it.
+    /// Returns the path of the file with the symbol, as the model gave it.
     pub fn path(&self) -> &str {
         &self.path
     }

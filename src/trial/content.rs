@@ -9,7 +9,7 @@ use crate::workspace::edits::disk;
 use co_exec::beneath::{Dir, Kind, Node};
 use co_text::size_text;
 
-/// The most bytes of a file that can be kept, as of one that `/undo` can take back.
+/// The most bytes of a file that can be kept. `/undo` has the same limit.
 const MOST_BYTES: u64 = disk::MAX_FILE_BYTES;
 
 /// The bits of a mode that let a program run as another user or group.

@@ -13,7 +13,7 @@ use co_exec::{Caller, CommandSpec, Confinement, Environment, ExecSettings, Execu
 /// The longest time that git may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The executor keeps at least one of so many parts of an output from its beginning.
+/// The executor keeps at least the first sixth of an output.
 const KEPT_PARTS: usize = 6;
 /// The largest value of the setting `shell_max_output`.
 const LARGEST_OUTPUT: usize = 4 << 20;

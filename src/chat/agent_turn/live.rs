@@ -51,8 +51,8 @@ impl LiveCall {
         self.due
     }
 
-    /// Takes the output so far, which took so long to make. Returns the first line that changed, and all lines from there; none if nothing
-    /// changed.
+    /// Takes the output so far, and the time that it took to make the output. Returns the first line that changed, and all lines
+    /// from there; none if nothing changed.
     pub(super) fn take(&mut self, output: &str, took: Duration) -> Option<(usize, Vec<String>)> {
         self.due = None;
         self.next = Instant::now() + PACE.max(took * SHARE);

@@ -11,7 +11,7 @@ use co_exec::beneath;
 /// The files with git's ignore rules, below each directory. An earlier one prevails.
 pub(crate) const RULES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 
-/// The most bytes of such a file. A larger one has no rules.
+/// The most bytes of a file of rules. The rules of a larger file do not count.
 pub(crate) const MOST_BYTES: u64 = 4 << 20;
 
 /// The rules that hold in a directory: its own, and those of the directories above.
