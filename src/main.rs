@@ -9,5 +9,6 @@ fn main() -> ExitCode {
     if let Some(code) = co_exec::sandbox::launch_main(env!("CARGO_BIN_NAME"), &args) {
         return code;
     }
+    co_exec::free_memory::keep_little();
     co::cli::main(args.get(1..).unwrap_or_default())
 }
