@@ -4,6 +4,7 @@
 //! (`turn::TurnEvent`), handles them one at a time, and sends [`ChatEvent`]s to its front end.
 
 mod agent_turn;
+mod chat_context;
 mod command_questions;
 mod contexts;
 pub mod events;
@@ -15,6 +16,7 @@ pub mod person;
 pub mod prompt;
 mod prompt_file_trust;
 mod prompt_queue;
+pub mod questions;
 mod record;
 mod retell;
 mod rewind;
@@ -22,7 +24,9 @@ mod running_turn;
 mod scout;
 mod servers;
 mod skills;
+mod slash_commands;
 mod status;
+mod trusted_texts;
 mod turn;
 mod undo;
 
@@ -30,33 +34,37 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use self::command_questions::CommandQuestions;
+use self::chat_context::ChatContext;
+use self::command_questions::{CommandEvent, CommandQuestions};
 use self::contexts::ContextReads;
 use self::events::{ChatEvent, FrontEnd};
-use self::instructions::Instructions;
 use self::jobs::Jobs;
 use self::person::agent::ChatAgent;
-use self::person::commit_message::CommitRequest;
+use self::person::commit::ask_to_commit;
+use self::person::commit_message::{CommitEvent, CommitRequest, CommitWriter, write_commit};
 use self::person::model::ChatModel;
-use self::person::questions::OpenQuestions;
-use self::person::typed_commands::TypedCommands;
+use self::person::typed_commands::{TypedCommands, TypedEvent, TypedRequest};
+use self::person::{drafts, plan};
 use self::prompt_queue::PromptQueue;
+use self::questions::OpenQuestions;
 use self::record::Recorder;
 use self::running_turn::RunningTurn;
-use self::skills::Skills;
-use self::status::Status;
+use self::status::{Status, WaitingQuestion};
+use self::trusted_texts::TrustedTexts;
 use self::turn::Purpose;
-use crate::protocol::{LineRange, NoticeLevel};
+use self::undo::{ChatUndo, Count, OpenChanges, UndoEvent};
+use crate::mcp::WORKSPACE_FILE;
+use crate::protocol::{ChatState, LineRange, NoticeLevel, RunOptions, ToEditor};
 use crate::services::Services;
 use crate::tool::ToolSet;
-use crate::tool::permissions::Permissions;
+use crate::tool::permissions::{Allowance, Permissions};
 use crate::tool::server::ChatServers;
-use crate::workspace::edits::SeenTexts;
-use co_exec::Caller;
-use co_llm::transcript::{Context, Item};
+use crate::workspace::edits::{EditRequest, SeenTexts};
+use crate::workspace::judge::workspace_of;
+use co_llm::transcript::{self, Context, Item};
 
 pub use self::handle::ChatHandle;
 pub use self::message::{Msg, Prompt, WorkDirs};
@@ -65,14 +73,11 @@ pub use self::message::{Msg, Prompt, WorkDirs};
 const NOT_RESUMED: &str = "not sent, because the chat could not be resumed: /resume it, or send the prompt again to start a new chat";
 
 struct Chat {
-    id: u64,
-    services: Arc<Services>,
-    /// Sends changed `services` to the running turn.
+    context: ChatContext,
+    /// Sends changed services to the running turn.
     new_services: watch::Sender<Arc<Services>>,
-    dirs: WorkDirs,
     /// Cancelled when the backend ends.
     app: CancellationToken,
-    cancel: CancellationToken,
     model: ChatModel,
     recorder: Recorder,
     questions: OpenQuestions,
@@ -90,29 +95,16 @@ struct Chat {
     range: Option<LineRange>,
     /// The texts of files that the model has read.
     seen_texts: SeenTexts,
-    /// The instructions that the last turn got.
-    instructions: Instructions,
-    /// The skills that the last turn got.
-    skills: Skills,
-    /// The prompt files of the workspace whose texts the last turn got.
-    prompt_files: Vec<PathBuf>,
-    /// Receives the files that the person no longer trusts.
-    revoked: broadcast::Receiver<PathBuf>,
+    texts: TrustedTexts,
     status: Status,
-    /// The front end got `AnswerStarted` for the last answer, which `/retry` replaces.
-    answering: bool,
-    front_end: Arc<dyn FrontEnd>,
     /// The transcript could not be resumed. The next prompt must not start another one without notice.
     resume_failed: bool,
     typed: TypedCommands,
     commit: CommitRequest,
     contexts: ContextReads,
-    /// The last `/undo` or `/redo`, if it is not complete.
-    undo: Option<undo::OpenUndo>,
-    /// Notes of `/undo` and `/review` during the turn of an agent. The next prompt tells them.
-    undo_notes: Vec<String>,
+    undo: ChatUndo,
     /// Counts the changes that the person has not answered yet.
-    count: undo::Count,
+    count: Count,
     /// Tells that any chat has changed files, or that the person answered its changes.
     files_changed: watch::Receiver<()>,
 }
@@ -125,15 +117,11 @@ impl Chat {
         dirs: WorkDirs,
         app: CancellationToken,
     ) -> Self {
+        let commands = CommandQuestions::new();
         Self {
-            id,
-            dirs,
-            cancel: app.child_token(),
-            app,
             model: ChatModel::default(),
-            recorder: Recorder::new(Arc::clone(&services)),
+            recorder: Recorder::new(Arc::clone(&services), Arc::clone(&front_end)),
             questions: OpenQuestions::new(services.editor.clone()),
-            commands: CommandQuestions::new(),
             jobs: Jobs::new(Arc::clone(&services), id, &[]),
             queue: PromptQueue::default(),
             cancel_pressed: false,
@@ -144,23 +132,25 @@ impl Chat {
             servers: ChatServers::default(),
             range: None,
             seen_texts: SeenTexts::default(),
-            instructions: Instructions::default(),
-            skills: Skills::default(),
-            prompt_files: Vec::new(),
-            revoked: services.instructions.revoked(),
+            texts: TrustedTexts::new(&services),
             status: Status::default(),
-            answering: false,
-            front_end,
             resume_failed: false,
-            typed: TypedCommands::new(),
+            typed: TypedCommands::new(commands.host()),
+            commands,
             commit: CommitRequest::new(),
             contexts: ContextReads::new(),
-            undo: None,
-            undo_notes: Vec::new(),
-            count: undo::Count::default(),
+            undo: ChatUndo::default(),
+            count: Count::default(),
             files_changed: services.checkpoints.changed(),
             new_services: watch::Sender::new(Arc::clone(&services)),
-            services,
+            context: ChatContext {
+                id,
+                services,
+                dirs,
+                front_end,
+                cancel: app.child_token(),
+            },
+            app,
         }
     }
 
@@ -175,16 +165,16 @@ impl Chat {
                     Some(event) => self.event(event).await,
                     None => self.ended().await,
                 },
-                () = self.recorder.due() => self.flush().await,
-                path = self.revoked.recv() => self.trust_revoked(path.ok().as_deref()),
+                () = self.recorder.due() => self.recorder.flush().await,
+                path = self.texts.revoked() => self.trust_revoked(path.as_deref()),
                 // A running turn gets the ends of jobs before its next request.
                 () = self.jobs.ended(), if self.running.is_none() => self.tell_job_ends().await,
-                event = undo::next_event(&mut self.undo), if self.takes_undo() => {
+                event = self.undo.next_event(), if self.takes_undo() => {
                     self.undo_event(event).await;
                 }
                 Ok(()) = self.files_changed.changed(), if self.takes_undo() => self.count_open(),
                 open = self.count.ended() => self.counted(&open),
-                question = self.contexts.question() => self.ask_about_context(question),
+                question = self.contexts.question() => self.contexts.ask(question, &mut self.questions),
                 event = self.commit.next_event() => self.commit_event(event).await,
                 found = self.model.looked_up() => self.found_model(found).await,
                 event = self.typed.next_event() => self.typed_event(event).await,
@@ -192,7 +182,7 @@ impl Chat {
             }
             self.show_if_it_asks();
         }
-        self.cancel.cancel();
+        self.context.cancel.cancel();
         self.questions.withdraw_all();
         while self.running.is_some() {
             match running_turn::next_event(&mut self.running).await {
@@ -200,41 +190,68 @@ impl Chat {
                 None => self.ended().await,
             }
         }
-        self.end_typed().await;
-        self.end_jobs().await;
+        self.typed.end(&self.context, &mut self.recorder).await;
+        self.jobs
+            .end_all(self.app.is_cancelled(), &mut self.recorder)
+            .await;
     }
 
     async fn message(&mut self, message: Msg) {
+        let context = &self.context;
         match message {
             Msg::Prompt(prompt) => self.typed_prompt(prompt).await,
-            Msg::CheckPromptFile(check) => self.check_prompt_file(check).await,
-            Msg::ReadContext(request) => self.read_context(request),
+            Msg::CheckPromptFile(check) => prompt_file_trust::check(context, check).await,
+            Msg::ReadContext(request) => self.contexts.start(context, request),
             Msg::Cancel => self.cancel_turn(),
-            Msg::EarlierText { above } => self.show(ChatEvent::EarlierTextWanted { above }),
+            Msg::EarlierText { above } => context.show(ChatEvent::EarlierTextWanted { above }),
             Msg::Draft { text, begins } => self.keep_draft(&text, begins).await,
-            Msg::KeepPlan { text } => self.keep_plan(text).await,
+            Msg::KeepPlan { text } => plan::keep(context, &mut self.recorder, text).await,
             Msg::Command { name, args } => self.command(&name, args.trim()).await,
-            Msg::ListModels { head } => self.list_models(head),
-            Msg::WriteCommit(commit) => self.write_commit(commit),
-            Msg::Commit(options) => self.ask_to_commit(options),
+            Msg::ListModels { head } => self.model.list_models(context, head),
+            Msg::WriteCommit(commit) => {
+                // It may be in another repository than the chat.
+                let writer = self.commit_writer(WorkDirs {
+                    workspace: workspace_of(Path::new(&commit.directory)),
+                    cwd: PathBuf::from(&commit.directory),
+                });
+                write_commit(self.context.id, writer, commit);
+            }
+            Msg::Commit(options) => {
+                let writer = self.commit_writer(self.context.dirs.clone());
+                ask_to_commit(&self.context, writer, options);
+            }
             Msg::Run { command, options } => self.run_typed(command.trim(), options).await,
-            Msg::Answer(answered) => self.answered(answered),
+            Msg::Answer(answered) => self.questions.answer(answered.id, answered.into()),
             Msg::ReadReview { id, file, from } => self.questions.show_part(id, file, from),
-            Msg::KeepAnswers { id, file, answers } => self.keep_answers(id, file, answers),
+            Msg::KeepAnswers { id, file, answers } => self.undo.keep_answers(id, file, answers),
             Msg::Settings(services) => self.take_settings(&services),
         }
     }
 
     /// Applies the settings that take effect at once, also to the running turn.
     fn take_settings(&mut self, new: &Services) {
-        self.services = Arc::new(self.services.changed_at_once(new));
-        self.new_services.send_replace(Arc::clone(&self.services));
+        let services = Arc::new(self.context.services.changed_at_once(new));
+        self.new_services.send_replace(Arc::clone(&services));
+        self.context.services = services;
         self.show_state();
+    }
+
+    /// Takes a prompt of the person.
+    async fn typed_prompt(&mut self, mut prompt: Prompt) {
+        let context = &self.context;
+        self.cancel_pressed = false;
+        if plan::add(context, self.recorder.items(), &mut prompt)
+            && prompt_file_trust::may_send(context, &prompt).await
+        {
+            self.prompt(prompt).await;
+        } else {
+            self.give_back(prompt);
+        }
     }
 
     /// Starts a turn, or queues the prompt if one runs. A closed chat starts nothing.
     async fn prompt(&mut self, prompt: Prompt) {
-        if self.cancel.is_cancelled() {
+        if self.context.cancel.is_cancelled() {
             // The prompt came just before the chat was closed.
             return;
         }
@@ -243,14 +260,14 @@ impl Chat {
             return self.show_state();
         }
         if std::mem::take(&mut self.resume_failed) {
-            self.services.notice(NoticeLevel::Warn, NOT_RESUMED);
+            self.context.services.notice(NoticeLevel::Warn, NOT_RESUMED);
             return self.give_all_back(prompt);
         }
         let range = prompt.range.clone();
-        self.prompt_files.clear();
+        self.texts.forget_prompt_files();
         if self.take(prompt).await {
             self.range = range;
-            self.find_plan();
+            self.status.find_plan(self.recorder.items());
             self.start_turn(Purpose::Answer).await;
         }
     }
@@ -263,19 +280,19 @@ impl Chat {
             context: self.redact_for_model(&prompt.context).await,
             at,
         };
-        if !self.recorder.ready(&self.dirs, &prompt.text).await || !self.recorder.record(item).await
+        let dirs = &self.context.dirs;
+        if !self.recorder.ready(dirs, &prompt.text).await
+            || !self.recorder.record_prompt(item).await
         {
             self.give_all_back(prompt);
             return false;
         }
-        self.prompt_files
-            .extend(prompt.untrusted_file().map(Path::to_owned));
+        self.texts.add_prompt_file(&prompt);
         self.queue.count_taken();
-        self.answering = false;
         // Lua gets the file's id before the text. If the backend dies between the two, the person can resume all that is
         // shown.
         self.show_state();
-        self.show(ChatEvent::Prompt {
+        self.context.show(ChatEvent::Prompt {
             text: prompt.sent_text().to_owned(),
             context: prompt.context,
             at,
@@ -285,13 +302,12 @@ impl Chat {
 
     /// Returns the context of a prompt without secrets, for the model.
     async fn redact_for_model(&self, context: &[Context]) -> Vec<Context> {
-        let keys = self.model.known().map(|provider| provider.secrets());
-        let (keys, workspace) = (keys.unwrap_or_default(), &self.dirs.workspace);
+        let ChatContext { services, dirs, .. } = &self.context;
+        let keys = self.model.keys();
         let mut told = context.to_vec();
         for piece in &mut told {
-            let redact =
-                self.services
-                    .redact_for_model(workspace, &piece.text, &keys, Instant::now());
+            let (text, now) = (&piece.text, Instant::now());
+            let redact = services.redact_for_model(&dirs.workspace, text, &keys, now);
             piece.text = match redact.await {
                 Ok(redacted) => redacted.text,
                 Err(withheld) => format!("[{withheld}]\n"),
@@ -300,29 +316,10 @@ impl Chat {
         told
     }
 
-    /// Records a notice in the chat, and shows it. It goes to no model.
-    async fn show_notice(&mut self, text: String) {
-        let item = Item::Notice { text: text.clone() };
-        if self.recorder.record(item).await {
-            let caller = Caller::Agent;
-            self.show(ChatEvent::Notice { text, caller });
-        }
-    }
-
-    /// Writes and shows the collected text of the model.
-    async fn flush(&mut self) {
-        if let Some(text) = self.recorder.flush().await {
-            if !std::mem::replace(&mut self.answering, true) {
-                self.show(ChatEvent::AnswerStarted);
-            }
-            self.show(ChatEvent::Text(text));
-        }
-    }
-
     fn cancel_turn(&mut self) {
         self.typed.cancel();
         self.commit.cancel();
-        self.cancel_contexts();
+        self.contexts.cancel(&mut self.questions);
         let runs = self.running.is_some() || self.typed.any_runs();
         if self.cancel_pressed || !runs && self.queue.is_held() {
             self.queue.drop_all();
@@ -335,6 +332,286 @@ impl Chat {
         }
         self.questions.withdraw_of_turn(&[]);
         self.show_state();
+    }
+
+    /// Gives back a prompt that was not taken, and all queued prompts.
+    fn give_all_back(&mut self, prompt: Prompt) {
+        let waiting = self.queue.take_all();
+        // From the last to the first, because Lua puts each in front of the draft.
+        for prompt in std::iter::once(prompt).chain(waiting).rev() {
+            self.give_back(prompt);
+        }
+        self.show_state();
+    }
+
+    /// Gives back a prompt that was not taken.
+    fn give_back(&self, prompt: Prompt) {
+        self.context.services.editor.tell(ToEditor::Unsent {
+            chat: self.context.id,
+            text: prompt.text,
+        });
+    }
+
+    /// Cancels the running turn if it was sent a file that the person no longer trusts, and gives queued prompts of that
+    /// file back. If `path` is none, this may be any file.
+    fn trust_revoked(&mut self, path: Option<&Path>) {
+        let waiting = self.queue.take_from_file(path);
+        if !waiting.is_empty() {
+            waiting
+                .into_iter()
+                .rev()
+                .for_each(|prompt| self.give_back(prompt));
+            self.show_state();
+        }
+        if path.is_none_or(|path| path == self.context.dirs.workspace.join(WORKSPACE_FILE)) {
+            self.servers.end_of_workspace(&self.tools);
+        }
+        let Some(running) = self.running.as_ref().filter(|it| !it.cancel.is_cancelled()) else {
+            return;
+        };
+        let Some(sent) = self.texts.sent(&self.context, path) else {
+            return;
+        };
+        running.cancel.cancel();
+        let chat = self.context.id;
+        self.context.say(format!(
+            "the turn of chat {chat} is cancelled: it was sent {sent}"
+        ));
+    }
+
+    /// Keeps the draft with the transcript. If there is no transcript and `begins` is set, begins one.
+    async fn keep_draft(&mut self, text: &str, begins: bool) {
+        let keys = self.model.keys();
+        let draft = drafts::prepare(&self.context, &mut self.recorder, &keys, (text, begins));
+        if let Some(draft) = draft.await {
+            self.show_state();
+            if let Some(id) = self.recorder.id() {
+                drafts::save(&self.context, id, draft).await;
+            }
+        }
+        let chat = self.context.id;
+        self.context
+            .services
+            .editor
+            .tell(ToEditor::DraftKept { chat });
+    }
+
+    /// Uses a model that was looked up. Prompts that waited for it go on.
+    async fn found_model(&mut self, found: (String, bool)) {
+        let in_turn = self.running.is_some();
+        self.model.found_model(&self.context, found, in_turn);
+        self.show_state();
+        if !in_turn
+            && !self.queue.is_held()
+            && let Some(prompt) = self.queue.next()
+        {
+            Box::pin(self.prompt(prompt)).await;
+        }
+    }
+
+    /// Handles an event of a command that outlives the turn.
+    async fn command_event(&mut self, event: CommandEvent) {
+        match event {
+            CommandEvent::Question(question, reply) => {
+                self.questions
+                    .put_about_hosts(*question, reply, true, &self.permissions);
+            }
+            CommandEvent::Withdraw(id) => self.questions.withdraw(id),
+            CommandEvent::Allow(allowance) => self.allow(allowance).await,
+            // It fails if the command was given up.
+            CommandEvent::AllowedHosts(reply) => drop(reply.send(self.permissions.hosts.clone())),
+        }
+    }
+
+    /// Adds a permission.
+    async fn allow(&mut self, allowance: Allowance) {
+        self.permissions
+            .take(allowance, &self.context.services)
+            .await;
+        self.show_state();
+    }
+
+    /// Runs a command that the person typed.
+    async fn run_typed(&mut self, command: &str, options: RunOptions) {
+        if command.is_empty() {
+            return self.context.complain("type a command after the !");
+        }
+        self.start_typed(TypedRequest::typed(command, options, &self.context))
+            .await;
+    }
+
+    async fn start_typed(&mut self, request: TypedRequest) {
+        self.typed
+            .start(request, &self.context, &mut self.recorder)
+            .await;
+        self.show_state();
+    }
+
+    /// Shows an event of a typed command. Its end is recorded after the turn that runs.
+    async fn typed_event(&mut self, event: TypedEvent) {
+        self.typed
+            .take(event, &self.context, &mut self.recorder)
+            .await;
+        self.show_state();
+        if self.running.is_none() {
+            self.typed.record(&mut self.recorder).await;
+        }
+    }
+
+    /// Records and shows the ends of jobs. Call it only between two steps or turns.
+    async fn tell_job_ends(&mut self) {
+        let in_turn = self.running.is_some();
+        let ended = self
+            .jobs
+            .tell_ends(&self.context, &mut self.recorder, in_turn);
+        self.permissions.learn(ended.await);
+    }
+
+    /// Returns a writer for a commit in `dirs`, in the place of an earlier one.
+    fn commit_writer(&mut self, dirs: WorkDirs) -> CommitWriter {
+        if let Some(question) = self.commit.question.take() {
+            self.questions.withdraw(question);
+        }
+        let items = self.recorder.items();
+        self.commit
+            .writer(&self.context, dirs, &mut self.model, items)
+    }
+
+    async fn commit_event(&mut self, event: CommitEvent) {
+        match event {
+            CommitEvent::Used(usage) => {
+                self.status.usage += usage;
+                self.show_state();
+            }
+            CommitEvent::Ask { cancel, .. } | CommitEvent::Run { cancel, .. }
+                if cancel.is_cancelled() => {}
+            CommitEvent::Ask {
+                question, reply, ..
+            } => {
+                self.commit.question = Some(question.id);
+                self.questions.put(*question, reply);
+            }
+            CommitEvent::Run {
+                command, options, ..
+            } => self.run_typed(&command, options).await,
+        }
+    }
+
+    /// Returns whether changes can be reviewed and taken back now: no turn runs, or only the turn of an agent, which acts by
+    /// itself.
+    fn takes_undo(&self) -> bool {
+        self.running.is_none() || self.model.agent().is_some()
+    }
+
+    async fn undo_event(&mut self, event: Option<UndoEvent>) {
+        match event {
+            None => {
+                self.undo.ended();
+                self.context.services.checkpoints.tell_changed();
+            }
+            Some(UndoEvent::Ask(question, reply)) if self.undo.may_ask(question.id) => {
+                self.questions.put(*question, reply);
+            }
+            Some(UndoEvent::Review(review, reply)) if self.undo.may_ask(review.id) => {
+                self.questions.put_review(review, reply);
+            }
+            Some(UndoEvent::Ask(..) | UndoEvent::Review(..)) => {}
+            Some(UndoEvent::Done(note)) => {
+                match note {
+                    Some(text) if self.running.is_some() => self.undo.add_note(text),
+                    Some(text) => self.recorder.note(text).await,
+                    None => {}
+                }
+                if let Some(point) = self.undo.take_rewind() {
+                    self.rewind_chat(point).await;
+                }
+            }
+        }
+    }
+
+    /// Starts to count the changes that the person has not answered yet.
+    fn count_open(&mut self) {
+        self.count.start(&self.context.services, self.recorder.id());
+    }
+
+    fn counted(&mut self, open: &OpenChanges) {
+        if let Some(files) = self.count.take(open) {
+            self.show_state();
+            let chat = self.context.id;
+            self.context
+                .services
+                .editor
+                .tell(ToEditor::OpenChanges { chat, files });
+        }
+    }
+
+    fn set_state(&mut self, state: ChatState, detail: String) {
+        self.status.set(state, detail);
+        self.show_state();
+    }
+
+    /// Shows the state again if a question of the model, or a question without a turn, came or went.
+    fn show_if_it_asks(&mut self) {
+        let waiting = match self.running {
+            None if self.questions.any() => WaitingQuestion::WithoutTurn,
+            Some(_) if self.questions.any_choice() => WaitingQuestion::OfModel,
+            None | Some(_) => WaitingQuestion::None,
+        };
+        if self.status.set_waiting(waiting) {
+            self.show_state();
+        }
+    }
+
+    /// Sends the state of the chat to Lua.
+    fn show_state(&self) {
+        let ChatContext {
+            id, services, dirs, ..
+        } = &self.context;
+        let (state, detail) = self.status.state();
+        services.editor.tell(ToEditor::State {
+            chat: *id,
+            state,
+            detail,
+            model: self.model.label(&services.config),
+            cwd: dirs.cwd.display().to_string(),
+            confinement: services.probe.name().to_owned(),
+            used: self.status.usage.into(),
+            turn: Box::new(self.status.turn_usage.into()),
+            window_used: self.status.window_used,
+            commands: services.foreground.of(*id),
+            queued: self.queue.queued(),
+            steering: self.queue.steering(),
+            taken_prompts: self.queue.taken(),
+            transcript: self.recorder.id(),
+            title: self.recorder.title(),
+            chosen: self.model.is_chosen(),
+            unusual: self.unusual(),
+            open: self.count.summary(),
+            plan: self.status.plan,
+            mode: self.agent.state().mode(),
+        });
+    }
+
+    /// Returns what waits in this chat, and what is unusual because the person allowed or chose it, in a few words each.
+    fn unusual(&self) -> Vec<String> {
+        let ChatContext { services, dirs, .. } = &self.context;
+        let edits = EditRequest::every_edit();
+        let may_edit = edits.iter().all(|it| self.permissions.rules.contains(it));
+        let plans = self.running.is_some() && transcript::is_planning(self.recorder.items());
+        let words = [
+            (self.status.asks_without_turn(), "a question waits"),
+            // co asks only about a few commands, such as those that it cannot read.
+            (self.permissions.confirms(services), "ASKS NOTHING"),
+            (
+                self.model.agent_is_unconfined(services),
+                "AGENT NOT CONFINED",
+            ),
+            (plans, "PLANS"),
+            (may_edit, "edits allowed"),
+            (services.tries_first(&dirs.workspace), "tries first"),
+        ];
+        let words = words.into_iter().filter(|(is_so, _)| *is_so);
+        words.map(|(_, words)| words.to_owned()).collect()
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
-use super::Chat;
 use crate::protocol::Question;
 use crate::tool::context::{Halt, QuestionHost};
 use crate::tool::permissions::{Allowance, AllowedHost, Reply};
@@ -44,7 +43,7 @@ impl CommandQuestions {
         Arc::<CommandHost>::clone(&self.host)
     }
 
-    /// Waits for the next event, for [`Chat::command_event`].
+    /// Waits for the next event.
     pub(super) async fn next_event(&mut self) -> CommandEvent {
         match self.events.recv().await {
             Some(event) => event,
@@ -81,33 +80,5 @@ impl QuestionHost for CommandHost {
 impl CommandHost {
     async fn send(&self, event: CommandEvent) -> Result<(), Halt> {
         self.0.send(event).await.map_err(|_| Halt::Cancelled)
-    }
-}
-
-impl Chat {
-    /// Handles an event of a command that outlives the turn.
-    pub(super) async fn command_event(&mut self, event: CommandEvent) {
-        match event {
-            CommandEvent::Question(question, reply) => self.ask_about_hosts(*question, reply, true),
-            CommandEvent::Withdraw(id) => self.questions.withdraw(id),
-            CommandEvent::Allow(allowance) => self.allow(allowance).await,
-            // It fails if the command was given up.
-            CommandEvent::AllowedHosts(reply) => drop(reply.send(self.permissions.hosts.clone())),
-        }
-    }
-
-    /// Asks about hosts, unless the person has allowed all of them for its command or this chat.
-    pub(super) fn ask_about_hosts(
-        &mut self,
-        question: Question,
-        reply: oneshot::Sender<Reply>,
-        outlives_turn: bool,
-    ) {
-        if self.permissions.reach(&question) {
-            // It fails if the command has ended.
-            reply.send(Reply::Once).ok();
-        } else {
-            self.questions.put_until(question, reply, outlives_turn);
-        }
     }
 }

@@ -12,7 +12,9 @@ use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::{Chat, skills};
+use super::chat_context::ChatContext;
+use super::questions::OpenQuestions;
+use super::skills;
 use crate::blocking::blocking;
 use crate::protocol::{
     ContextQuery, ContextRead, ContextRequest, ServerPlace, ToEditor, TrustQuestion,
@@ -82,26 +84,16 @@ impl ContextReads {
         }
     }
 
-    /// Waits for a question about a file.
-    pub(super) async fn question(&mut self) -> ContextQuestion {
-        match self.questions.recv().await {
-            Some(question) => question,
-            None => std::future::pending().await,
-        }
-    }
-}
-
-impl Chat {
     /// Reads a context in another task, and sends it to the editor.
-    pub(super) fn read_context(&self, request: ContextRequest) {
+    pub(super) fn start(&self, context: &ChatContext, request: ContextRequest) {
         let cwd = PathBuf::from(&request.cwd);
         let reader = ContextReader {
             word: request.word,
-            judge: self.services.judge(&workspace_of(&cwd)),
+            judge: context.services.judge(&workspace_of(&cwd)),
             cwd,
-            services: Arc::clone(&self.services),
-            shared: self.contexts.shared.clone(),
-            cancel: self.cancel.clone(),
+            services: Arc::clone(&context.services),
+            shared: self.shared.clone(),
+            cancel: context.cancel.clone(),
         };
         let number = request.request;
         tokio::spawn(async move {
@@ -125,16 +117,24 @@ impl Chat {
     }
 
     /// Asks the person whether the model may be sent a text.
-    pub(super) fn ask_about_context(&mut self, asked: ContextQuestion) {
-        self.contexts.open.retain(|id| self.questions.is_open(*id));
-        self.contexts.open.push(asked.question.id);
-        self.questions.put_trust(asked.question, asked.reply);
+    pub(super) fn ask(&mut self, asked: ContextQuestion, questions: &mut OpenQuestions) {
+        self.open.retain(|id| questions.is_open(*id));
+        self.open.push(asked.question.id);
+        questions.put_trust(asked.question, asked.reply);
     }
 
     /// Withdraws the questions about contexts: their prompts come back.
-    pub(super) fn cancel_contexts(&mut self) {
-        for id in std::mem::take(&mut self.contexts.open) {
-            self.questions.withdraw(id);
+    pub(super) fn cancel(&mut self, questions: &mut OpenQuestions) {
+        for id in std::mem::take(&mut self.open) {
+            questions.withdraw(id);
+        }
+    }
+
+    /// Waits for a question about a file.
+    pub(super) async fn question(&mut self) -> ContextQuestion {
+        match self.questions.recv().await {
+            Some(question) => question,
+            None => std::future::pending().await,
         }
     }
 }

@@ -32,7 +32,7 @@ impl ChatHandle {
         // A person types these: the channel needs no bound.
         let (messages, inbox) = mpsc::unbounded_channel();
         let chat = Chat::new(id, front_end, services, dirs, app.clone());
-        let (cancel, tools) = (chat.cancel.clone(), chat.tools.clone());
+        let (cancel, tools) = (chat.context.cancel.clone(), chat.tools.clone());
         let task = tokio::spawn(chat.run(inbox));
         Self {
             messages,

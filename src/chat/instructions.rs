@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Chat;
+use super::chat_context::ChatContext;
 use super::message::WorkDirs;
 use super::prompt;
 use crate::blocking::blocking;
@@ -46,6 +46,31 @@ struct AskedText {
 }
 
 impl Instructions {
+    /// Reads the instructions for a new turn. Returns a notice about each file that has begun to wait for the person's answer.
+    pub(super) async fn renew(&mut self, context: &ChatContext) -> Vec<String> {
+        let found = find(&context.services, &context.dirs).await;
+        let before = std::mem::replace(self, found);
+        let new = self
+            .asked
+            .iter()
+            .filter(|text| !before.asked.contains(text));
+        let notice = |text: &AskedText| {
+            let name = &text.name;
+            format!(
+                "{name} is not sent to the model until you trust it: `:Co /approve` shows the question"
+            )
+        };
+        new.map(notice).collect()
+    }
+
+    /// Returns the name of the file `path`, if its text is among those that go to the model. Without `path`, returns the name of
+    /// any such file.
+    pub(super) fn sent(&self, path: Option<&Path>) -> Option<&str> {
+        let mut trusted = self.trusted.iter();
+        let sent = trusted.find(|(sent, _)| path.is_none_or(|path| path == sent));
+        sent.map(|(_, file)| file.name.as_str())
+    }
+
     /// Returns the texts that go to the model.
     pub(super) fn texts(&self) -> Vec<InstructionFile> {
         self.trusted.iter().map(|(_, file)| file.clone()).collect()
@@ -344,30 +369,5 @@ pub(super) fn warn_once(
 ) {
     if state.told.insert((workspace.into(), problem.into())) {
         services.notice(NoticeLevel::Warn, problem);
-    }
-}
-
-impl Chat {
-    /// Returns the name of the file `path`, if the last turn got the instructions in it. Without `path`, returns the name of
-    /// any file whose instructions it got.
-    pub(super) fn sent_instructions(&self, path: Option<&Path>) -> Option<&str> {
-        let mut trusted = self.instructions.trusted.iter();
-        let sent = trusted.find(|(sent, _)| path.is_none_or(|path| path == sent));
-        sent.map(|(_, file)| file.name.as_str())
-    }
-
-    /// Reads the instructions for a new turn. The chat shows a notice about each file that waits for an answer.
-    pub(super) async fn find_instructions(&mut self) {
-        let found = find(&self.services, &self.dirs).await;
-        let before = std::mem::replace(&mut self.instructions, found);
-        let asked = self.instructions.asked.iter();
-        let new = asked.filter(|text| !before.asked.contains(text));
-        let new: Vec<_> = new.map(|text| text.name.clone()).collect();
-        for name in new {
-            let text = format!(
-                "{name} is not sent to the model until you trust it: `:Co /approve` shows the question"
-            );
-            self.show_notice(text).await;
-        }
     }
 }

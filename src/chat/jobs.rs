@@ -13,8 +13,9 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use self::follow::JobFollower;
-use super::Chat;
+use super::chat_context::ChatContext;
 use super::events::ChatEvent;
+use super::record::Recorder;
 use crate::editor::Target;
 use crate::protocol::{Owner, ToEditor};
 use crate::services::Services;
@@ -50,6 +51,14 @@ struct JobEntry {
     recorded: bool,
     /// The files at the start of the job; none after its changes are recorded.
     checkpoint: Option<JobCheckpoint>,
+}
+
+/// The end of a job, for the transcript.
+struct JobEnd {
+    job: u64,
+    text: String,
+    /// The model was told it.
+    told: bool,
 }
 
 impl Jobs {
@@ -201,6 +210,74 @@ impl Jobs {
             .collect()
     }
 
+    /// Carries out a request of a turn.
+    pub(super) async fn carry_out(&mut self, request: JobListRequest, recorder: &mut Recorder) {
+        // If the turn was cancelled meanwhile, nobody takes the reply.
+        match request {
+            JobListRequest::CheckRoom(reply) => drop(reply.send(self.room())),
+            JobListRequest::NewNumber(reply) => drop(reply.send(self.number())),
+            JobListRequest::Started(started, reply) => drop(reply.send(self.add(*started))),
+            JobListRequest::Find(number, reply) => drop(reply.send(self.find(number))),
+            JobListRequest::EndTold(number) => {
+                if let Some(job) = self.entries.get_mut(&number)
+                    && !std::mem::replace(&mut job.recorded, true)
+                {
+                    let text = job.view.end_line();
+                    let ended = JobEnd {
+                        job: number,
+                        text,
+                        told: true,
+                    };
+                    self.record_end(ended, recorder, true).await;
+                }
+            }
+        }
+    }
+
+    /// Records and shows the ends of jobs. Returns the commands that failed in the read-only sandbox. Call it only between two steps or
+    /// turns: never within an answer of the model, nor between a call and its outcome.
+    pub(super) async fn tell_ends(
+        &mut self,
+        context: &ChatContext,
+        recorder: &mut Recorder,
+        in_turn: bool,
+    ) -> Vec<String> {
+        let mut failed_confined = Vec::new();
+        for job in self.take_new_ends() {
+            let text = job.end_line();
+            let ended = JobEnd {
+                job: job.number,
+                text: text.clone(),
+                told: false,
+            };
+            self.record_end(ended, recorder, in_turn).await;
+            context.show(ChatEvent::JobEnded(text));
+            if job.failed_confined() {
+                failed_confined.push(job.command);
+            }
+        }
+        failed_confined
+    }
+
+    /// Ends all jobs except those that the person keeps, before the chat closes or resumes another transcript. Records their ends.
+    pub(super) async fn end_all(&mut self, neovim_is_gone: bool, recorder: &mut Recorder) {
+        for (job, text) in self.end(neovim_is_gone).await {
+            let told = false;
+            let ended = JobEnd { job, text, told };
+            self.record_end(ended, recorder, false).await;
+        }
+    }
+
+    /// Records the changes of a job and its end.
+    async fn record_end(&mut self, end: JobEnd, recorder: &mut Recorder, in_turn: bool) {
+        let JobEnd { job, text, told } = end;
+        let entry = self.entries.get_mut(&job);
+        if let Some(checkpoint) = entry.and_then(|it| it.checkpoint.take()) {
+            checkpoint.end(recorder.last_turn(in_turn)).await;
+        }
+        recorder.record(Item::JobEnded { job, text, told }).await;
+    }
+
     /// Ends all jobs except those that the person keeps. Returns a line about each job for the transcript. If Neovim is
     /// gone, the executor ends the kept jobs too.
     async fn end(&mut self, neovim_is_gone: bool) -> Vec<(u64, String)> {
@@ -234,58 +311,6 @@ impl Drop for Jobs {
     /// Ends the jobs, however the chat ends.
     fn drop(&mut self) {
         self.over.cancel();
-    }
-}
-
-impl Chat {
-    /// Carries out a request of a turn.
-    pub(super) async fn job(&mut self, act: JobListRequest) {
-        // If the turn was cancelled meanwhile, nobody takes the reply.
-        match act {
-            JobListRequest::CheckRoom(reply) => drop(reply.send(self.jobs.room())),
-            JobListRequest::NewNumber(reply) => drop(reply.send(self.jobs.number())),
-            JobListRequest::Started(started, reply) => drop(reply.send(self.jobs.add(*started))),
-            JobListRequest::Find(number, reply) => drop(reply.send(self.jobs.find(number))),
-            JobListRequest::EndTold(number) => {
-                if let Some(job) = self.jobs.entries.get_mut(&number)
-                    && !std::mem::replace(&mut job.recorded, true)
-                {
-                    let text = job.view.end_line();
-                    self.record_end(number, text, true).await;
-                }
-            }
-        }
-    }
-
-    /// Records and shows the ends of jobs. Call it only between two steps or turns: never within an
-    /// answer of the model, nor between a call and its outcome.
-    pub(super) async fn tell_job_ends(&mut self) {
-        for job in self.jobs.take_new_ends() {
-            let text = job.end_line();
-            self.record_end(job.number, text.clone(), false).await;
-            self.show(ChatEvent::JobEnded(text));
-            if job.failed_confined() {
-                self.permissions.learn(vec![job.command]);
-            }
-        }
-    }
-
-    /// Ends the jobs before the chat closes or resumes another transcript.
-    pub(super) async fn end_jobs(&mut self) {
-        for (number, text) in self.jobs.end(self.app.is_cancelled()).await {
-            self.record_end(number, text, false).await;
-        }
-    }
-
-    /// Records the changes of a job and its end.
-    async fn record_end(&mut self, job: u64, text: String, told: bool) {
-        let entry = self.jobs.entries.get_mut(&job);
-        if let Some(checkpoint) = entry.and_then(|it| it.checkpoint.take()) {
-            checkpoint.end(self.last_turn()).await;
-        }
-        self.recorder
-            .record(Item::JobEnded { job, text, told })
-            .await;
     }
 }
 

@@ -2,15 +2,14 @@
 
 pub mod agent;
 pub mod command;
-mod commit;
+pub(super) mod commit;
 pub(super) mod commit_message;
-mod drafts;
-mod kept_chats;
+pub(super) mod drafts;
+pub(super) mod kept_chats;
 pub mod model;
-mod plan;
-pub mod questions;
-mod rule_list;
+pub(super) mod plan;
+pub(super) mod rule_list;
 pub mod run_editor;
-mod slash_commands;
+pub(super) mod sandbox;
 pub(super) mod typed_commands;
 pub mod wants_terminal;

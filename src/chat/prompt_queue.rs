@@ -3,7 +3,15 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use super::{Chat, Prompt};
+use super::message::Prompt;
+
+/// The result of [`PromptQueue::steer_newest`].
+pub(super) enum Steered {
+    Taken,
+    /// The prompt is about lines of a range, or about a plan.
+    NeedsOwnTurn,
+    NoPrompt,
+}
 
 #[derive(Default)]
 pub(super) struct PromptQueue {
@@ -61,9 +69,23 @@ impl PromptQueue {
         self.next_steering().or_else(|| self.waiting.pop_front())
     }
 
-    fn next_steering(&mut self) -> Option<Prompt> {
+    /// Takes the next prompt that goes into the turn that runs off the queue.
+    pub(super) fn next_steering(&mut self) -> Option<Prompt> {
         let at = self.waiting.iter().position(|prompt| prompt.steer)?;
         self.waiting.remove(at)
+    }
+
+    /// Lets the newest prompt that waits for a turn of its own go into the turn that runs.
+    pub(super) fn steer_newest(&mut self) -> Steered {
+        let mut newest_first = self.waiting.iter_mut().rev();
+        match newest_first.find(|prompt| !prompt.steer) {
+            None => Steered::NoPrompt,
+            Some(prompt) if prompt.needs_own_turn() => Steered::NeedsOwnTurn,
+            Some(prompt) => {
+                prompt.steer = true;
+                Steered::Taken
+            }
+        }
     }
 
     /// Takes all prompts off the queue, to give them back.
@@ -87,39 +109,5 @@ impl PromptQueue {
         self.held = false;
         self.taken += self.waiting.len() as u64;
         self.waiting.clear();
-    }
-}
-
-impl Chat {
-    /// Lets the newest queued prompt go with the next request of the turn. If none runs, the oldest starts one.
-    pub(super) async fn steer(&mut self) {
-        if self.queue.is_held()
-            && let Some(prompt) = self.queue.next()
-        {
-            return self.prompt(prompt).await;
-        }
-        let mut newest_first = self.queue.waiting.iter_mut().rev();
-        match newest_first.find(|prompt| !prompt.steer) {
-            Some(prompt) if prompt.needs_own_turn() => {
-                self.complain(
-                    "the queued prompt needs a turn of its own: it is about lines of a range, or about a plan",
-                );
-            }
-            Some(prompt) => {
-                prompt.steer = true;
-                self.show_state();
-            }
-            None => self.say("no prompt waits; /steer {text} sends one into the turn"),
-        }
-    }
-
-    /// Records and shows the prompts that go with the next request. Call it only if each call has its result.
-    pub(super) async fn take_steering(&mut self) {
-        self.flush().await;
-        while let Some(prompt) = self.queue.next_steering() {
-            if !self.take(prompt).await {
-                return;
-            }
-        }
     }
 }

@@ -1,16 +1,18 @@
-//! The transcript file of a chat and its copy in memory. co records first, then acts, then shows.
+//! The transcript of a chat: its file, the copy in memory, and the text on the screen. co records first, then acts, then shows.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::events::{ChatEvent, FrontEnd};
 use super::message::WorkDirs;
 use crate::blocking::blocking;
 use crate::error;
 use crate::protocol::NoticeLevel;
 use crate::services::Services;
 use crate::store::{Meta, TranscriptWriter};
+use co_exec::Caller;
 use co_llm::transcript::{self, Item};
 use co_text::{first_line, shorten_chars};
 
@@ -32,10 +34,13 @@ pub(super) struct Recorder {
     lost_end: Option<Item>,
     waiting: String,
     due: Instant,
+    front_end: Arc<dyn FrontEnd>,
+    /// The front end got `AnswerStarted` for the last answer, which `/retry` replaces.
+    answering: bool,
 }
 
 impl Recorder {
-    pub(super) fn new(services: Arc<Services>) -> Self {
+    pub(super) fn new(services: Arc<Services>, front_end: Arc<dyn FrontEnd>) -> Self {
         Self {
             services,
             log: None,
@@ -45,6 +50,8 @@ impl Recorder {
             lost_end: None,
             waiting: String::new(),
             due: Instant::now(),
+            front_end,
+            answering: false,
         }
     }
 
@@ -187,16 +194,114 @@ impl Recorder {
         }
     }
 
-    /// Writes the collected text and returns it to be shown.
-    pub(super) async fn flush(&mut self) -> Option<String> {
+    /// Writes the collected text and shows it.
+    pub(super) async fn flush(&mut self) {
         if self.waiting.is_empty() {
-            return None;
+            return;
         }
         let text = std::mem::take(&mut self.waiting);
         self.due = Instant::now() + WRITE_INTERVAL;
-        self.record(Item::Text { text: text.clone() })
-            .await
-            .then_some(text)
+        if self.record(Item::Text { text: text.clone() }).await {
+            if !std::mem::replace(&mut self.answering, true) {
+                self.front_end.show(ChatEvent::AnswerStarted);
+            }
+            self.front_end.show(ChatEvent::Text(text));
+        }
+    }
+
+    /// Writes an item of a turn, and before it the collected text.
+    pub(super) async fn record_of_turn(&mut self, item: Item) -> bool {
+        self.flush().await;
+        self.answering &= !matches!(item, Item::Outcome(_));
+        self.record(item).await
+    }
+
+    /// Writes a prompt. What the model answers from now on is another answer.
+    pub(super) async fn record_prompt(&mut self, item: Item) -> bool {
+        let written = self.record(item).await;
+        self.answering &= !written;
+        written
+    }
+
+    /// Writes and shows a notice of co about the turn.
+    pub(super) async fn notice(&mut self, text: String) {
+        if self.record(Item::Notice { text: text.clone() }).await {
+            let caller = Caller::Agent;
+            self.front_end.show(ChatEvent::Notice { text, caller });
+        }
+    }
+
+    /// Writes and shows a note to the model.
+    pub(super) async fn note(&mut self, text: String) {
+        let note = Item::Note {
+            text: text.clone(),
+            once: false,
+        };
+        if self.record(note).await {
+            self.front_end.show(ChatEvent::ToldModel(text));
+        }
+    }
+
+    /// Hides the last answer, if there is one, from the model. Returns false if the change could not be recorded.
+    pub(super) async fn drop_answer(&mut self) -> bool {
+        let answered = transcript::has_answer(&self.items);
+        if !self.record(Item::Retried).await {
+            return false;
+        }
+        if std::mem::take(&mut self.answering) {
+            self.front_end.show(ChatEvent::AnswerDropped);
+        }
+        if answered {
+            self.front_end.show(ChatEvent::AskedAgain);
+        }
+        true
+    }
+
+    /// Asks the model to continue its last answer. Returns false if that could not be recorded.
+    pub(super) async fn ask_to_go_on(&mut self) -> bool {
+        let text = transcript::GO_ON.to_owned();
+        let recorded = self.record(Item::Note { text, once: true }).await;
+        if recorded {
+            self.front_end.show(ChatEvent::AskedToContinue);
+        }
+        recorded
+    }
+
+    /// Shows this transcript in place of the one on the screen.
+    ///
+    /// # Errors
+    /// The front end failed.
+    pub(super) async fn show_resumed(&mut self, resumed: ChatEvent) -> Result<(), String> {
+        self.answering = matches!(resumed, ChatEvent::Resumed { answered: true, .. });
+        let front_end = Arc::clone(&self.front_end);
+        // To make a long text takes a while.
+        let show = move || {
+            front_end.show(resumed);
+            Ok::<_, String>(())
+        };
+        blocking(show).await
+    }
+
+    /// Returns the number of turns that ended. Numbers start at 0, so this is also the number of the next turn.
+    pub(super) fn turns_ended(&self) -> usize {
+        let items = self.items.iter();
+        items
+            .filter(|item| matches!(item, Item::End { .. }))
+            .count()
+    }
+
+    /// Returns the number of the turn that runs, or else of the last one.
+    pub(super) fn last_turn(&self, runs: bool) -> usize {
+        let since = self.items.iter().rev();
+        let mut since = since.take_while(|item| !matches!(item, Item::End { .. }));
+        let is_open = runs || since.any(|it| matches!(it, Item::User { .. }));
+        self.turns_ended() - usize::from(!is_open && self.turns_ended() > 0)
+    }
+
+    /// Returns whether the person has sent a prompt.
+    pub(super) fn has_prompt(&self) -> bool {
+        let mut items = self.items.iter();
+        items.any(|item| matches!(item, Item::User { .. }))
     }
 
     fn fail(&self, why: &str) -> bool {

@@ -1,20 +1,19 @@
 //! `/rewind`: takes the chat, the files or both back to the moment before a prompt. The chat continues in a copy; `/resume`
 //! finds the original.
 
-use super::{Chat, retell};
-use crate::checkpoint::By;
-use crate::protocol::{Choice, ToEditor};
-use co_llm::transcript::{self, Item};
+use super::chat_context::ChatContext;
+use crate::protocol::Choice;
+use co_llm::transcript::Item;
 use co_text::{one_line, short_command};
 
 /// A prompt that a chat can go back to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RewindPoint {
     /// The index of its item.
-    item: usize,
+    pub item: usize,
     /// The number of its turn, from 0.
-    turn: usize,
-    text: String,
+    pub turn: usize,
+    pub text: String,
 }
 
 /// The words for the parts that go back.
@@ -22,74 +21,49 @@ const BOTH: &str = "both";
 const CHAT: &str = "chat";
 const FILES: &str = "files";
 
-impl Chat {
-    /// Carries out `/rewind [number [both|chat|files]]`. Offers choices for what is left out.
-    pub(super) async fn rewind(&mut self, args: &str) {
-        if self.running.is_some() {
-            return self.complain("a turn is running; <C-c> cancels it, then /rewind");
-        }
-        let mut points = points(self.recorder.items());
+/// A `/rewind` with all its arguments.
+pub(super) enum Rewind {
+    Chat(RewindPoint),
+    Files(RewindPoint),
+    Both(RewindPoint),
+}
+
+impl Rewind {
+    /// Reads the arguments `[number [both|chat|files]]`. Offers choices for what is left out, or tells the person what is wrong. Then
+    /// it returns none.
+    pub(super) fn parse(context: &ChatContext, items: &[Item], args: &str) -> Option<Self> {
+        let mut points = points(items);
         if points.is_empty() {
-            return self.say("nothing was said in this chat yet");
+            context.say("nothing was said in this chat yet");
+            return None;
         }
         let mut words = args.split_whitespace();
         let (number, scope) = (words.next(), words.next());
         let Some(number) = number else {
-            return self.offer("rewind", "Go back to before", prompts(&points));
+            context.offer("rewind", "Go back to before", prompts(&points));
+            return None;
         };
         let number = number.parse::<usize>().unwrap_or_default();
         let total = points.len();
         if number == 0 || number > total {
-            return self.complain(format!(
+            context.complain(format!(
                 "say /rewind and the number of a prompt, from 1 to {total}"
             ));
+            return None;
         }
         let point = points.swap_remove(number - 1);
         match scope {
-            None => self.offer(
+            Some(BOTH) => return Some(Self::Both(point)),
+            Some(CHAT) => return Some(Self::Chat(point)),
+            Some(FILES) => return Some(Self::Files(point)),
+            Some(_) => context.complain("say both, chat or files after the number"),
+            None => context.offer(
                 "rewind",
                 &format!("Before “{}”", one_line(&short_command(&point.text))),
                 scopes(number),
             ),
-            Some(FILES) => self.undo(By::Undo, Some(point.turn), None),
-            Some(CHAT) => self.rewind_chat(point).await,
-            Some(BOTH) if self.may_rewind_chat() => {
-                self.undo(By::Undo, Some(point.turn), Some(point));
-            }
-            Some(BOTH) => {}
-            Some(_) => self.complain("say both, chat or files after the number"),
         }
-    }
-
-    /// Returns true if no job of the chat runs. Else tells the person to end the jobs first.
-    fn may_rewind_chat(&self) -> bool {
-        let runs = self.jobs.any_runs();
-        if runs {
-            self.complain("jobs of this chat still run; end them in :Co /jobs, then /rewind");
-        }
-        !runs
-    }
-
-    /// Continues in a copy of the transcript that ends before a prompt, which becomes the draft.
-    pub(super) async fn rewind_chat(&mut self, point: RewindPoint) {
-        let Some(id) = self.recorder.id().filter(|_| self.may_rewind_chat()) else {
-            return;
-        };
-        let RewindPoint { item, turn, text } = point;
-        if !self.go_on_in_copy(id, item, turn).await {
-            return;
-        }
-        self.drop_undo();
-        self.undo = None;
-        let items = self.recorder.items();
-        self.status.turn_usage = transcript::used_last(items);
-        let resumed = retell::resumed(items, self.services.config.show_reasoning, &self.tools);
-        self.show_resumed(resumed).await;
-        self.services.editor.tell(ToEditor::Unsent {
-            chat: self.id,
-            text,
-        });
-        self.say("the chat continues before this prompt; /resume finds the original");
+        None
     }
 }
 

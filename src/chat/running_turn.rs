@@ -9,8 +9,10 @@ use tokio_util::sync::CancellationToken;
 use super::Chat;
 use super::agent_turn::{AgentTurn, MAX_WISHES, PastSession, since_last_turn};
 use super::events::ChatEvent;
+use super::person::plan;
 use super::retell;
 use super::scout::Scouts;
+use super::servers;
 use super::turn::{
     self, CallQueue, MAX_WAITING_EVENTS, Purpose, Snapshot, ToChat, Turn, TurnEnd, TurnEvent,
 };
@@ -59,34 +61,41 @@ impl Chat {
             },
             None => purpose,
         };
-        self.record_choice().await;
-        self.drop_undo();
+        let context = &self.context;
+        let services = &context.services;
+        self.model
+            .record_choice(&services.config, &mut self.recorder)
+            .await;
+        self.undo.cancel(&mut self.questions);
         self.status.turn_usage = Usage::default();
-        self.find_instructions().await;
-        self.find_skills().await;
-        self.find_workspace_servers().await;
-        self.show(ChatEvent::TurnStarted);
-        let provider = match self.provider() {
+        self.texts
+            .renew(context, &self.tools, &mut self.recorder)
+            .await;
+        if let Some(notice) = servers::find_of_workspace(context, &self.servers).await {
+            self.recorder.notice(notice).await;
+        }
+        context.show(ChatEvent::TurnStarted);
+        let provider = match self.model.provider(services) {
             Ok(provider) => provider,
             Err(fault) => return self.end_turn(End::Failed, Some(fault)).await,
         };
-        let judge = self.services.judge(&self.dirs.workspace);
-        (self.services).prepare_checkpoints(self.id, Arc::clone(&judge));
+        let judge = context.judge();
+        services.prepare_checkpoints(context.id, Arc::clone(&judge));
         let (events, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
-        let cancel = self.cancel.child_token();
+        let cancel = context.cancel.child_token();
         let chat = ToChat {
             events,
             new_services: self.new_services.subscribe(),
         };
-        let context = CallContext {
-            chat: self.id,
+        let of_calls = CallContext {
+            chat: context.id,
             transcript_id: self.recorder.id().unwrap_or_default(),
-            turn: self.turns_ended(),
-            services: Arc::clone(&self.services),
+            turn: self.recorder.turns_ended(),
+            services: Arc::clone(services),
             provider,
             judge,
-            workspace: self.dirs.workspace.clone(),
-            cwd: self.dirs.cwd.clone(),
+            workspace: context.dirs.workspace.clone(),
+            cwd: context.dirs.cwd.clone(),
             seen_texts: self.seen_texts.clone(),
             kind: match transcript::is_planning(self.recorder.items()) {
                 true => TurnKind::Plan,
@@ -96,27 +105,27 @@ impl Chat {
             host: Arc::new(chat.clone()),
             scouts: Arc::new(Scouts::new(
                 chat.clone(),
-                self.instructions.texts(),
-                self.services.config.max_scouts,
+                self.texts.instructions(),
+                services.config.max_scouts,
             )),
             for_jobs: self.commands.host(),
             cancel: cancel.clone(),
         };
-        if let Some(spec) = self.agent_spec() {
+        if let Some(spec) = self.model.agent_spec(services) {
             let started = match purpose {
                 Purpose::Explore { .. } => Err(NO_SCOUT_OF_AGENT.to_owned()),
-                Purpose::Answer | Purpose::Compact => self.agent_turn(spec, context, chat),
+                Purpose::Answer | Purpose::Compact => self.agent_turn(spec, of_calls, chat),
             };
             return match started {
                 Ok(turn) => self.run_turn(receiver, cancel, turn.run()),
                 Err(why) => {
-                    self.services.notice(NoticeLevel::Error, why);
+                    self.context.services.notice(NoticeLevel::Error, why);
                     self.end_turn(End::Failed, None).await;
                 }
             };
         }
         let turn = Turn {
-            context: Arc::new(context),
+            context: Arc::new(of_calls),
             chat,
             tools: self.tools.clone(),
             servers: Some(self.servers.clone()),
@@ -125,10 +134,10 @@ impl Chat {
                 ..TurnMemory::default()
             },
             history: Arc::clone(&self.model.history),
-            instructions: [self.instructions.texts(), self.skills.sections()].concat(),
+            instructions: self.texts.of_system_prompt(),
             purpose,
-            images: self.unanswered_images(),
-            limits: turn::LoopLimits::new(self.services.config.max_steps),
+            images: unanswered_images(self.recorder.items()),
+            limits: turn::LoopLimits::new(services.config.max_steps),
             window_limit: None,
             repeats_calls: false,
             queue: CallQueue::default(),
@@ -148,7 +157,8 @@ impl Chat {
         chat: ToChat,
     ) -> Result<AgentTurn, String> {
         let spec = spec?;
-        self.services
+        self.context
+            .services
             .config
             .check()
             .map_err(|fault| fault.to_string())?;
@@ -182,56 +192,26 @@ impl Chat {
             task: tokio::spawn(turn),
             calls_shown: retell::count_calls(self.recorder.items()),
         });
-        let data = serde_json::json!({ "chat": self.id });
-        self.services.editor.fire("CoTurnStarted", data);
+        let data = serde_json::json!({ "chat": self.context.id });
+        self.context.services.editor.fire("CoTurnStarted", data);
         self.set_state(ChatState::Thinking, String::new());
-    }
-
-    /// Returns the names of the images of the prompts that have no answer yet.
-    fn unanswered_images(&self) -> Vec<String> {
-        let items = self.recorder.items().iter().rev();
-        let unanswered = items.take_while(|it| !matches!(it, Item::Text { .. } | Item::Call(_)));
-        let contexts = unanswered.filter_map(|item| match item {
-            Item::User { context, .. } => Some(context),
-            _ => None,
-        });
-        let images = contexts.flatten().filter(|piece| piece.image.is_some());
-        images.map(|piece| piece.name.clone()).collect()
-    }
-
-    /// Returns the number of turns that ended. Numbers start at 0, so this is also the number of the next turn.
-    pub(super) fn turns_ended(&self) -> usize {
-        let items = self.recorder.items().iter();
-        items
-            .filter(|item| matches!(item, Item::End { .. }))
-            .count()
-    }
-
-    /// Returns the number of the turn that runs, or else of the last one.
-    pub(super) fn last_turn(&self) -> usize {
-        let since = self.recorder.items().iter().rev();
-        let mut since = since.take_while(|item| !matches!(item, Item::End { .. }));
-        let is_open = self.running.is_some() || since.any(|it| matches!(it, Item::User { .. }));
-        self.turns_ended() - usize::from(!is_open && self.turns_ended() > 0)
     }
 
     pub(super) async fn event(&mut self, event: TurnEvent) {
         match event {
             TurnEvent::Record(item, done) => {
-                self.flush().await;
-                self.answering &= !matches!(item, Item::Outcome(_));
                 let is_call = matches!(item, Item::Call(_));
-                let written = self.recorder.record(item).await;
+                let written = self.recorder.record_of_turn(item).await;
                 if is_call {
-                    self.find_plan();
+                    self.status.find_plan(self.recorder.items());
                 }
                 // It fails if the turn was cancelled meanwhile.
                 done.send(if written { Ok(()) } else { Err(()) }).ok();
             }
             TurnEvent::Snapshot(reply) => {
-                self.flush().await;
+                self.recorder.flush().await;
                 self.tell_job_ends().await;
-                self.record_typed().await;
+                self.typed.record(&mut self.recorder).await;
                 let snapshot = Snapshot {
                     items: self.recorder.items().to_vec(),
                     failed_confined: self.permissions.failed_confined.clone(),
@@ -241,22 +221,23 @@ impl Chat {
             TurnEvent::TakeSteering => self.take_steering().await,
             TurnEvent::Text(text) => self.recorder.text(&text),
             TurnEvent::Show(event) => {
-                self.flush().await;
+                self.recorder.flush().await;
                 if let Some(running) = &mut self.running {
                     let begins = matches!(event, ChatEvent::Call(CallEvent::Begun(_)));
                     running.calls_shown += usize::from(begins);
                 }
-                self.show(event);
+                self.context.show(event);
             }
             TurnEvent::State(state, detail) => self.set_state(state, detail),
             TurnEvent::Question(question, reply) if !question.hosts.is_empty() => {
-                self.ask_about_hosts(*question, reply, false);
+                self.questions
+                    .put_about_hosts(*question, reply, false, &self.permissions);
             }
             TurnEvent::Question(mut question, reply) => {
                 let runs_again = question.tried.as_ref().is_some_and(|it| it.runs_again);
                 if question.change.is_none() || runs_again {
-                    let judge = self.services.judge(&self.dirs.workspace);
-                    question.no_undo = self.services.checkpoints.missing(judge.root());
+                    let judge = self.context.judge();
+                    question.no_undo = self.context.services.checkpoints.missing(judge.root());
                 }
                 self.questions.put(*question, reply);
             }
@@ -264,19 +245,39 @@ impl Chat {
             TurnEvent::Allow(allowance) => self.allow(allowance).await,
             // It fails if the turn was cancelled meanwhile.
             TurnEvent::AllowedHosts(reply) => drop(reply.send(self.permissions.hosts.clone())),
-            TurnEvent::Job(act) => self.job(act).await,
+            TurnEvent::Job(request) => self.jobs.carry_out(request, &mut self.recorder).await,
             TurnEvent::Usage(usage) => {
                 self.status.usage += usage;
                 self.status.turn_usage += usage;
                 self.show_state();
             }
             TurnEvent::WindowUsed(percent) => self.status.window_used = Some(percent),
-            TurnEvent::AgentState(state) => self.take_agent_state(*state),
-            TurnEvent::Title(title) => self.take_agent_title(title).await,
+            TurnEvent::AgentState(state) => {
+                let name = self.model.agent();
+                if self.agent.take_state(&self.context, name, *state) {
+                    self.show_state();
+                }
+            }
+            TurnEvent::Title(title) => {
+                match self.agent.take_title(&mut self.recorder, title).await {
+                    Ok(false) => {}
+                    Ok(true) => self.show_state(),
+                    Err(why) => self.context.complain(why),
+                }
+            }
             TurnEvent::PlanRemoved => {
-                self.status.plan_from = self.recorder.items().len();
-                self.status.plan = None;
+                self.status.drop_plan(self.recorder.items());
                 self.show_state();
+            }
+        }
+    }
+
+    /// Records and shows the prompts that go with the next request. Call it only if each call has its result.
+    async fn take_steering(&mut self) {
+        self.recorder.flush().await;
+        while let Some(prompt) = self.queue.next_steering() {
+            if !self.take(prompt).await {
+                return;
             }
         }
     }
@@ -285,7 +286,7 @@ impl Chat {
         let Some(running) = self.running.take() else {
             return;
         };
-        self.flush().await;
+        self.recorder.flush().await;
         let cancelled = running.cancel.is_cancelled();
         let ended = running.task.await.unwrap_or_else(|error| {
             tracing::error!(%error, "a turn ended badly");
@@ -305,25 +306,24 @@ impl Chat {
         self.agent.new_wishes = None;
         self.permissions.learn(ended.failed_confined);
         // The turn did not ask about a commit, nor about the changes of an agent that the person takes back meanwhile.
-        let of_undo = self.undo.as_ref().and_then(|undo| undo.question());
         self.questions
-            .withdraw_of_turn(&[self.commit.question(), of_undo]);
+            .withdraw_of_turn(&[self.commit.question, self.undo.question()]);
         self.answer_calls(&ended.unanswered).await;
         for event in retell::calls_after(self.recorder.items(), running.calls_shown, &self.tools) {
-            self.show(event);
+            self.context.show(event);
         }
         self.tell_job_ends().await;
-        self.record_typed().await;
+        self.typed.record(&mut self.recorder).await;
         let end = match ended.end {
             // Nobody cancelled it.
             End::Cancelled if self.app.is_cancelled() && !self.cancel_pressed => End::Interrupted,
             end => end,
         };
         if end == End::Done {
-            self.keep_answer_as_plan().await;
+            plan::keep_answer(&self.context, &mut self.recorder).await;
         }
         self.end_turn(end, ended.fault).await;
-        self.services.checkpoints.tell_changed();
+        self.context.services.checkpoints.tell_changed();
     }
 
     /// Records an outcome for each call that has none: providers reject a request with such a call.
@@ -362,15 +362,17 @@ impl Chat {
     pub(super) async fn end_turn(&mut self, end: End, fault: Option<Fault>) {
         let usage = self.status.turn_usage;
         self.recorder.record(Item::End { reason: end, usage }).await;
-        self.show(ChatEvent::TurnEnded { end, fault });
-        for text in std::mem::take(&mut self.undo_notes) {
-            self.tell_undone(text).await;
+        self.context.show(ChatEvent::TurnEnded { end, fault });
+        for text in self.undo.take_notes() {
+            self.recorder.note(text).await;
         }
         self.set_state(ChatState::Idle, String::new());
-        let data = serde_json::json!({ "chat": self.id, "reason": end });
-        self.services.editor.fire("CoTurnDone", data);
+        let data = serde_json::json!({ "chat": self.context.id, "reason": end });
+        self.context.services.editor.fire("CoTurnDone", data);
         if self.queue.is_held() {
-            self.services.notice(NoticeLevel::Info, PROMPTS_WAIT);
+            self.context
+                .services
+                .notice(NoticeLevel::Info, PROMPTS_WAIT);
         } else if let Some(prompt) = self.queue.next() {
             Box::pin(self.prompt(prompt)).await;
         }
@@ -382,4 +384,16 @@ pub(super) async fn next_event(running: &mut Option<RunningTurn>) -> Option<Turn
         Some(running) => running.events.recv().await,
         None => std::future::pending().await,
     }
+}
+
+/// Returns the names of the images of the prompts that have no answer yet.
+fn unanswered_images(items: &[Item]) -> Vec<String> {
+    let items = items.iter().rev();
+    let unanswered = items.take_while(|it| !matches!(it, Item::Text { .. } | Item::Call(_)));
+    let contexts = unanswered.filter_map(|item| match item {
+        Item::User { context, .. } => Some(context),
+        _ => None,
+    });
+    let images = contexts.flatten().filter(|piece| piece.image.is_some());
+    images.map(|piece| piece.name.clone()).collect()
 }

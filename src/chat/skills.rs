@@ -2,12 +2,13 @@
 //! skills need no answer.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use super::{Chat, instructions};
+use super::chat_context::ChatContext;
+use super::instructions;
 use crate::blocking::blocking;
 use crate::protocol::Choice;
 use crate::services::Services;
+use crate::tool::ToolSet;
 use crate::tool::skill::{self, SkillList};
 use crate::trust::{FileTrust, TrustAnswer};
 use crate::workspace::skills::{FoundSkills, Skill};
@@ -54,6 +55,43 @@ impl SkillTrust {
 }
 
 impl Skills {
+    /// Reads the skills for a new turn, and offers the model the tool that reads them. Returns a notice if more of them wait for the
+    /// person's trust.
+    pub(super) async fn renew(&mut self, context: &ChatContext, tools: &ToolSet) -> Option<String> {
+        let services = &context.services;
+        let workspace = &context.dirs.workspace;
+        let (skills, problem) = match find(services, workspace).await {
+            Ok(found) => found,
+            Err(why) => (Vec::new(), Some(why)),
+        };
+        if let Some(problem) = problem {
+            let mut state = services.instructions.state();
+            instructions::warn_once(services, &mut state, workspace, &problem);
+        }
+        let usable = usable(&skills);
+        match usable.is_empty() {
+            true => tools.remove(skill::NAME),
+            false if self.list.skills().is_empty() => tools.add(skill::tool(self.list.clone())),
+            false => {}
+        }
+        self.list.set(usable);
+        let waits = |it: &&(Skill, SkillTrust)| {
+            let waits = [FileTrust::Unanswered, FileTrust::Changed];
+            waits.map(SkillTrust::OfWorkspace).contains(&it.1)
+        };
+        let waiting = skills.iter().filter(waits).map(|(skill, _)| skill);
+        let waiting: Vec<_> = waiting.map(|it| it.file.sha256.clone()).collect();
+        let before = std::mem::replace(&mut self.waiting, waiting);
+        let mut new = self.waiting.iter().filter(|hash| !before.contains(hash));
+        new.next()?;
+        Some(match self.waiting.len() {
+            1 => "one skill of this workspace is not sent to the model until you trust it: /skills shows it".to_owned(),
+            count => format!(
+                "{count} skills of this workspace are not sent to the model until you trust them: /skills shows them"
+            ),
+        })
+    }
+
     /// Returns the parts of the system prompt that name the skills.
     pub(super) fn sections(&self) -> Vec<InstructionFile> {
         let mut room = LONGEST_TOGETHER;
@@ -124,100 +162,59 @@ fn usable(skills: &[(Skill, SkillTrust)]) -> Vec<Skill> {
     usable
 }
 
-impl Chat {
-    /// Reads the skills for a new turn. The chat shows a notice if some wait for the person's trust.
-    pub(super) async fn find_skills(&mut self) {
-        let (skills, problem) = match find(&self.services, &self.dirs.workspace).await {
-            Ok(found) => found,
-            Err(why) => (Vec::new(), Some(why)),
-        };
-        if let Some(problem) = problem {
-            let mut state = self.services.instructions.state();
-            instructions::warn_once(&self.services, &mut state, &self.dirs.workspace, &problem);
-        }
-        let usable = usable(&skills);
-        match usable.is_empty() {
-            true => self.tools.remove(skill::NAME),
-            false if self.skills.list.skills().is_empty() => {
-                self.tools.add(skill::tool(self.skills.list.clone()));
-            }
-            false => {}
-        }
-        self.skills.list.set(usable);
-        let waits = |it: &&(Skill, SkillTrust)| {
-            let waits = [FileTrust::Unanswered, FileTrust::Changed];
-            waits.map(SkillTrust::OfWorkspace).contains(&it.1)
-        };
-        let waiting = skills.iter().filter(waits).map(|(skill, _)| skill);
-        let waiting: Vec<_> = waiting.map(|it| it.file.sha256.clone()).collect();
-        let before = std::mem::replace(&mut self.skills.waiting, waiting);
-        let new = self.skills.waiting.iter();
-        if new.clone().any(|hash| !before.contains(hash)) {
-            let text = match new.count() {
-                1 => "one skill of this workspace is not sent to the model until you trust it: /skills shows it".to_owned(),
-                count => format!(
-                    "{count} skills of this workspace are not sent to the model until you trust them: /skills shows them"
-                ),
-            };
-            self.show_notice(text).await;
-        }
+/// Carries out `/skills`: lists the skills, or asks about the one in the file `path`.
+pub(super) async fn list(context: &ChatContext, path: &str) {
+    let services = &context.services;
+    let skills = match find(services, &context.dirs.workspace).await {
+        Ok((skills, _)) => skills,
+        Err(why) => return context.complain(why),
+    };
+    if !path.is_empty() {
+        return show_skill(context, &skills, Path::new(path));
     }
+    if skills.is_empty() {
+        return context.say(match services.config.skills {
+            true => "no skills here: a skill is a directory with a SKILL.md in .claude/skills, see :help co-skill",
+            false => "the setting `skills` is false",
+        });
+    }
+    let choice = |(skill, trust): &(Skill, SkillTrust)| Choice {
+        label: format!(
+            "{} ({}) {}",
+            skill.name,
+            trust.words(),
+            start_of(&skill.description, LONGEST_DESCRIPTION)
+        ),
+        value: skill.file.path.display().to_string(),
+        confirm: None,
+    };
+    context.offer("skills", "Skills", skills.iter().map(choice).collect());
+}
 
-    /// Lists the skills, or asks about the skill in the file `path`.
-    pub(super) async fn list_skills(&mut self, path: &str) {
-        let skills = match find(&self.services, &self.dirs.workspace).await {
-            Ok((skills, _)) => skills,
-            Err(why) => return self.complain(why),
-        };
-        if !path.is_empty() {
-            return self.show_skill(&skills, Path::new(path));
-        }
-        if skills.is_empty() {
-            return self.say(match self.services.config.skills {
-                true => "no skills here: a skill is a directory with a SKILL.md in .claude/skills, see :help co-skill",
-                false => "the setting `skills` is false",
-            });
-        }
-        let choice = |(skill, trust): &(Skill, SkillTrust)| Choice {
-            label: format!(
-                "{} ({}) {}",
-                skill.name,
-                trust.words(),
-                start_of(&skill.description, LONGEST_DESCRIPTION)
-            ),
-            value: skill.file.path.display().to_string(),
-            confirm: None,
-        };
-        self.offer("skills", "Skills", skills.iter().map(choice).collect());
+/// Says where a skill is, and asks about its text if the person does not trust it.
+fn show_skill(context: &ChatContext, skills: &[(Skill, SkillTrust)], path: &Path) {
+    let Some((skill, trust)) = skills.iter().find(|it| it.0.file.path == path) else {
+        return context.complain(format!("there is no skill in {}", path.display()));
+    };
+    if trust.is_for_model() {
+        return context.say(format!(
+            "@skill:{} attaches {}",
+            skill.name,
+            skill.file.path.display()
+        ));
     }
-
-    /// Says where a skill is, and asks about its text if the person does not trust it.
-    fn show_skill(&self, skills: &[(Skill, SkillTrust)], path: &Path) {
-        let Some((skill, trust)) = skills.iter().find(|it| it.0.file.path == path) else {
-            return self.complain(format!("there is no skill in {}", path.display()));
-        };
-        if trust.is_for_model() {
-            return self.say(format!(
-                "@skill:{} attaches {}",
-                skill.name,
-                skill.file.path.display()
-            ));
-        }
-        let changed = *trust == SkillTrust::OfWorkspace(FileTrust::Changed);
-        let notes = changed.then(|| instructions::TEXT_CHANGED.to_owned());
-        let name = path.strip_prefix(&self.dirs.workspace).unwrap_or(path);
-        let name = one_line(&name.display().to_string());
-        let shared = Arc::clone(&self.services.instructions);
-        let mut state = shared.state();
-        let notes = notes.into_iter().collect();
-        let word = format!("@skill:{}", skill.name);
-        instructions::ask(
-            &self.services,
-            &mut state,
-            &skill.file,
-            name,
-            notes,
-            Some(&word),
-        );
-    }
+    let changed = *trust == SkillTrust::OfWorkspace(FileTrust::Changed);
+    let notes = changed.then(|| instructions::TEXT_CHANGED.to_owned());
+    let name = path.strip_prefix(&context.dirs.workspace).unwrap_or(path);
+    let name = one_line(&name.display().to_string());
+    let services = &context.services;
+    let word = format!("@skill:{}", skill.name);
+    instructions::ask(
+        services,
+        &mut services.instructions.state(),
+        &skill.file,
+        name,
+        notes.into_iter().collect(),
+        Some(&word),
+    );
 }

@@ -1,13 +1,10 @@
-//! The messages of a chat to Lua, apart from its text: its state, and prompts that go back to the person.
+//! The part of a chat's state that its turns change, as the winbar shows it.
 
-use super::events::ChatEvent;
-use super::{Chat, Prompt};
-use crate::protocol::{ChatState, OpenSummary, PlanProgress, ToEditor};
+use crate::protocol::{ChatState, PlanProgress};
 use crate::tool::plan::WorkPlan;
-use crate::workspace::edits::EditRequest;
-use co_llm::transcript::{self, Usage};
+use co_llm::transcript::{self, Item, Usage};
 
-/// The part of a chat's state that its turns change, as the winbar shows it.
+/// The state of the turns of a chat.
 #[derive(Default)]
 pub(super) struct Status {
     state: ChatState,
@@ -21,124 +18,69 @@ pub(super) struct Status {
     /// None if no step of the model's plan is open.
     pub plan: Option<PlanProgress>,
     /// The items of the transcript before the plan that counts. An agent may drop its plan.
-    pub plan_from: usize,
-    asks: Asks,
-    /// The changes that the person has not answered yet.
-    pub open: Option<OpenSummary>,
+    plan_from: usize,
+    waiting: WaitingQuestion,
 }
 
 /// A question that waits although the state of the turn does not say so.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Asks {
+pub(super) enum WaitingQuestion {
     #[default]
-    Nothing,
+    None,
     /// Without a turn, such as the question of `/commit`.
     WithoutTurn,
     /// The running call is a question of the model.
-    Model,
+    OfModel,
 }
 
-impl Chat {
-    pub(super) fn set_state(&mut self, state: ChatState, detail: String) {
-        self.status.state = state;
-        self.status.detail = detail;
-        self.show_state();
+impl Status {
+    pub(super) fn set(&mut self, state: ChatState, detail: String) {
+        self.state = state;
+        self.detail = detail;
     }
 
-    pub(super) fn show_state(&self) {
-        let (state, detail) = match self.status.asks {
-            Asks::Model => (ChatState::Asking, String::new()),
-            Asks::Nothing | Asks::WithoutTurn => (self.status.state, self.status.detail.clone()),
-        };
-        self.services.editor.tell(ToEditor::State {
-            chat: self.id,
-            state,
-            detail,
-            model: self.model.label(&self.services.config),
-            cwd: self.dirs.cwd.display().to_string(),
-            confinement: self.services.probe.name().to_owned(),
-            used: self.status.usage.into(),
-            turn: Box::new(self.status.turn_usage.into()),
-            window_used: self.status.window_used,
-            commands: self.services.foreground.of(self.id),
-            queued: self.queue.queued(),
-            steering: self.queue.steering(),
-            taken_prompts: self.queue.taken(),
-            transcript: self.recorder.id(),
-            title: self.recorder.title(),
-            chosen: self.model.is_chosen(),
-            unusual: self.unusual(),
-            open: self.status.open.clone(),
-            plan: self.status.plan,
-            mode: self.agent.state().mode(),
-        });
+    /// Returns the state for the winbar, and what the turn does.
+    pub(super) fn state(&self) -> (ChatState, String) {
+        match self.waiting {
+            WaitingQuestion::OfModel => (ChatState::Asking, String::new()),
+            WaitingQuestion::None | WaitingQuestion::WithoutTurn => {
+                (self.state, self.detail.clone())
+            }
+        }
+    }
+
+    /// Returns whether a question waits that no turn asked.
+    pub(super) fn asks_without_turn(&self) -> bool {
+        self.waiting == WaitingQuestion::WithoutTurn
+    }
+
+    /// Takes the question that waits now. Returns false if it is the same as before.
+    pub(super) fn set_waiting(&mut self, waiting: WaitingQuestion) -> bool {
+        std::mem::replace(&mut self.waiting, waiting) != waiting
     }
 
     /// Reads the plan of the transcript.
-    pub(super) fn find_plan(&mut self) {
-        let items = self.recorder.items();
-        let plan = WorkPlan::last(items.get(self.status.plan_from..).unwrap_or(items));
+    pub(super) fn find_plan(&mut self, items: &[Item]) {
+        let plan = WorkPlan::last(items.get(self.plan_from..).unwrap_or(items));
         let progress = plan.map(|plan| plan.progress());
-        self.status.plan = progress.filter(|it| it.done < it.steps);
+        self.plan = progress.filter(|it| it.done < it.steps);
     }
 
-    /// Shows the state again if a question of the model, or a question without a turn, came or went.
-    pub(super) fn show_if_it_asks(&mut self) {
-        let asks = match self.running {
-            None if self.questions.any() => Asks::WithoutTurn,
-            Some(_) if self.questions.any_choice() => Asks::Model,
-            None | Some(_) => Asks::Nothing,
-        };
-        if asks != self.status.asks {
-            self.status.asks = asks;
-            self.show_state();
-        }
+    /// Forgets the plans of these items.
+    pub(super) fn drop_plan(&mut self, items: &[Item]) {
+        self.plan_from = items.len();
+        self.plan = None;
     }
 
-    /// Returns whether the turn that runs only plans.
-    fn plans(&self) -> bool {
-        self.running.is_some() && transcript::is_planning(self.recorder.items())
+    /// Reads the plan and the usage of the last turn in another transcript.
+    pub(super) fn resume(&mut self, items: &[Item]) {
+        self.find_plan(items);
+        self.plan_from = 0;
+        self.turn_usage = transcript::used_last(items);
     }
 
-    /// Returns what waits in this chat, and what is unusual because the person allowed or chose it, in a few words each.
-    fn unusual(&self) -> Vec<String> {
-        let edits = EditRequest::every_edit();
-        let may_edit = edits.iter().all(|it| self.permissions.rules.contains(it));
-        let words = [
-            (self.status.asks == Asks::WithoutTurn, "a question waits"),
-            // co asks only about a few commands, such as those that it cannot read.
-            (self.permissions.confirms(&self.services), "ASKS NOTHING"),
-            (self.agent_is_unconfined(), "AGENT NOT CONFINED"),
-            (self.plans(), "PLANS"),
-            (may_edit, "edits allowed"),
-            (
-                self.services.tries_first(&self.dirs.workspace),
-                "tries first",
-            ),
-        ];
-        let words = words.into_iter().filter(|(is_so, _)| *is_so);
-        words.map(|(_, words)| words.to_owned()).collect()
-    }
-
-    pub(super) fn show(&self, event: ChatEvent) {
-        self.front_end.show(event);
-    }
-
-    /// Gives back a prompt that was not taken, and all queued prompts.
-    pub(super) fn give_all_back(&mut self, prompt: Prompt) {
-        let waiting = self.queue.take_all();
-        // From the last to the first, because Lua puts each in front of the draft.
-        for prompt in std::iter::once(prompt).chain(waiting).rev() {
-            self.give_back(prompt);
-        }
-        self.show_state();
-    }
-
-    /// Gives back a prompt that was not taken.
-    pub(super) fn give_back(&self, prompt: Prompt) {
-        self.services.editor.tell(ToEditor::Unsent {
-            chat: self.id,
-            text: prompt.text,
-        });
+    /// Returns the usage in words.
+    pub(super) fn usage_words(&self) -> String {
+        format!("{}; the last turn {}", self.usage, self.turn_usage)
     }
 }

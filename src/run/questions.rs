@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
-use crate::chat::person::questions::OpenQuestions;
+use crate::chat::questions::OpenQuestions;
 use crate::editor::Editor;
 use crate::protocol::{NoticeLevel, Question, QuestionAnswer};
 use crate::services::Services;

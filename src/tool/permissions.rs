@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::protocol::{ChosenAnswer, HunkAnswer, Question, Scope};
+use crate::protocol::{ChosenAnswer, HunkAnswer, NoticeLevel, Question, Scope};
 use crate::services::Services;
 use co_policy::{HostPattern, HostRules, HostVerdict};
 use co_text::one_line;
@@ -112,6 +112,40 @@ impl Permissions {
             Allowance::Hosts(hosts) => self.hosts.extend(hosts.iter().cloned()),
             Allowance::SavedHosts(_, hosts) => self.add_saved_hosts(hosts),
             Allowance::Rule(rule) | Allowance::Saved(_, rule) => self.rules.push(rule.clone()),
+        }
+    }
+
+    /// Adds a permission of the person to those of the chat, or saves it. The judge of the next command or turn knows what is saved. If
+    /// it cannot be saved, tells the person, and adds it.
+    pub async fn take(&mut self, allowance: Allowance, services: &Services) {
+        let saved = match &allowance {
+            Allowance::SavedHosts(workspace, hosts) => {
+                let saved = services.save_hosts(workspace.clone(), hosts.clone()).await;
+                saved.map_err(|error| {
+                    format!("the hosts are allowed for this chat but could not be saved: {error}")
+                })
+            }
+            Allowance::TryFirst(workspace) => {
+                let saved = services.save_try_first(workspace.clone()).await;
+                let saved = saved.map_err(|error| {
+                    format!(
+                        "co tries commands first in this turn only, because that could not be saved: {error}"
+                    )
+                });
+                // The turn that asked knows it already.
+                return saved.unwrap_or_else(|text| services.notice(NoticeLevel::Error, text));
+            }
+            Allowance::Saved(workspace, rule) => {
+                let saved = services.save_rule(workspace.clone(), rule.clone()).await;
+                saved.map_err(|error| {
+                    format!("the rule holds for this chat but could not be saved: {error}")
+                })
+            }
+            _ => return self.add(&allowance),
+        };
+        if let Err(text) = saved {
+            services.notice(NoticeLevel::Error, text);
+            self.add(&allowance);
         }
     }
 

@@ -41,8 +41,7 @@ end
 
 describe('slash commands', function()
   it('are carried out by Lua or by the backend', function()
-    local source =
-      table.concat(vim.fn.readfile(co_root .. '/src/chat/person/slash_commands.rs'), '\n')
+    local source = table.concat(vim.fn.readfile(co_root .. '/src/chat/slash_commands.rs'), '\n')
     local body = assert(source:match('fn command%(.-match name {(.-)other =>'))
     local commands, carried_out = require('co.user_command.slash').commands, {}
     for name in body:gmatch('\n +"(%l+)"') do

@@ -191,14 +191,15 @@ class ModulesTest(unittest.TestCase):
         self.maxDiff = None
         self.assertEqual({}, often, "rename some of them by what they hold")
 
-    def test_the_methods_of_a_turn_stand_in_few_files(self) -> None:
-        files = [
-            str(file.relative_to(ROOT))
-            for file in (ROOT / "src").rglob("*.rs")
-            if re.search(r"^impl(<[^>]*>)? Turn\b", file.read_text(), re.MULTILINE)
-        ]
-        self.assertTrue(files, "the test finds no turn")
-        self.assertLessEqual(len(files), 3, f"a turn is spread over {files}: give a part of it a type of its own")
+    def test_the_methods_of_a_type_stand_in_few_files(self) -> None:
+        found = collections.defaultdict(set)
+        for source in [ROOT / "src", *ROOT.glob("crates/*/src")]:
+            for file in modules(source).values():
+                for name in re.findall(r"^\s*impl(?:<[^{]*?>)? (\w+)(?:<[^{]*>)? (?:where|\{)", without_tests(file), re.MULTILINE):
+                    found[source.parent.name, name].add(str(file.relative_to(ROOT)))
+        self.assertIn("src/chat.rs", found[ROOT.name, "Chat"], "the test finds no methods")
+        often = {name: sorted(files) for (_, name), files in found.items() if len(files) > 3}
+        self.assertEqual({}, often, "give a part of it a type of its own")
 
     def test_files_are_opened_by_path_in_few_places(self) -> None:
         # What lies below a workspace is opened through `co_exec::beneath`: a command may replace any part of a path by a link.

@@ -1,15 +1,14 @@
 //! The agent of a chat: the person's choice with `/agent`, before the first prompt.
 
-use std::sync::Arc;
-
 use tokio::sync::mpsc;
 
 use crate::agent::{AgentOption, AgentProcess, AgentSpec, AgentWish, SessionState, names};
-use crate::chat::Chat;
+use crate::chat::chat_context::ChatContext;
+use crate::chat::person::model::ChatModel;
+use crate::chat::record::Recorder;
 use crate::config::{AgentConfinement, ModelChoice};
 use crate::protocol::{AgentCommand, Choice, ToEditor};
 use co_exec::AGENT_WORDS;
-use co_llm::transcript::Item;
 use co_text::{one_line, printable};
 
 /// The word that gives a chat back to a model.
@@ -34,15 +33,17 @@ impl ChatAgent {
     pub(in crate::chat) fn state(&self) -> &SessionState {
         &self.told
     }
-}
 
-impl Chat {
     /// Sets a mode, a model or an effort of the agent, or offers those that it has.
-    pub(in crate::chat) fn set_agent_option(&mut self, option: AgentOption, value: &str) {
-        let name = self.model.agent().unwrap_or_default().to_owned();
+    pub(in crate::chat) fn set_option(
+        &mut self,
+        context: &ChatContext,
+        name: &str,
+        (option, value): (AgentOption, &str),
+    ) {
         let word = option.name();
         if value.is_empty() {
-            let choices = self.agent.told.values(option).into_iter().map(|it| Choice {
+            let choices = self.told.values(option).into_iter().map(|it| Choice {
                 label: match it.is_current {
                     true => format!("{} (now)", it.name),
                     false => it.name,
@@ -52,65 +53,69 @@ impl Chat {
             });
             let choices: Vec<_> = choices.collect();
             return match choices.is_empty() {
-                true => self.complain(format!(
+                true => context.complain(format!(
                     "{name} has told no {word} to choose; it tells them when it has started, with the first prompt"
                 )),
-                false => self.offer(word, option.title(), choices),
+                false => context.offer(word, option.title(), choices),
             };
         }
         let wish = AgentWish {
             option,
             value: value.to_owned(),
         };
-        let is_known = !self.agent.told.values(option).is_empty();
-        let found = self.agent.told.find(&wish);
+        let is_known = !self.told.values(option).is_empty();
+        let found = self.told.find(&wish);
         if let (true, Err(why)) = (is_known, &found) {
-            return self.complain(format!("{name} {why}"));
+            return context.complain(format!("{name} {why}"));
         }
         let mut words = "with the next prompt";
-        if let Some(turn) = &self.agent.new_wishes {
+        if let Some(turn) = &self.new_wishes {
             if turn.try_send(wish.clone()).is_err() {
-                return self.complain(format!(
+                return context.complain(format!(
                     "{name} did not take the {word}; set it again after this turn"
                 ));
             }
             words = "now";
-        } else if let (Some(process), Ok(change)) = (&mut self.agent.process, found) {
+        } else if let (Some(process), Ok(change)) = (&mut self.process, found) {
             // If it does not read, its next turn tells.
             if process.change(change).is_ok() {
-                self.agent.told = process.state.clone();
+                self.told = process.state.clone();
                 words = "now";
             }
         }
-        self.say(format!("{name} takes the {word} {value} {words}"));
-        self.agent
-            .wishes
+        context.say(format!("{name} takes the {word} {value} {words}"));
+        self.wishes
             .retain(|it| it.option != option || it.value.contains(':'));
-        self.agent.wishes.push(wish);
-        self.tell_agent_state();
-        self.show_state();
+        self.wishes.push(wish);
+        self.tell_state(context, Some(name));
     }
 
-    /// Takes the modes, options and commands of the agent.
-    pub(in crate::chat) fn take_agent_state(&mut self, state: SessionState) {
-        if state != self.agent.told {
-            self.agent.told = state;
-            self.tell_agent_state();
-            self.show_state();
+    /// Takes the modes, options and commands of the agent with this name. Returns false if they are the same as before.
+    pub(in crate::chat) fn take_state(
+        &mut self,
+        context: &ChatContext,
+        name: Option<&str>,
+        state: SessionState,
+    ) -> bool {
+        let is_new = state != self.told;
+        if is_new {
+            self.told = state;
+            self.tell_state(context, name);
         }
+        is_new
     }
 
     /// Sends Lua the words that complete the slash commands of the agent.
-    pub(in crate::chat) fn tell_agent_state(&self) {
-        let state = &self.agent.told;
+    pub(in crate::chat) fn tell_state(&self, context: &ChatContext, name: Option<&str>) {
+        let state = &self.told;
         let words = |option| state.values(option).into_iter().map(|it| it.word).collect();
         let commands = state.commands.iter().map(|it| AgentCommand {
             name: one_line(&printable(&it.name)),
             about: one_line(&printable(&it.description)),
         });
-        self.services.editor.tell(ToEditor::AgentWords {
-            chat: self.id,
-            agent: self.model.agent().map(str::to_owned),
+        context.services.editor.tell(ToEditor::AgentWords {
+            chat: context.id,
+            agent: name.map(str::to_owned),
             commands: commands.collect(),
             modes: words(AgentOption::Mode),
             models: words(AgentOption::Model),
@@ -118,58 +123,58 @@ impl Chat {
         });
     }
 
-    /// Gives the chat the agent's title, unless the person gave the chat a title.
-    pub(in crate::chat) async fn take_agent_title(&mut self, title: String) {
-        let now = self.recorder.title();
-        let is_usual = self.recorder.has_first_title() || self.agent.title == Some(now.clone());
+    /// Gives the chat the title of the agent, unless the person gave it one. Returns whether the chat has another title now.
+    ///
+    /// # Errors
+    /// The title cannot be written.
+    pub(in crate::chat) async fn take_title(
+        &mut self,
+        recorder: &mut Recorder,
+        title: String,
+    ) -> Result<bool, String> {
+        let now = recorder.title();
+        let is_usual = recorder.has_first_title() || self.title == Some(now.clone());
         if title.trim().is_empty() || title == now || !is_usual {
-            return;
+            return Ok(false);
         }
-        match self.recorder.rename(&title).await {
-            Ok(false) => {}
-            Ok(true) => {
-                self.agent.title = Some(title);
-                self.show_state();
-            }
-            Err(why) => self.complain(why),
+        let renamed = recorder.rename(&title).await?;
+        if renamed {
+            self.title = Some(title);
         }
+        Ok(renamed)
     }
 
-    /// Carries out `/mode`, which only agents have.
-    pub(in crate::chat) fn switch_mode(&mut self, value: &str) {
-        match self.model.agent() {
-            Some(_) => self.set_agent_option(AgentOption::Mode, value),
-            None => {
-                self.complain("a model has no modes: /mode is about an agent, which /agent chooses")
-            }
-        }
+    /// Forgets all that is known of the agent, because the agent or its session is another one.
+    pub(in crate::chat) fn reset(&mut self, context: &ChatContext, name: Option<&str>) {
+        *self = Self::default();
+        self.tell_state(context, name);
     }
 
     /// Carries out `/agent [name]`.
-    pub(in crate::chat) fn switch_agent(&mut self, name: &str) {
-        let prompted = |item: &Item| matches!(item, Item::User { .. });
-        if self.running.is_some() || self.recorder.items().iter().any(prompted) {
-            return self.complain(
-                "this chat has begun: start another with :Co /new, then choose its agent",
-            );
-        }
+    pub(in crate::chat) fn switch(
+        &mut self,
+        context: &ChatContext,
+        model: &mut ChatModel,
+        name: &str,
+    ) {
         if name.is_empty() {
-            return self.offer_agents();
+            return offer(context);
         }
         if name == NONE {
-            self.set_choice(ModelChoice::default());
-            return self.say("a model answers in this chat");
+            model.choose(ModelChoice::default());
+            self.reset(context, None);
+            return context.say("a model answers in this chat");
         }
-        let config = &self.services.config;
-        let Some(spec) = AgentSpec::find(name, config, &self.services.places.home) else {
+        let config = &context.services.config;
+        let Some(spec) = AgentSpec::find(name, config, &context.services.places.home) else {
             let known = names(config).join(", ");
-            return self.complain(format!("there is no agent {name}; the agents are: {known}"));
+            return context.complain(format!("there is no agent {name}; the agents are: {known}"));
         };
-        if !self.is_installed(&spec) {
+        if !is_installed(context, &spec) {
             let install = spec.preset().map(|it| format!(": `{}`", it.install));
             let (program, install) = (spec.cmd.first(), install.unwrap_or_default());
             let program = program.map_or("its program", String::as_str);
-            return self.complain(format!("{program} is not installed{install}"));
+            return context.complain(format!("{program} is not installed{install}"));
         }
         let words = match (spec.confinement, spec.preset()) {
             (AgentConfinement::None, _) => "not confined: it may do all that you may".to_owned(),
@@ -178,78 +183,44 @@ impl Chat {
             }
             (AgentConfinement::Workspace, None) => AGENT_WORDS.to_owned(),
         };
-        self.set_choice(ModelChoice {
+        model.choose(ModelChoice {
             agent: Some(name.to_owned()),
             ..ModelChoice::default()
         });
-        self.say(format!("{name} works in this chat, {words}"));
+        self.reset(context, Some(name));
+        context.say(format!("{name} works in this chat, {words}"));
     }
+}
 
-    fn set_choice(&mut self, choice: ModelChoice) {
-        self.model.choose(choice);
-        self.agent = ChatAgent::default();
-        self.tell_agent_state();
-        self.show_state();
-    }
+/// Lets the person choose an agent. Installed agents come first.
+fn offer(context: &ChatContext) {
+    let config = &context.services.config;
+    let specs = names(config);
+    let specs = specs
+        .iter()
+        .filter_map(|name| AgentSpec::find(name, config, &context.services.places.home));
+    let mut specs: Vec<_> = specs
+        .map(|spec| (!is_installed(context, &spec), spec))
+        .collect();
+    specs.sort_by(|one, other| (one.0, &one.1.name).cmp(&(other.0, &other.1.name)));
+    let choices = specs.into_iter().map(|(missing, spec)| Choice {
+        label: match missing {
+            true => format!("{} (not installed)", spec.name),
+            false => spec.name.clone(),
+        },
+        value: spec.name,
+        confirm: None,
+    });
+    let none = Choice {
+        label: "none: a model answers".to_owned(),
+        value: NONE.to_owned(),
+        confirm: None,
+    };
+    context.offer("agent", "Agent", choices.chain([none]).collect());
+}
 
-    /// Lets the person choose an agent. Installed agents come first.
-    fn offer_agents(&self) {
-        let config = &self.services.config;
-        let specs = names(config);
-        let specs = specs
-            .iter()
-            .filter_map(|name| AgentSpec::find(name, config, &self.services.places.home));
-        let mut specs: Vec<_> = specs
-            .map(|spec| (!self.is_installed(&spec), spec))
-            .collect();
-        specs.sort_by(|one, other| (one.0, &one.1.name).cmp(&(other.0, &other.1.name)));
-        let choices = specs.into_iter().map(|(missing, spec)| Choice {
-            label: match missing {
-                true => format!("{} (not installed)", spec.name),
-                false => spec.name.clone(),
-            },
-            value: spec.name,
-            confirm: None,
-        });
-        let none = Choice {
-            label: "none: a model answers".to_owned(),
-            value: NONE.to_owned(),
-            confirm: None,
-        };
-        self.offer("agent", "Agent", choices.chain([none]).collect());
-    }
-
-    fn is_installed(&self, spec: &AgentSpec) -> bool {
-        let environment = self.services.executor.agent_environment();
-        let path = environment.iter().find(|(name, _)| name == "PATH");
-        path.is_some_and(|(_, path)| spec.installed(path).is_some())
-    }
-
-    /// Returns the agent of the chat, if it has one.
-    ///
-    /// # Errors
-    /// The settings have no such agent any more.
-    pub(in crate::chat) fn agent_spec(&self) -> Option<Result<AgentSpec, String>> {
-        let name = self.model.agent()?;
-        let services = Arc::clone(&self.services);
-        let found = AgentSpec::find(name, &services.config, &services.places.home);
-        Some(found.ok_or_else(|| format!("the settings have no agent {name} any more")))
-    }
-
-    /// Returns whether an agent works in the chat that nothing confines.
-    pub(in crate::chat) fn agent_is_unconfined(&self) -> bool {
-        let spec = self.agent_spec().and_then(Result::ok);
-        spec.is_some_and(|spec| spec.confinement == AgentConfinement::None)
-    }
-
-    /// Tells the person that a command is about a model, if an agent works in the chat. Returns whether it does.
-    pub(in crate::chat) fn is_only_for_models(&self, command: &str) -> bool {
-        let agent = self.model.agent();
-        if let Some(agent) = agent {
-            self.complain(format!(
-                "{agent} works in this chat, and {command} is about a model: write it a prompt instead"
-            ));
-        }
-        agent.is_some()
-    }
+fn is_installed(context: &ChatContext, spec: &AgentSpec) -> bool {
+    let environment = context.services.executor.agent_environment();
+    let path = environment.iter().find(|(name, _)| name == "PATH");
+    path.is_some_and(|(_, path)| spec.installed(path).is_some())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::commit_message::{CANCELLED, CommitEvent, CommitWriter, changes};
-use crate::chat::Chat;
+use crate::chat::chat_context::ChatContext;
 use crate::protocol::{Asker, Commit, CommitPlace, NoticeLevel, Question, RunOptions};
 use crate::tool::permissions::Reply;
 use crate::workspace::own_git::{GitCommand, OwnGit};
@@ -107,24 +107,25 @@ struct Planned {
     changes: (String, Vec<String>),
 }
 
-impl Chat {
-    /// Asks the model for a commit message in another task, and then the person about the commit.
-    pub(in crate::chat) fn ask_to_commit(&mut self, options: RunOptions) {
-        let writer = self.commit_writer(self.dirs.clone());
-        let task = CommitTask {
-            chat: self.id,
-            cwd: self.dirs.cwd.clone(),
-            git: writer.git(),
-            options,
-        };
-        let (services, cancel) = (Arc::clone(&writer.services), writer.cancel.clone());
-        tokio::spawn(async move {
-            let done = cancel.run_until_cancelled(task.run(writer)).await;
-            if let Err(why) = done.unwrap_or_else(|| Err(CANCELLED.to_owned())) {
-                services.notice(NoticeLevel::Error, format!("no commit: {why}"));
-            }
-        });
-    }
+/// Asks the model for a commit message in another task, and then the person about the commit.
+pub(in crate::chat) fn ask_to_commit(
+    context: &ChatContext,
+    writer: CommitWriter,
+    options: RunOptions,
+) {
+    let task = CommitTask {
+        chat: context.id,
+        cwd: context.dirs.cwd.clone(),
+        git: writer.git(),
+        options,
+    };
+    let (services, cancel) = (Arc::clone(&writer.services), writer.cancel.clone());
+    tokio::spawn(async move {
+        let done = cancel.run_until_cancelled(task.run(writer)).await;
+        if let Err(why) = done.unwrap_or_else(|| Err(CANCELLED.to_owned())) {
+            services.notice(NoticeLevel::Error, format!("no commit: {why}"));
+        }
+    });
 }
 
 impl CommitTask {

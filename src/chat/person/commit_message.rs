@@ -1,21 +1,22 @@
 //! `/commit`: the model writes a commit message. The transcript has nothing of it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use crate::chat::chat_context::ChatContext;
 use crate::chat::contexts::left_out;
 use crate::chat::message::WorkDirs;
+use crate::chat::person::model::ChatModel;
 use crate::chat::turn::{RequestHistory, whole_text};
-use crate::chat::{Chat, instructions, prompt};
+use crate::chat::{instructions, prompt};
 use crate::error;
 use crate::protocol::{CommitPlace, NoticeLevel, Question, RunOptions, ToEditor};
 use crate::services::Services;
 use crate::tool::permissions::Reply;
-use crate::workspace::judge::workspace_of;
 use crate::workspace::own_git::{GitCommand, OwnGit, PLAIN_DIFF};
 use co_llm::retry::Backoff;
 use co_llm::transcript::{self, InstructionFile, Item, Usage};
@@ -54,7 +55,7 @@ pub(in crate::chat) struct CommitRequest {
     cancel: CancellationToken,
     events: (mpsc::Sender<CommitEvent>, mpsc::Receiver<CommitEvent>),
     /// The open question about the commit.
-    question: Option<u64>,
+    pub question: Option<u64>,
 }
 
 /// A message of the task to its chat.
@@ -75,7 +76,7 @@ pub(in crate::chat) enum CommitEvent {
 }
 
 /// The parts of a chat with which a task writes a commit message.
-pub(super) struct CommitWriter {
+pub(in crate::chat) struct CommitWriter {
     pub services: Arc<Services>,
     pub events: mpsc::Sender<CommitEvent>,
     pub cancel: CancellationToken,
@@ -102,9 +103,26 @@ impl CommitRequest {
         self.cancel.cancel();
     }
 
-    /// Returns the open question about the commit, if there is one.
-    pub(in crate::chat) fn question(&self) -> Option<u64> {
-        self.question
+    /// Cancels the request for another commit message, and returns a writer for a commit in `dirs`.
+    pub(in crate::chat) fn writer(
+        &mut self,
+        context: &ChatContext,
+        dirs: WorkDirs,
+        model: &mut ChatModel,
+        items: &[Item],
+    ) -> CommitWriter {
+        self.cancel.cancel();
+        self.cancel = context.cancel.child_token();
+        CommitWriter {
+            services: Arc::clone(&context.services),
+            events: self.events.0.clone(),
+            cancel: self.cancel.clone(),
+            dirs,
+            workspace: context.dirs.workspace.clone(),
+            provider: model.provider(&context.services),
+            history: Arc::clone(&model.history),
+            conversation: conversation(items),
+        }
     }
 
     /// Waits for a message of the task.
@@ -116,69 +134,22 @@ impl CommitRequest {
     }
 }
 
-impl Chat {
-    /// Asks the model for a commit message in another task, so that the chat goes on. It gets no tools.
-    pub(in crate::chat) fn write_commit(&mut self, commit: CommitPlace) {
-        let chat = self.id;
-        // It may be in another repository than the chat.
-        let writer = self.commit_writer(WorkDirs {
-            workspace: workspace_of(Path::new(&commit.directory)),
-            cwd: PathBuf::from(&commit.directory),
+/// Asks the model for a commit message in another task, so that the chat goes on. It gets no tools.
+pub(in crate::chat) fn write_commit(chat: u64, writer: CommitWriter, commit: CommitPlace) {
+    tokio::spawn(async move {
+        let (services, cancel) = (Arc::clone(&writer.services), writer.cancel.clone());
+        let written = async {
+            let (changes, notes) = changes(&writer.git(), &commit, true).await?;
+            writer.write(&changes, notes).await
+        };
+        let written = cancel.run_until_cancelled(written).await;
+        let written = written.unwrap_or_else(|| Err(CANCELLED.to_owned()));
+        services.editor.tell(ToEditor::CommitMessage {
+            chat,
+            problem: written.as_ref().err().cloned(),
+            text: written.ok(),
         });
-        tokio::spawn(async move {
-            let (services, cancel) = (Arc::clone(&writer.services), writer.cancel.clone());
-            let written = async {
-                let (changes, notes) = changes(&writer.git(), &commit, true).await?;
-                writer.write(&changes, notes).await
-            };
-            let written = cancel.run_until_cancelled(written).await;
-            let written = written.unwrap_or_else(|| Err(CANCELLED.to_owned()));
-            services.editor.tell(ToEditor::CommitMessage {
-                chat,
-                problem: written.as_ref().err().cloned(),
-                text: written.ok(),
-            });
-        });
-    }
-
-    /// Cancels the request for another commit message, and returns a writer for a commit in `dirs`.
-    pub(super) fn commit_writer(&mut self, dirs: WorkDirs) -> CommitWriter {
-        self.commit.cancel();
-        if let Some(question) = self.commit.question.take() {
-            self.questions.withdraw(question);
-        }
-        self.commit.cancel = self.cancel.child_token();
-        CommitWriter {
-            services: Arc::clone(&self.services),
-            events: self.commit.events.0.clone(),
-            cancel: self.commit.cancel.clone(),
-            dirs,
-            workspace: self.dirs.workspace.clone(),
-            provider: self.provider(),
-            history: Arc::clone(&self.model.history),
-            conversation: conversation(self.recorder.items()),
-        }
-    }
-
-    pub(in crate::chat) async fn commit_event(&mut self, event: CommitEvent) {
-        match event {
-            CommitEvent::Used(usage) => {
-                self.status.usage += usage;
-                self.show_state();
-            }
-            CommitEvent::Ask { cancel, .. } | CommitEvent::Run { cancel, .. }
-                if cancel.is_cancelled() => {}
-            CommitEvent::Ask {
-                question, reply, ..
-            } => {
-                self.commit.question = Some(question.id);
-                self.questions.put(*question, reply);
-            }
-            CommitEvent::Run {
-                command, options, ..
-            } => self.run_typed(&command, options).await,
-        }
-    }
+    });
 }
 
 impl CommitWriter {

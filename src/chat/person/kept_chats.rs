@@ -1,209 +1,171 @@
-//! The chats that are kept: `/chats` (`lua/co/chat/chat_list.lua` adds the open ones), `/resume`, `/rename`, `/delete` and `/fork`.
+//! The chats that are kept: `/chats` (`lua/co/chat/chat_list.lua` adds the open ones), `/resume`, `/rename`, `/delete`, `/fork` and
+//! `/export`.
 
+use std::io::Write as _;
 use std::sync::Arc;
 
 use crate::blocking::blocking;
-use crate::chat::Chat;
+use crate::chat::chat_context::ChatContext;
 use crate::chat::events::ChatEvent;
-use crate::chat::jobs::Jobs;
-use crate::chat::person::agent::ChatAgent;
+use crate::chat::record::Recorder;
 use crate::chat::retell;
-use crate::protocol::{ChatState, Choice, NoticeLevel};
-use crate::store::{self, ChatSummary};
-use crate::tool::permissions::Permissions;
-use co_llm::transcript::{self, Item};
+use crate::protocol::Choice;
+use crate::store::{self, ChatSummary, LoadedChat, TranscriptWriter};
+use crate::tool::ToolSet;
+use co_exec::beneath::Dir;
 use co_text::age;
 
-impl Chat {
-    pub(in crate::chat) async fn resume(&mut self, id: &str) {
-        if self.running.is_some() {
-            return self.complain("a turn is running; <C-c> cancels it, then /resume");
+/// A kept chat that is open to be continued.
+pub(in crate::chat) struct OpenedChat {
+    pub log: TranscriptWriter,
+    pub loaded: LoadedChat,
+    /// The event that shows it.
+    pub shown: ChatEvent,
+}
+
+/// Opens a kept chat.
+///
+/// # Errors
+/// It cannot be read, or another process has it: a sentence.
+pub(in crate::chat) async fn open(
+    context: &ChatContext,
+    tools: &ToolSet,
+    id: &str,
+) -> Result<OpenedChat, String> {
+    let services = Arc::clone(&context.services);
+    let (id, tools) = (id.to_owned(), tools.clone());
+    let open = move || {
+        let (log, loaded) = services.store.open(&id)?;
+        let shown = retell::resumed(&loaded.items, services.config.show_reasoning, &tools);
+        Ok::<_, store::Error>(OpenedChat { log, loaded, shown })
+    };
+    blocking(open).await
+}
+
+/// Lets the person choose a chat of the workspace for a slash command.
+pub(in crate::chat) async fn choose(context: &ChatContext, name: &str, title: &str) {
+    match kept(context).await {
+        Ok(choices) if choices.is_empty() => context.say("no chat of this workspace is kept yet"),
+        Ok(choices) => context.offer(name, title, choices),
+        Err(why) => context.complain(why),
+    }
+}
+
+/// Sends the saved chats of the workspace to Lua, which adds the chats that it has open.
+pub(in crate::chat) async fn list(context: &ChatContext) {
+    match kept(context).await {
+        Ok(choices) => context.offer("chats", "Chats", choices),
+        Err(why) => context.complain(why),
+    }
+}
+
+/// Returns the saved chats of the workspace, the last changed one first.
+async fn kept(context: &ChatContext) -> Result<Vec<Choice>, String> {
+    let services = Arc::clone(&context.services);
+    let workspace = context.dirs.workspace.clone();
+    let list = move || Ok::<_, store::Error>(services.store.list(Some(&workspace)));
+    let choice = |entry: ChatSummary| Choice {
+        label: format!("{} · {}", entry.title, age(entry.modified)),
+        value: entry.id,
+        confirm: None,
+    };
+    let found = blocking(list).await?;
+    Ok(found.into_iter().map(choice).collect())
+}
+
+/// Gives the chat another title. Returns false, after a notice, if that failed.
+pub(in crate::chat) async fn rename(
+    context: &ChatContext,
+    recorder: &mut Recorder,
+    title: &str,
+) -> bool {
+    let renamed = match title {
+        "" => Ok(false),
+        title => recorder.rename(title).await,
+    };
+    match renamed {
+        Ok(true) => return true,
+        Ok(false) => context.complain("say /rename and a new title, in a chat that has begun"),
+        Err(why) => context.complain(why),
+    }
+    false
+}
+
+/// Deletes another chat, or lets the person choose one.
+pub(in crate::chat) async fn delete(context: &ChatContext, recorder: &Recorder, id: &str) {
+    if id.is_empty() {
+        return choose(context, "delete", "Delete for good").await;
+    }
+    if recorder.id().as_deref() == Some(id) {
+        return context.complain("that is this chat; delete it from another one");
+    }
+    let services = Arc::clone(&context.services);
+    let id = id.to_owned();
+    let delete = move || {
+        services.store.delete(&id)?;
+        services.checkpoints.remove(&id);
+        Ok::<_, store::Error>(())
+    };
+    match blocking(delete).await {
+        Ok(()) => context.say("deleted"),
+        Err(why) => context.complain(why),
+    }
+}
+
+/// Makes the recorder continue in a copy of its transcript. The copy has the first `upto` items, and the changes of the turns before
+/// `end`. If that fails, notifies the person and returns false.
+pub(in crate::chat) async fn copy(
+    context: &ChatContext,
+    recorder: &mut Recorder,
+    (upto, end): (usize, usize),
+) -> bool {
+    let Some(id) = recorder.id() else {
+        return false;
+    };
+    let services = Arc::clone(&context.services);
+    let fork = move || {
+        let log = services.store.fork(&id, upto)?;
+        services.checkpoints.copy(&id, log.id(), end);
+        Ok::<_, store::Error>(log)
+    };
+    match blocking(fork).await {
+        Err(why) => {
+            context.complain(why);
+            false
         }
-        if self.typed.any_runs() {
-            return self.complain("a command of yours still runs; <C-c> ends it, then /resume");
-        }
-        if self.queue.is_held() {
-            return self.complain(
-                "prompts of this chat wait; /steer sends the first, /stop drops them, then /resume",
-            );
-        }
-        if id.is_empty() {
-            return self.choose("resume", "Resume").await;
-        }
-        let services = Arc::clone(&self.services);
-        if self.recorder.id().as_deref() == Some(id) {
-            return self.say("that is this chat");
-        }
-        let id = id.to_owned();
-        let tools = self.tools.clone();
-        let open = move || {
-            let (log, loaded) = services.store.open(&id)?;
-            let resumed = retell::resumed(&loaded.items, services.config.show_reasoning, &tools);
-            Ok::<_, store::Error>((log, loaded, resumed))
-        };
-        match blocking(open).await {
-            Err(why) => {
-                self.resume_failed = self.recorder.id().is_none();
-                self.complain(why);
-            }
-            Ok((log, loaded, resumed)) => {
-                self.resume_failed = false;
-                self.drop_undo();
-                self.undo = None;
-                // They belong to the chat that the person leaves.
-                self.end_jobs().await;
-                self.jobs = Jobs::new(Arc::clone(&self.services), self.id, &loaded.items);
-                self.status.usage = transcript::used(&loaded.items);
-                self.status.turn_usage = transcript::used_last(&loaded.items);
-                // These belong to the other chat.
-                self.permissions = Permissions::default();
-                self.range = None;
-                self.resume_choice(&loaded.items);
-                self.recorder.resume(log, loaded.items);
-                self.show_resumed(resumed).await;
-                self.show_prompts().await;
-                for notice in loaded.notices {
-                    self.services.notice(NoticeLevel::Warn, notice);
-                }
-            }
+        Ok(log) => {
+            let items = recorder.items()[..upto].to_vec();
+            recorder.resume(log, items);
+            true
         }
     }
+}
 
-    /// Shows another transcript in place of the one on the screen.
-    pub(in crate::chat) async fn show_resumed(&mut self, resumed: ChatEvent) {
-        self.find_plan();
-        // The agent knows another chat.
-        self.agent = ChatAgent::default();
-        self.status.plan_from = 0;
-        self.tell_agent_state();
-        // Lua gets the file's id before the text.
-        self.set_state(ChatState::Idle, String::new());
-        self.answering = matches!(resumed, ChatEvent::Resumed { answered: true, .. });
-        let front_end = Arc::clone(&self.front_end);
-        // To make a long text takes a while.
-        let show = move || {
-            front_end.show(resumed);
-            Ok::<_, String>(())
-        };
-        if let Err(why) = blocking(show).await {
-            self.complain(why);
-        }
-        self.count_open();
-    }
-
-    /// Lets the person choose a chat of the workspace.
-    async fn choose(&self, name: &str, title: &str) {
-        match self.kept_chats().await {
-            Ok(choices) if choices.is_empty() => self.say("no chat of this workspace is kept yet"),
-            Ok(choices) => self.offer(name, title, choices),
-            Err(why) => self.complain(why),
-        }
-    }
-
-    /// Sends the saved chats of the workspace to Lua, which adds the chats that it has open.
-    pub(in crate::chat) async fn list_chats(&self) {
-        match self.kept_chats().await {
-            Ok(choices) => self.offer("chats", "Chats", choices),
-            Err(why) => self.complain(why),
-        }
-    }
-
-    /// Returns the saved chats of the workspace, the last changed one first.
-    async fn kept_chats(&self) -> Result<Vec<Choice>, String> {
-        let services = Arc::clone(&self.services);
-        let workspace = self.dirs.workspace.clone();
-        let list = move || Ok::<_, store::Error>(services.store.list(Some(&workspace)));
-        let choice = |entry: ChatSummary| Choice {
-            label: format!("{} · {}", entry.title, age(entry.modified)),
-            value: entry.id,
-            confirm: None,
-        };
-        let found = blocking(list).await?;
-        Ok(found.into_iter().map(choice).collect())
-    }
-
-    pub(in crate::chat) async fn rename(&mut self, title: &str) {
-        let renamed = match title {
-            "" => Ok(false),
-            title => self.recorder.rename(title).await,
-        };
-        match renamed {
-            Ok(false) => self.complain("say /rename and a new title, in a chat that has begun"),
-            Ok(true) => {
-                self.show_state();
-                self.say("renamed");
-            }
-            Err(why) => self.complain(why),
-        }
-    }
-
-    pub(in crate::chat) async fn delete(&mut self, id: &str) {
-        if id.is_empty() {
-            return self.choose("delete", "Delete for good").await;
-        }
-        let services = Arc::clone(&self.services);
-        if self.recorder.id().as_deref() == Some(id) {
-            return self.complain("that is this chat; delete it from another one");
-        }
-        let id = id.to_owned();
-        let delete = move || {
-            services.store.delete(&id)?;
-            services.checkpoints.remove(&id);
-            Ok::<_, store::Error>(())
-        };
-        match blocking(delete).await {
-            Ok(()) => self.say("deleted"),
-            Err(why) => self.complain(why),
-        }
-    }
-
-    /// Continues in a copy of the transcript. The original stays as it is.
-    pub(in crate::chat) async fn fork(&mut self) {
-        let (Some(id), None) = (self.recorder.id(), &self.running) else {
-            return self.complain("a chat is forked when it has begun and no turn runs");
-        };
-        if self.jobs.any_runs() {
-            return self.complain(
-                "jobs of this chat still run, and a copy would know nothing of their ends; end them in :Co /jobs, then /fork",
-            );
-        }
-        let all = self.recorder.items().len();
-        if self.go_on_in_copy(id, all, usize::MAX).await {
-            self.show_state();
-            self.say("this chat is now a copy; /resume finds the original");
-        }
-    }
-
-    /// Continues in a copy. It has the first `upto` items, and the changes of the turns before `end`. If that fails, notifies
-    /// the person and returns false.
-    pub(in crate::chat) async fn go_on_in_copy(
-        &mut self,
-        id: String,
-        upto: usize,
-        end: usize,
-    ) -> bool {
-        let services = Arc::clone(&self.services);
-        let fork = move || {
-            let log = services.store.fork(&id, upto)?;
-            services.checkpoints.copy(&id, log.id(), end);
-            Ok::<_, store::Error>(log)
-        };
-        match blocking(fork).await {
-            Err(why) => {
-                self.complain(why);
-                false
-            }
-            Ok(log) => {
-                let items = self.recorder.items()[..upto].to_vec();
-                self.recorder.resume(log, items);
-                // Its session knows more than the copy, and belongs to the original.
-                if let Some(agent) = self.model.agent().map(str::to_owned) {
-                    let session = None;
-                    (self.recorder.record(Item::AgentSession { agent, session })).await;
-                    self.agent.process = None;
-                }
-                true
-            }
-        }
+/// Writes the chat as markdown into a file.
+pub(in crate::chat) async fn export(context: &ChatContext, recorder: &Recorder, path: &str) {
+    let name = match path {
+        "" => format!(
+            "co-{}.md",
+            recorder.id().unwrap_or_else(|| "chat".to_owned())
+        ),
+        path => path.to_owned(),
+    };
+    let file = context.named(&name);
+    let text = store::export_markdown(recorder.items());
+    let target = file.clone();
+    let written = blocking(move || {
+        let above = target.parent().unwrap_or(&target).canonicalize()?;
+        let dir = Dir::open(&above)?;
+        let (unfinished, mut file) = dir.make_unfinished(".co-", 0o666)?;
+        file.write_all(text.as_bytes())?;
+        unfinished.create(target.file_name().unwrap_or_default())
+    })
+    .await;
+    match written {
+        Ok(()) => context.say(format!("exported to {}", file.display())),
+        Err(why) => context.complain(format!(
+            "cannot export to {}: {why}; name another file with /export",
+            file.display()
+        )),
     }
 }

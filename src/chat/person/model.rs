@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use crate::agent::AgentOption;
-use crate::chat::Chat;
+use crate::agent::AgentSpec;
+use crate::chat::chat_context::ChatContext;
 use crate::chat::events::ChatEvent;
+use crate::chat::record::Recorder;
 use crate::chat::turn::RequestHistory;
-use crate::config::{Config, ModelChoice};
+use crate::config::{AgentConfinement, Config, ModelChoice};
 use crate::protocol::{Choice, NoticeLevel, ToEditor};
 use crate::services::Services;
 use co_llm::provider_table;
@@ -36,11 +37,6 @@ pub(in crate::chat) struct ChatModel {
 }
 
 impl ChatModel {
-    /// Returns the provider if it is made already.
-    pub(in crate::chat) fn known(&self) -> Option<&Arc<dyn Provider>> {
-        self.provider.as_ref()
-    }
-
     /// Returns the name of the model for the winbar; empty if no model is known yet.
     pub(in crate::chat) fn label(&self, config: &Config) -> String {
         match (&self.provider, &self.choice) {
@@ -76,6 +72,25 @@ impl ChatModel {
         self.choice.agent.as_deref()
     }
 
+    /// Returns the settings of the chat's agent, if it has one.
+    ///
+    /// # Errors
+    /// The settings have no such agent any more.
+    pub(in crate::chat) fn agent_spec(
+        &self,
+        services: &Services,
+    ) -> Option<Result<AgentSpec, String>> {
+        let name = self.agent()?;
+        let found = AgentSpec::find(name, &services.config, &services.places.home);
+        Some(found.ok_or_else(|| format!("the settings have no agent {name} any more")))
+    }
+
+    /// Returns whether an agent works in the chat that nothing confines.
+    pub(in crate::chat) fn agent_is_unconfined(&self, services: &Services) -> bool {
+        let spec = self.agent_spec(services).and_then(Result::ok);
+        spec.is_some_and(|spec| spec.confinement == AgentConfinement::None)
+    }
+
     /// Uses another choice from the next turn on.
     pub(in crate::chat) fn choose(&mut self, choice: ModelChoice) {
         self.choice = choice;
@@ -97,41 +112,36 @@ impl ChatModel {
         let name = self.lookup.take().map(|(name, _)| name);
         (name.unwrap_or_default(), found)
     }
-}
 
-/// A provider that a name of a model could mean.
-struct Candidate {
-    /// Its name, and the model's.
-    label: String,
-    choice: ModelChoice,
-}
-
-impl Chat {
-    /// Carries out `/model [name [provider]]`.
-    pub(in crate::chat) fn switch_model(&mut self, args: &str) {
-        if self.model.agent().is_some() {
-            return self.set_agent_option(AgentOption::Model, args);
-        }
+    /// Carries out `/model [name [provider]]`. With `in_turn`, a turn runs, which keeps its provider.
+    pub(in crate::chat) fn switch_model(
+        &mut self,
+        context: &ChatContext,
+        args: &str,
+        in_turn: bool,
+    ) {
         if args.is_empty() {
-            return self.choose_model();
+            return self.offer_models(context);
         }
+        let services = &context.services;
         if let Some((model, provider)) = args.rsplit_once(char::is_whitespace)
-            && let Some(choice) = self.choice_at(provider, model.trim_end())
+            && let Some(choice) = self.choice_at(services, provider, model.trim_end())
         {
-            return self.use_model(choice);
+            return self.use_model(context, choice, in_turn);
         }
-        if self.services.config.names_profile(args) {
-            return self.use_model(ModelChoice {
+        if services.config.names_profile(args) {
+            let choice = ModelChoice {
                 provider: None,
                 model: Some(args.to_owned()),
-                effort: self.model.choice.effort,
+                effort: self.choice.effort,
                 agent: None,
-            });
+            };
+            return self.use_model(context, choice, in_turn);
         }
-        match self.provider() {
+        match self.provider(services) {
             Ok(provider) => self.look_up(provider, args.to_owned()),
             // The model may be what makes a provider possible.
-            Err(_) => self.offer_providers(args),
+            Err(_) => self.offer_providers(context, args, in_turn),
         }
     }
 
@@ -142,14 +152,20 @@ impl Chat {
             let found = tokio::time::timeout(LIST_TIMEOUT, provider.offers(&wanted)).await;
             matches!(found, Ok(Ok(true)))
         });
-        if let Some((_, earlier)) = self.model.lookup.replace((name, task)) {
+        if let Some((_, earlier)) = self.lookup.replace((name, task)) {
             earlier.abort();
         }
     }
 
-    /// Uses a model that was looked up, or asks which provider is meant. Prompts that waited for it go on.
-    pub(in crate::chat) async fn found_model(&mut self, (name, found): (String, bool)) {
-        let current = self.provider_name();
+    /// Uses a model that was looked up, or asks which provider is meant.
+    pub(in crate::chat) fn found_model(
+        &mut self,
+        context: &ChatContext,
+        (name, found): (String, bool),
+        in_turn: bool,
+    ) {
+        let services = &context.services;
+        let current = self.provider_name(services);
         let own = current.as_ref().and_then(|current| {
             // As the winbar shows it.
             let rest = name.strip_prefix(current.as_str());
@@ -157,22 +173,21 @@ impl Chat {
         });
         let own = if found { Some(name.as_str()) } else { own };
         let choice = own.zip(current.as_deref());
-        match choice.and_then(|(model, current)| self.choice_at(current, model)) {
-            Some(choice) => self.use_model(choice),
-            None => self.offer_providers(&name),
-        }
-        if self.running.is_none()
-            && !self.queue.is_held()
-            && let Some(prompt) = self.queue.next()
-        {
-            Box::pin(self.prompt(prompt)).await;
+        match choice.and_then(|(model, current)| self.choice_at(services, current, model)) {
+            Some(choice) => self.use_model(context, choice, in_turn),
+            None => self.offer_providers(context, &name, in_turn),
         }
     }
 
     /// Returns the choice of a model at a provider: a profile, a provider of the table, or the provider that answers now.
-    fn choice_at(&mut self, provider: &str, model: &str) -> Option<ModelChoice> {
-        let effort = self.model.choice.effort;
-        if self.services.config.names_profile(provider) {
+    fn choice_at(
+        &mut self,
+        services: &Services,
+        provider: &str,
+        model: &str,
+    ) -> Option<ModelChoice> {
+        let effort = self.choice.effort;
+        if services.config.names_profile(provider) {
             return Some(ModelChoice {
                 provider: None,
                 model: Some(format!("{provider}/{model}")),
@@ -181,7 +196,7 @@ impl Chat {
             });
         }
         let known = provider_table::NAMES.contains(&provider)
-            || self.provider_name().as_deref() == Some(provider);
+            || self.provider_name(services).as_deref() == Some(provider);
         known.then(|| ModelChoice {
             provider: Some(provider.to_owned()),
             model: Some(model.to_owned()),
@@ -191,28 +206,29 @@ impl Chat {
     }
 
     /// Returns the name of the provider that answers now: the name of a profile, or of a provider of the table.
-    fn provider_name(&mut self) -> Option<String> {
-        let profile = self.services.config.profile_name(&self.model.choice);
+    fn provider_name(&mut self, services: &Services) -> Option<String> {
+        let profile = services.config.profile_name(&self.choice);
         if profile.is_some() {
             return profile;
         }
-        let label = self.provider().ok()?.label();
+        let label = self.provider(services).ok()?.label();
         label.split('/').next().map(str::to_owned)
     }
 
     /// Lets the person choose the provider that a name means. If only one is possible, uses it at once.
-    fn offer_providers(&mut self, name: &str) {
-        let mut candidates = self.candidates(name);
+    fn offer_providers(&mut self, context: &ChatContext, name: &str, in_turn: bool) {
+        let mut candidates = self.candidates(&context.services, name);
         if candidates.len() < 2 {
             let bare = ModelChoice {
                 provider: None,
                 model: Some(name.to_owned()),
-                effort: self.model.choice.effort,
+                effort: self.choice.effort,
                 agent: None,
             };
-            return self.use_model(candidates.pop().map_or(bare, |it| it.choice));
+            let only = candidates.pop().map_or(bare, |it| it.choice);
+            return self.use_model(context, only, in_turn);
         }
-        let title = match self.provider_name() {
+        let title = match self.provider_name(&context.services) {
             Some(current) => format!("{current} does not list {name}. Ask"),
             None => "Ask".to_owned(),
         };
@@ -221,17 +237,17 @@ impl Chat {
             value: spelled(&candidate.label),
             confirm: None,
         };
-        self.offer("model", &title, candidates.iter().map(choice).collect());
+        context.offer("model", &title, candidates.iter().map(choice).collect());
     }
 
     /// Returns the providers that could answer for a model: the one that answers now, the profiles, the usual provider, the
     /// vendor of the model, and the provider with which the name begins.
-    fn candidates(&mut self, name: &str) -> Vec<Candidate> {
-        let profiles = self.services.config.providers.iter();
+    fn candidates(&mut self, services: &Services, name: &str) -> Vec<Candidate> {
+        let profiles = services.config.providers.iter();
         let profiles: Vec<_> = profiles.filter_map(|it| it.name.clone()).collect();
-        let providers = self.provider_name().into_iter().chain(profiles);
+        let providers = self.provider_name(services).into_iter().chain(profiles);
         let mut choices: Vec<Option<ModelChoice>> = providers
-            .map(|provider| self.choice_at(&provider, name))
+            .map(|provider| self.choice_at(services, &provider, name))
             .collect();
         let usual = ModelChoice {
             model: Some(name.to_owned()),
@@ -239,11 +255,11 @@ impl Chat {
         };
         choices.push(Some(usual));
         if let Some((provider, model)) = name.split_once('/') {
-            choices.push(self.choice_at(provider, model));
+            choices.push(self.choice_at(services, provider, model));
         }
         let mut candidates: Vec<Candidate> = Vec::new();
         for choice in choices.into_iter().flatten() {
-            let Ok(provider) = self.services.provider(&choice) else {
+            let Ok(provider) = services.provider(&choice) else {
                 continue;
             };
             let label = provider.label();
@@ -255,66 +271,65 @@ impl Chat {
     }
 
     /// Sets the effort with which the model thinks in this chat.
-    pub(in crate::chat) fn switch_effort(&mut self, name: &str) {
-        if self.model.agent().is_some() {
-            return self.set_agent_option(AgentOption::Effort, name);
-        }
+    pub(in crate::chat) fn switch_effort(&mut self, context: &ChatContext, name: &str) {
         if name.is_empty() {
             let choices = Effort::NAMES.map(|name| Choice {
                 label: name.to_owned(),
                 value: name.to_owned(),
                 confirm: None,
             });
-            return self.offer("effort", "Effort", choices.to_vec());
+            return context.offer("effort", "Effort", choices.to_vec());
         }
         match name.parse() {
             Ok(effort) => {
                 let choice = ModelChoice {
                     effort: Some(effort),
-                    ..self.model.choice.clone()
+                    ..self.choice.clone()
                 };
-                self.switch(choice, |label| {
+                self.switch(context, choice, |label| {
                     format!("{label} thinks with effort {effort}")
                 });
             }
-            Err(UnknownEffort) => self.complain(format!("{UnknownEffort}, not {name}")),
+            Err(UnknownEffort) => context.complain(format!("{UnknownEffort}, not {name}")),
         }
     }
 
-    fn use_model(&mut self, choice: ModelChoice) {
-        // A turn keeps its provider.
-        let from = match self.running {
-            Some(_) => "after this turn",
-            None => "from now on",
+    fn use_model(&mut self, context: &ChatContext, choice: ModelChoice, in_turn: bool) {
+        let from = match in_turn {
+            true => "after this turn",
+            false => "from now on",
         };
-        self.switch(choice, |label| {
+        self.switch(context, choice, |label| {
             format!("{label} answers {from}, and reads the chat from its start")
         });
     }
 
     /// Uses another model or effort from the next turn on. `words` makes the notice from the provider's label.
-    fn switch(&mut self, choice: ModelChoice, words: impl FnOnce(&str) -> String) {
-        match self.services.provider(&choice) {
+    fn switch(
+        &mut self,
+        context: &ChatContext,
+        choice: ModelChoice,
+        words: impl FnOnce(&str) -> String,
+    ) {
+        match context.services.provider(&choice) {
             Ok(provider) => {
-                self.say(words(&provider.label()));
-                self.model.choice = choice;
-                self.model.provider = Some(provider);
-                self.model.history = Arc::default();
-                self.show_state();
+                context.say(words(&provider.label()));
+                self.choose(choice);
+                self.provider = Some(provider);
             }
-            Err(fault) => self.show(ChatEvent::ProviderFailed(fault)),
+            Err(fault) => context.show(ChatEvent::ProviderFailed(fault)),
         }
     }
 
     /// Asks the provider for its models in another task, so that a slow server delays nothing.
-    fn choose_model(&mut self) {
-        let provider = match self.provider() {
+    fn offer_models(&mut self, context: &ChatContext) {
+        let provider = match self.provider(&context.services) {
             Ok(provider) => provider,
-            Err(fault) => return self.show(ChatEvent::ProviderFailed(fault)),
+            Err(fault) => return context.show(ChatEvent::ProviderFailed(fault)),
         };
-        let name = self.provider_name().unwrap_or_default();
-        let (services, chat) = (Arc::clone(&self.services), self.id);
-        let front_end = Arc::clone(&self.front_end);
+        let name = self.provider_name(&context.services).unwrap_or_default();
+        let (services, chat) = (Arc::clone(&context.services), context.id);
+        let front_end = Arc::clone(&context.front_end);
         tokio::spawn(async move {
             let models = match provider.models().await {
                 Ok(models) => models,
@@ -338,56 +353,70 @@ impl Chat {
     }
 
     /// Sends the editor the words that complete the argument of `/model`.
-    pub(in crate::chat) fn list_models(&mut self, head: String) {
-        let provider = self.provider().ok();
-        let services = Arc::clone(&self.services);
-        tokio::spawn(list_models(services, provider, Some(self.id), head));
+    pub(in crate::chat) fn list_models(&mut self, context: &ChatContext, head: String) {
+        let provider = self.provider(&context.services).ok();
+        let services = Arc::clone(&context.services);
+        tokio::spawn(list_models(services, provider, Some(context.id), head));
     }
 
-    pub(in crate::chat) fn provider(&mut self) -> Result<Arc<dyn Provider>, Fault> {
-        if let Some(provider) = &self.model.provider {
+    /// Returns the provider that answers now.
+    ///
+    /// # Errors
+    /// No provider is set up, or its key is missing.
+    pub(in crate::chat) fn provider(
+        &mut self,
+        services: &Services,
+    ) -> Result<Arc<dyn Provider>, Fault> {
+        if let Some(provider) = &self.provider {
             return Ok(Arc::clone(provider));
         }
-        let provider = self.services.provider(&self.model.choice)?;
-        self.model.provider = Some(Arc::clone(&provider));
+        let provider = services.provider(&self.choice)?;
+        self.provider = Some(Arc::clone(&provider));
         Ok(provider)
+    }
+
+    /// Returns the values that the provider uses as keys, if the provider is made already.
+    pub(in crate::chat) fn keys(&self) -> Vec<String> {
+        let keys = self.provider.as_ref().map(|provider| provider.secrets());
+        keys.unwrap_or_default()
     }
 
     /// Records the model and the effort that the person chose, if they are not those of the last turn, so that a resumed chat
     /// goes to the same provider.
-    pub(in crate::chat) async fn record_choice(&mut self) {
-        if ModelChoice::recorded(self.recorder.items()).0 != self.model.choice {
-            let config = &self.services.config;
+    pub(in crate::chat) async fn record_choice(&self, config: &Config, recorder: &mut Recorder) {
+        if ModelChoice::recorded(recorder.items()).0 != self.choice {
             let chosen = Item::ModelChosen {
-                provider: self.model.choice.provider.clone(),
-                model: self.model.choice.model.clone(),
-                profile: config.profile_name(&self.model.choice),
-                effort: self.model.choice.effort.map(|effort| effort.to_string()),
-                agent: self.model.choice.agent.clone(),
+                provider: self.choice.provider.clone(),
+                model: self.choice.model.clone(),
+                profile: config.profile_name(&self.choice),
+                effort: self.choice.effort.map(|effort| effort.to_string()),
+                agent: self.choice.agent.clone(),
             };
-            self.recorder.record(chosen).await;
+            recorder.record(chosen).await;
         }
     }
 
     /// Goes back to the model that the person chose for a resumed chat. If the profile of that model is gone, warns that the
     /// chat goes to another provider.
-    pub(in crate::chat) fn resume_choice(&mut self, items: &[Item]) {
+    pub(in crate::chat) fn resume_choice(&mut self, services: &Services, items: &[Item]) {
         let (choice, profile) = ModelChoice::recorded(items);
-        self.model.choose(choice);
-        let lost = profile.filter(|_| {
-            self.services
-                .config
-                .profile_name(&self.model.choice)
-                .is_none()
-        });
+        self.choose(choice);
+        let lost = profile.filter(|_| services.config.profile_name(&self.choice).is_none());
         if let Some(profile) = lost {
-            self.model.choice.model = None;
+            self.choice.model = None;
             let text = format!(
                 "this chat was held with the profile {profile}, which is not set; the next prompt sends it to the usual provider"
             );
-            self.services.notice(NoticeLevel::Warn, text);
+            services.notice(NoticeLevel::Warn, text);
         }
     }
+}
+
+/// A provider that a name of a model could mean.
+struct Candidate {
+    /// Its name, and the model's.
+    label: String,
+    choice: ModelChoice,
 }
 
 /// Sends the editor the words that complete the argument of `/model`: the models of the profile that `head` names, or else the

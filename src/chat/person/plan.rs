@@ -1,6 +1,8 @@
 //! The plan of a chat: `/plan` asks the model for a plan, the person edits it in a buffer, `/go` starts the work with it.
 
-use crate::chat::{Chat, Prompt};
+use crate::chat::chat_context::ChatContext;
+use crate::chat::message::Prompt;
+use crate::chat::record::Recorder;
 use crate::protocol::{NoticeLevel, ToEditor};
 use co_llm::transcript::{self, Item};
 use co_text::start_of;
@@ -17,76 +19,74 @@ const NO_PLAN: &str = "this chat has no plan yet: /plan {task} asks the model fo
 const PLANNED: &str =
     "this answer is the plan: /plan opens it to be changed, /go starts the work with it";
 
-impl Chat {
-    /// Keeps the answer of the turn that ends as the plan, if the turn was asked for one.
-    pub(in crate::chat) async fn keep_answer_as_plan(&mut self) {
-        let items = self.recorder.items();
-        if !transcript::is_planning(items) {
-            return;
-        }
-        let answer = transcript::last_answer(items);
-        let text = start_of(answer.trim(), LONGEST_PLAN).to_owned();
-        if text.is_empty() || !self.recorder.record(Item::Plan { text }).await {
-            return;
-        }
-        self.show_notice(PLANNED.to_owned()).await;
-        self.show_plan(false);
+/// Keeps the answer of the turn that ends as the plan, if the turn was asked for one.
+pub(in crate::chat) async fn keep_answer(context: &ChatContext, recorder: &mut Recorder) {
+    let items = recorder.items();
+    if !transcript::is_planning(items) {
+        return;
     }
-
-    /// Keeps the plan as the person wrote it.
-    pub(in crate::chat) async fn keep_plan(&mut self, text: String) {
-        if text.len() > LONGEST_PLAN {
-            let message = format!(
-                "the plan was not kept: it has over {} KiB; write a shorter one",
-                LONGEST_PLAN / 1024
-            );
-            return self.complain(message);
-        }
-        self.flush().await;
-        if transcript::last_plan(self.recorder.items()) != Some(&text)
-            && self.recorder.ready(&self.dirs, &text).await
-        {
-            self.recorder.record(Item::Plan { text }).await;
-        }
+    let answer = transcript::last_answer(items);
+    let text = start_of(answer.trim(), LONGEST_PLAN).to_owned();
+    if text.is_empty() || !recorder.record(Item::Plan { text }).await {
+        return;
     }
+    recorder.notice(PLANNED.to_owned()).await;
+    show(context, recorder.items(), false);
+}
 
-    /// Opens the buffer of the plan.
-    pub(in crate::chat) fn open_plan(&self) {
-        if !self.show_plan(true) {
-            self.say(NO_PLAN);
-        }
+/// Keeps the plan as the person wrote it.
+pub(in crate::chat) async fn keep(context: &ChatContext, recorder: &mut Recorder, text: String) {
+    if text.len() > LONGEST_PLAN {
+        let message = format!(
+            "the plan was not kept: it has over {} KiB; write a shorter one",
+            LONGEST_PLAN / 1024
+        );
+        return context.complain(message);
     }
-
-    /// Sends the plan to Lua. Returns false if there is none.
-    fn show_plan(&self, open: bool) -> bool {
-        let Some(text) = transcript::last_plan(self.recorder.items()) else {
-            return false;
-        };
-        self.services.editor.tell(ToEditor::Plan {
-            chat: self.id,
-            text: text.to_owned(),
-            open,
-        });
-        true
+    recorder.flush().await;
+    if transcript::last_plan(recorder.items()) != Some(&text)
+        && recorder.ready(&context.dirs, &text).await
+    {
+        recorder.record(Item::Plan { text }).await;
     }
+}
 
-    /// Gives the plan to a prompt that starts the work with it. Returns false, after a notice, if there is none.
-    pub(in crate::chat) fn add_plan(&self, prompt: &mut Prompt) -> bool {
-        let text = prompt.sent_text();
-        if transcript::asks_for_plan(text) || transcript::task_to_explore(text).is_some() {
+/// Opens the buffer of the plan.
+pub(in crate::chat) fn open(context: &ChatContext, items: &[Item]) {
+    if !show(context, items, true) {
+        context.say(NO_PLAN);
+    }
+}
+
+/// Sends the plan to Lua. Returns false if there is none.
+fn show(context: &ChatContext, items: &[Item], open: bool) -> bool {
+    let Some(text) = transcript::last_plan(items) else {
+        return false;
+    };
+    context.services.editor.tell(ToEditor::Plan {
+        chat: context.id,
+        text: text.to_owned(),
+        open,
+    });
+    true
+}
+
+/// Gives the plan to a prompt that starts the work with it. Returns false, after a notice, if there is none.
+pub(in crate::chat) fn add(context: &ChatContext, items: &[Item], prompt: &mut Prompt) -> bool {
+    let text = prompt.sent_text();
+    if transcript::asks_for_plan(text) || transcript::task_to_explore(text).is_some() {
+        prompt.steer = false;
+    }
+    if prompt.text != GO {
+        return true;
+    }
+    match transcript::last_plan(items) {
+        Some(plan) if !plan.trim().is_empty() => {
+            prompt.plan = Some(transcript::plan_to_carry_out(plan));
             prompt.steer = false;
-        }
-        if prompt.text != GO {
             return true;
         }
-        match transcript::last_plan(self.recorder.items()) {
-            Some(plan) if !plan.trim().is_empty() => {
-                prompt.plan = Some(transcript::plan_to_carry_out(plan));
-                prompt.steer = false;
-                return true;
-            }
-            _ => self.services.notice(NoticeLevel::Error, NO_PLAN),
-        }
-        false
+        _ => context.services.notice(NoticeLevel::Error, NO_PLAN),
     }
+    false
 }

@@ -11,16 +11,18 @@ use tokio_util::sync::CancellationToken;
 
 use crate::blocking::blocking;
 use crate::cancellable;
-use crate::chat::Chat;
+use crate::chat::chat_context::ChatContext;
 use crate::chat::events::ChatEvent;
 use crate::chat::person::command::{HostQuestions, PersonCommand, StartedCommand};
 use crate::chat::person::wants_terminal;
+use crate::chat::record::Recorder;
 use crate::error;
 use crate::network::OpenAccess;
 use crate::protocol::{Asker, RunOptions};
 use crate::services::Services;
 use crate::services::foreground::ForegroundGuard;
 use crate::tool::command::request::CommandRequest;
+use crate::tool::context::QuestionHost;
 use crate::tool::event::{CallEnd, CallEvent};
 use co_exec::{Caller, Confinement, Screen, Streams};
 use co_llm::transcript::{Decision, Item, ShownPart};
@@ -40,8 +42,81 @@ pub(in crate::chat) struct TypedCommands {
     events: mpsc::UnboundedReceiver<TypedEvent>,
     /// Notices and notes that wait to be recorded until the model's text pauses.
     unrecorded: Vec<Item>,
+    /// Takes the questions about hosts.
+    host: Arc<dyn QuestionHost>,
     /// Cancels the commands that have started since the last cancel.
     cancel: Option<CancellationToken>,
+}
+
+/// A command to start.
+pub(in crate::chat) struct TypedRequest {
+    command: String,
+    cwd: PathBuf,
+    options: RunOptions,
+    /// The model gets its end.
+    tells_model: bool,
+}
+
+impl TypedRequest {
+    /// Returns the request for a command that the person typed.
+    pub(in crate::chat) fn typed(
+        command: &str,
+        options: RunOptions,
+        context: &ChatContext,
+    ) -> Self {
+        Self {
+            command: command.to_owned(),
+            cwd: context.dirs.cwd.clone(),
+            options,
+            tells_model: false,
+        }
+    }
+
+    /// Returns the request that runs the command of the last trial for real.
+    ///
+    /// # Errors
+    /// It may not run: a sentence.
+    pub(in crate::chat) async fn tried(
+        items: &[Item],
+        context: &ChatContext,
+    ) -> Result<Self, String> {
+        let Some((at, request)) = last_tried(items) else {
+            return Err("no command of this chat ran as a trial".to_owned());
+        };
+        let has_run =
+            |item: &Item| matches!(item, Item::Note { text, .. } if text.starts_with(RAN_FOR_REAL));
+        if items[at..].iter().any(has_run) {
+            return Err("the command of the last trial has already run for real".to_owned());
+        }
+        if request.mode.terminal {
+            return Err("it ran in a terminal: run it with `:Co! ++pty`".to_owned());
+        }
+        let cwd = request.place(&context.dirs.workspace, &context.dirs.cwd);
+        let cwd = cwd.map_err(|error| error::text_of(&error).plain())?;
+        let judge = context.judge();
+        let (program, place) = (request.program.clone(), cwd.clone());
+        let judged = blocking(move || {
+            let found = judge.assess(&program, &place, true);
+            Ok::<_, String>(judge.verdict(&found, &[]))
+        });
+        match judged.await {
+            Ok(Verdict::Deny { why, .. }) => {
+                return Err(format!("not run: a deny rule refuses it: {why}"));
+            }
+            Ok(_) => {}
+            Err(why) => return Err(format!("not run: {why}")),
+        }
+        let limit = request.limit(context.services.config.max_timeout());
+        Ok(Self {
+            command: request.text(),
+            cwd,
+            options: RunOptions {
+                timeout: limit.map(|it| it.as_secs()),
+                ..RunOptions::default()
+            },
+            tells_model: true,
+        })
+    }
 }
 
 /// An event of a typed command.
@@ -61,7 +136,7 @@ pub(in crate::chat) enum TypedEvent {
 }
 
 impl TypedCommands {
-    pub(in crate::chat) fn new() -> Self {
+    pub(in crate::chat) fn new(host: Arc<dyn QuestionHost>) -> Self {
         // The channel needs no bound: a person types these.
         let (tell, events) = mpsc::unbounded_channel();
         Self {
@@ -69,6 +144,7 @@ impl TypedCommands {
             tell,
             events,
             unrecorded: Vec::new(),
+            host,
             cancel: None,
         }
     }
@@ -78,7 +154,7 @@ impl TypedCommands {
         self.running > 0
     }
 
-    /// Waits for the next event, for [`Chat::typed_event`].
+    /// Waits for the next event, for [`Self::take`].
     pub(in crate::chat) async fn next_event(&mut self) -> TypedEvent {
         match self.events.recv().await {
             Some(event) => event,
@@ -94,162 +170,100 @@ impl TypedCommands {
         }
     }
 
-    /// Counts a new command. The sender takes its events.
-    fn begin(&mut self) -> mpsc::UnboundedSender<TypedEvent> {
-        self.running += 1;
-        self.tell.clone()
-    }
-}
-
-impl Chat {
-    /// Shows an event of a typed command. The notice about an end waits for [`Self::record_typed`] while a turn runs.
-    pub(in crate::chat) async fn typed_event(&mut self, event: TypedEvent) {
-        let caller = Caller::Person;
+    /// Shows an event. The notice about an end waits for [`Self::record`].
+    pub(in crate::chat) async fn take(
+        &mut self,
+        event: TypedEvent,
+        context: &ChatContext,
+        recorder: &mut Recorder,
+    ) {
         match event {
             TypedEvent::Started {
                 block,
                 screen,
                 hint,
             } => {
-                self.flush().await;
+                recorder.flush().await;
                 if let Some(text) = hint {
-                    self.show(ChatEvent::Notice { text, caller });
+                    let caller = Caller::Person;
+                    context.show(ChatEvent::Notice { text, caller });
                 }
-                self.show(CallEvent::OutputStarted { block, screen }.into());
-                return self.show_state();
+                context.show(CallEvent::OutputStarted { block, screen }.into());
             }
             TypedEvent::Ended { end, output, item } => {
                 if let Some(block) = output {
-                    self.show(CallEvent::OutputEnded { block }.into());
+                    context.show(CallEvent::OutputEnded { block }.into());
                 }
-                self.show(CallEvent::Ended(end).into());
-                self.typed.unrecorded.extend(item.map(|it| *it));
-            }
-        }
-        self.typed.running = self.typed.running.saturating_sub(1);
-        self.show_state();
-        if self.running.is_none() {
-            self.record_typed().await;
-        }
-    }
-
-    /// Records the ends of typed commands. Call it only between two pieces of the model's text.
-    pub(in crate::chat) async fn record_typed(&mut self) {
-        let ended = std::mem::take(&mut self.typed.unrecorded);
-        for item in ended {
-            let told = match &item {
-                Item::Note { text, .. } => Some(ChatEvent::ToldModel(text.clone())),
-                _ => None,
-            };
-            if self.recorder.record(item).await
-                && let Some(told) = told
-            {
-                self.show(told);
+                context.show(CallEvent::Ended(end).into());
+                self.unrecorded.extend(item.map(|it| *it));
+                self.running = self.running.saturating_sub(1);
             }
         }
     }
 
-    /// Waits for the ends of the typed commands. They must be cancelled already.
-    pub(in crate::chat) async fn end_typed(&mut self) {
+    /// Records the ends of commands. Call it only between two pieces of the model's text.
+    pub(in crate::chat) async fn record(&mut self, recorder: &mut Recorder) {
+        for item in std::mem::take(&mut self.unrecorded) {
+            match item {
+                Item::Note { text, .. } => recorder.note(text).await,
+                item => {
+                    recorder.record(item).await;
+                }
+            }
+        }
+    }
+
+    /// Waits for the ends of the commands, and records them. They must be cancelled already.
+    pub(in crate::chat) async fn end(&mut self, context: &ChatContext, recorder: &mut Recorder) {
         let all = async {
-            while self.typed.any_runs() {
-                let event = self.typed.next_event().await;
-                self.typed_event(event).await;
+            while self.any_runs() {
+                let event = self.next_event().await;
+                self.take(event, context, recorder).await;
             }
         };
         if tokio::time::timeout(CANCEL_TIMEOUT, all).await.is_err() {
             tracing::warn!("the typed commands of a chat that ended are still there");
         }
-        self.record_typed().await;
+        self.record(recorder).await;
     }
 
-    /// Runs a command that the person typed. Its output appears in the chat.
-    pub(in crate::chat) async fn run_typed(&mut self, command: &str, options: RunOptions) {
-        if command.is_empty() {
-            return self.complain("type a command after the !");
-        }
-        let cwd = self.dirs.cwd.clone();
-        self.start_typed(command, cwd, options, false).await;
-    }
-
-    /// Runs the command of the last trial of this chat for real.
-    pub(in crate::chat) async fn run_tried(&mut self) {
-        if self.running.is_some() {
-            return self
-                .complain("a turn is running: /real runs the command of the last trial after it");
-        }
-        let items = self.recorder.items();
-        let Some((at, request)) = last_tried(items) else {
-            return self.complain("no command of this chat ran as a trial");
-        };
-        let has_run =
-            |item: &Item| matches!(item, Item::Note { text, .. } if text.starts_with(RAN_FOR_REAL));
-        if items[at..].iter().any(has_run) {
-            return self.complain("the command of the last trial has already run for real");
-        }
-        if request.mode.terminal {
-            return self.complain("it ran in a terminal: run it with `:Co! ++pty`");
-        }
-        let cwd = match request.place(&self.dirs.workspace, &self.dirs.cwd) {
-            Ok(cwd) => cwd,
-            Err(error) => return self.complain(error::text_of(&error).plain()),
-        };
-        let judge = self.services.judge(&self.dirs.workspace);
-        let (program, place) = (request.program.clone(), cwd.clone());
-        let judged = blocking(move || {
-            let found = judge.assess(&program, &place, true);
-            Ok::<_, String>(judge.verdict(&found, &[]))
-        });
-        match judged.await {
-            Ok(Verdict::Deny { why, .. }) => {
-                return self.complain(format!("not run: a deny rule refuses it: {why}"));
-            }
-            Ok(_) => {}
-            Err(why) => return self.complain(format!("not run: {why}")),
-        }
-        let limit = request.limit(self.services.config.max_timeout());
-        let options = RunOptions {
-            timeout: limit.map(|it| it.as_secs()),
-            ..RunOptions::default()
-        };
-        self.start_typed(&request.text(), cwd, options, true).await;
-    }
-
-    /// Starts a command. With `tells_model`, the model gets its end.
-    async fn start_typed(
+    /// Starts a command. Its output appears in the chat.
+    pub(in crate::chat) async fn start(
         &mut self,
-        command: &str,
-        cwd: PathBuf,
-        options: RunOptions,
-        tells_model: bool,
+        request: TypedRequest,
+        context: &ChatContext,
+        recorder: &mut Recorder,
     ) {
-        self.flush().await;
-        let block = self.services.id();
-        self.show(ChatEvent::TypedCommand {
+        let TypedRequest {
+            command,
+            cwd,
+            options,
+            tells_model,
+        } = request;
+        recorder.flush().await;
+        let block = context.services.id();
+        context.show(ChatEvent::TypedCommand {
             block,
-            command: co_text::printable(command),
+            command: co_text::printable(&command),
         });
         // `<C-c>` cancels all typed commands by this token.
-        let all = self
-            .typed
-            .cancel
-            .get_or_insert_with(|| self.cancel.child_token());
-        let listed = self.services.foreground.add(self.id, block, command);
+        let all = (self.cancel).get_or_insert_with(|| context.cancel.child_token());
+        let listed = context.services.foreground.add(context.id, block, &command);
+        self.running += 1;
         let typed = TypedCommand {
-            services: Arc::clone(&self.services),
-            workspace: self.dirs.workspace.clone(),
+            services: Arc::clone(&context.services),
+            workspace: context.dirs.workspace.clone(),
             cwd,
             block,
-            command: command.to_owned(),
+            command,
             tells_model,
             cancel: all.child_token(),
-            tell: self.typed.begin(),
+            tell: self.tell.clone(),
             questions: HostQuestions {
-                asker: Asker::Chat(self.id),
-                host: self.commands.host(),
+                asker: Asker::Chat(context.id),
+                host: Arc::clone(&self.host),
             },
         };
-        self.show_state();
         tokio::spawn(typed.run(options, listed));
     }
 }

@@ -243,7 +243,7 @@ async fn a_turn_whose_end_the_full_disk_lost_has_ended() {
     log.lock().unwrap().replace_file(file);
     assert!(chat.recorder.record(Item::user("/plan it")).await);
     assert!(transcript::is_planning(chat.recorder.items()));
-    assert_eq!(chat.turns_ended(), 1);
+    assert_eq!(chat.recorder.turns_ended(), 1);
     let id = chat.recorder.id().unwrap();
     drop((chat, log));
     let (_, loaded) = test.services.store.open(&id).unwrap();

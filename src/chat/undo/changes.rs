@@ -6,59 +6,55 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::super::Chat;
-use super::UndoTask;
+use super::super::chat_context::ChatContext;
 use super::event::UndoEvent;
 use super::review::{Found, Review, Since, find_open};
-use super::texts::entries;
+use super::task::UndoTask;
+use super::texts::{NO_CHANGES, entries};
 use crate::blocking::blocking;
-use crate::checkpoint::{By, MOST_REVIEW_BYTES};
+use crate::checkpoint::MOST_REVIEW_BYTES;
 use crate::protocol::{
     ChangesReview, FileChange, HunkAnswer, NoticeLevel, ToEditor, with_first_parts,
 };
 use crate::tool::permissions::Reply;
 
-impl Chat {
-    /// Fills the quickfix list with the files that the chat changed. If no turn runs, or only the turn of an agent, opens the
-    /// review of the files too.
-    pub(in crate::chat) async fn changes(&mut self) {
-        let (Some(chat), services) = (self.recorder.id(), Arc::clone(&self.services)) else {
-            return self.say("this chat has changed no file");
-        };
-        let found = blocking(move || {
-            let checkpoints = &services.checkpoints;
-            checkpoints.record_open(&chat)?;
-            let store = checkpoints.store()?;
-            let done = checkpoints.history(&chat).done;
-            let records = checkpoints.records(&chat).into_iter();
-            let entries = records.flat_map(|it| {
-                let taken_back = !done.iter().any(|done| done.has_turn(it.turn));
-                entries(&it, taken_back, &store)
-            });
-            Ok::<_, io::Error>(entries.collect::<Vec<_>>())
+/// Fills the quickfix list with the files that the chat changed. Returns false, after a notice, if there are none.
+pub(in crate::chat) async fn fill_list(context: &ChatContext, transcript: Option<String>) -> bool {
+    let Some(chat) = transcript else {
+        context.say(NO_CHANGES);
+        return false;
+    };
+    let services = Arc::clone(&context.services);
+    let found = blocking(move || {
+        let checkpoints = &services.checkpoints;
+        checkpoints.record_open(&chat)?;
+        let store = checkpoints.store()?;
+        let done = checkpoints.history(&chat).done;
+        let records = checkpoints.records(&chat).into_iter();
+        let entries = records.flat_map(|it| {
+            let taken_back = !done.iter().any(|done| done.has_turn(it.turn));
+            entries(&it, taken_back, &store)
         });
-        match found.await {
-            Ok(entries) if entries.is_empty() => self.say("this chat has changed no file"),
-            Ok(entries) => {
-                self.services.editor.tell(ToEditor::Quickfix {
-                    title: "Co /changes".to_owned(),
-                    entries,
-                    update: false,
-                });
-                if self.takes_undo()
-                    && let Some(task) = self.undo_task(By::TakenBack, None, None)
-                {
-                    tokio::spawn(task.review_all());
-                }
-            }
-            Err(why) => self.complain(format!("the changes cannot be read: {why}")),
+        Ok::<_, io::Error>(entries.collect::<Vec<_>>())
+    });
+    match found.await {
+        Ok(entries) if entries.is_empty() => context.say(NO_CHANGES),
+        Ok(entries) => {
+            context.services.editor.tell(ToEditor::Quickfix {
+                title: "Co /changes".to_owned(),
+                entries,
+                update: false,
+            });
+            return true;
         }
+        Err(why) => context.complain(format!("the changes cannot be read: {why}")),
     }
+    false
 }
 
 impl UndoTask {
     /// Lets the person review all changes of the chat, and takes the refused parts back.
-    async fn review_all(self) {
+    pub(in crate::chat) async fn review_all(self) {
         let found = self.cancel.run_until_cancelled(self.find_all());
         let (mut review, changes) = match found.await {
             None => return,

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::super::Chat;
 use super::review::{OpenWork, Since, find_open};
 use crate::checkpoint::PartKind;
-use crate::protocol::{NewLines, OpenLines, OpenSummary, ToEditor};
+use crate::protocol::{NewLines, OpenLines, OpenSummary};
+use crate::services::Services;
 
 /// A count, which takes a while because it compares files.
 #[derive(Default)]
 pub(in crate::chat) struct Count {
     found: Option<oneshot::Receiver<Vec<OpenWork>>>,
+    /// The result of the last count.
+    summary: Option<OpenSummary>,
 }
 
 impl Count {
@@ -25,19 +27,12 @@ impl Count {
         self.found = None;
         OpenChanges { works }
     }
-}
 
-/// The open changes of a chat.
-pub(in crate::chat) struct OpenChanges {
-    works: Vec<OpenWork>,
-}
-
-impl Chat {
-    /// Starts to count the open changes, in the place of an earlier count.
-    pub(in crate::chat) fn count_open(&mut self) {
+    /// Starts to count the open changes of a transcript, in the place of an earlier count. Without a transcript, there are none.
+    pub(in crate::chat) fn start(&mut self, services: &Arc<Services>, transcript: Option<String>) {
         let (sender, found) = oneshot::channel();
-        self.count.found = Some(found);
-        let (services, transcript) = (Arc::clone(&self.services), self.recorder.id());
+        self.found = Some(found);
+        let services = Arc::clone(services);
         tokio::spawn(async move {
             let works = match transcript {
                 Some(transcript) => find_open(&services, &transcript, Since::Accepted).await,
@@ -51,18 +46,21 @@ impl Chat {
         });
     }
 
-    pub(in crate::chat) fn counted(&mut self, open: &OpenChanges) {
-        let summary = open.summary();
-        if summary.is_none() && self.status.open.is_none() {
-            return;
-        }
-        self.status.open = summary;
-        self.show_state();
-        self.services.editor.tell(ToEditor::OpenChanges {
-            chat: self.id,
-            files: open.lines(),
-        });
+    /// Takes the open changes. Returns their lines for the signs in buffers; none if there still are no changes.
+    pub(in crate::chat) fn take(&mut self, open: &OpenChanges) -> Option<Vec<OpenLines>> {
+        let before = std::mem::replace(&mut self.summary, open.summary());
+        (before.is_some() || self.summary.is_some()).then(|| open.lines())
     }
+
+    /// Returns the result of the last count for the winbar; none if there are no open changes.
+    pub(in crate::chat) fn summary(&self) -> Option<OpenSummary> {
+        self.summary.clone()
+    }
+}
+
+/// The open changes of a chat.
+pub(in crate::chat) struct OpenChanges {
+    works: Vec<OpenWork>,
 }
 
 impl OpenChanges {

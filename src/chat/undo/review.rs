@@ -9,11 +9,10 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::super::Chat;
-use super::UndoTask;
 use super::base::since_base;
 use super::event::UndoEvent;
 use super::plan::Plan;
+use super::task::UndoTask;
 use super::texts::call_words;
 use crate::blocking::blocking;
 use crate::checkpoint::{
@@ -87,50 +86,6 @@ pub(super) enum Since {
     Accepted,
     /// The state that the chat found.
     Start,
-}
-
-impl Chat {
-    /// Opens the review of the open changes, or with `base NAME`, of those since a branch.
-    pub(in crate::chat) async fn review(&mut self, args: &str) {
-        if !self.takes_undo() {
-            return self.complain("a turn is running; <C-c> cancels it");
-        }
-        let base = match args.split_once(' ').unwrap_or((args, "")) {
-            ("", _) => None,
-            ("base", name) => Some(name.trim().to_owned()),
-            _ => return self.complain("/review takes no words but `base` and a branch"),
-        };
-        // The chat keeps the answers, also if it has not begun.
-        if base.is_some()
-            && !self
-                .recorder
-                .ready(&self.dirs, &format!("/review {args}"))
-                .await
-        {
-            return;
-        }
-        let base = base.map(|name| (self.dirs.workspace.clone(), name));
-        let (answers, kept) = mpsc::unbounded_channel();
-        match self.undo_task(By::TakenBack, None, None) {
-            Some(task) => {
-                if let Some(open) = &mut self.undo {
-                    open.answers = Some(answers);
-                    open.command = "/review";
-                }
-                tokio::spawn(task.review_open(base, kept));
-            }
-            None => self.say("this chat has changed no file"),
-        }
-    }
-
-    /// Keeps the answers to a file of the review.
-    pub(in crate::chat) fn keep_answers(&self, id: u64, file: usize, answers: Vec<PartAnswer>) {
-        let open = self.undo.as_ref().filter(|it| it.question == Some(id));
-        if let Some(kept) = open.and_then(|it| it.answers.as_ref()) {
-            // It fails if the review has ended.
-            let _ended = kept.send((file, answers));
-        }
-    }
 }
 
 /// Returns the open changes of a chat in each workspace.
@@ -254,7 +209,7 @@ fn without_copies(chats: impl Iterator<Item = Vec<Record>>) -> Vec<Vec<Record>> 
 
 impl UndoTask {
     /// Lets the person review the open changes, and carries their answers out.
-    async fn review_open(
+    pub(super) async fn review_open(
         self,
         base: Option<(PathBuf, String)>,
         mut kept: mpsc::UnboundedReceiver<FileAnswers>,

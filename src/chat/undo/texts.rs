@@ -9,6 +9,9 @@ use crate::protocol::{Change, QuickfixEntry};
 use co_llm::transcript::{Decision, INTERRUPTED, Item};
 use co_text::{MOST_NAMED, counted, one_line, short_command};
 
+/// The notice in a chat without changes.
+pub(in crate::chat) const NO_CHANGES: &str = "this chat has changed no file";
+
 const COMMANDS_DO_MORE: &str = "what commands other than trials changed outside the workspace, in ignored or secret files, in git or over the network stays";
 
 /// The facts about a turn that the question names.

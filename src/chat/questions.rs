@@ -2,13 +2,12 @@
 
 use tokio::sync::oneshot;
 
-use crate::chat::Chat;
 use crate::editor::Editor;
 use crate::protocol::{
-    Answer, ChangesReview, FileChange, NoticeLevel, Question, QuestionAnswer, ReviewText, Scope,
-    ToEditor, TrustQuestion,
+    Answer, ChangesReview, FileChange, Question, QuestionAnswer, ReviewText, Scope, ToEditor,
+    TrustQuestion,
 };
-use crate::tool::permissions::{Allowance, Reply};
+use crate::tool::permissions::{Permissions, Reply};
 
 pub struct OpenQuestions {
     editor: Editor,
@@ -54,6 +53,22 @@ impl OpenQuestions {
             outlives_turn,
         });
         self.editor.tell(ToEditor::Question(Box::new(question)));
+    }
+
+    /// Asks the person about hosts, unless they have allowed all of them for its command or this chat.
+    pub fn put_about_hosts(
+        &mut self,
+        question: Question,
+        reply: oneshot::Sender<Reply>,
+        outlives_turn: bool,
+        permissions: &Permissions,
+    ) {
+        if permissions.reach(&question) {
+            // It fails if the command has ended.
+            reply.send(Reply::Once).ok();
+        } else {
+            self.put_until(question, reply, outlives_turn);
+        }
     }
 
     /// Lets the person review the changes of the chat.
@@ -167,57 +182,6 @@ impl OpenQuestions {
 /// Returns the texts of files for a review.
 fn texts<'a>(files: impl IntoIterator<Item = &'a FileChange>) -> Vec<ReviewText> {
     files.into_iter().map(|file| file.text.clone()).collect()
-}
-
-impl Chat {
-    /// Adds a permission.
-    pub(in crate::chat) async fn allow(&mut self, allowance: Allowance) {
-        match allowance {
-            Allowance::Everything => self.permissions.everything = true,
-            Allowance::Rule(rule) => self.permissions.rules.push(rule),
-            Allowance::Job(job) => self.permissions.jobs.push(job),
-            Allowance::Hosts(hosts) => self.permissions.hosts.extend(hosts),
-            // The judge of the next command knows them.
-            Allowance::SavedHosts(workspace, hosts) => {
-                if let Err(error) = self.services.save_hosts(workspace, hosts.clone()).await {
-                    self.services.notice(
-                        NoticeLevel::Error,
-                        format!(
-                            "the hosts are allowed for this chat but could not be saved: {error}"
-                        ),
-                    );
-                    self.permissions.add_saved_hosts(&hosts);
-                }
-            }
-            Allowance::TryFirst(workspace) => {
-                // The judge of the next turn knows it.
-                if let Err(error) = self.services.save_try_first(workspace).await {
-                    self.services.notice(
-                        NoticeLevel::Error,
-                        format!(
-                            "co tries commands first in this turn only, because that could not be saved: {error}"
-                        ),
-                    );
-                }
-            }
-            // The judge of the next turn knows it.
-            Allowance::Saved(workspace, rule) => {
-                if let Err(error) = self.services.save_rule(workspace, rule.clone()).await {
-                    self.services.notice(
-                        NoticeLevel::Error,
-                        format!("the rule holds for this chat but could not be saved: {error}"),
-                    );
-                    self.permissions.rules.push(rule);
-                }
-            }
-        }
-        self.show_state();
-    }
-
-    /// Takes the person's answer.
-    pub(in crate::chat) fn answered(&mut self, answered: QuestionAnswer) {
-        self.questions.answer(answered.id, answered.into());
-    }
 }
 
 impl From<QuestionAnswer> for Reply {
