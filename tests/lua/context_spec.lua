@@ -335,7 +335,9 @@ describe('context', function()
       local pieces
       local context = require('co.chat.context')
       local wanted = { text = '@buffer', extra = { context.range(2, 90000) }, read = function() end }
-      context.gather(wanted, function(found) pieces = found end)
+      require('co.ui.async').run(function()
+        pieces = context.gather(wanted)
+      end)
       return { read = read, names = { pieces[1].name, pieces[2].name } }
     ]])
     same({

@@ -9,7 +9,9 @@ return function(nvim, text)
       local send = require('co.backend').send
       local read = require('co.chat.workspace_context').reader(1, vim.fn.getcwd(), send)
       local wanted = { text = ..., read = read }
-      require('co.chat.context').gather(wanted, function(found) _G.found = found end)
+      require('co.ui.async').run(function()
+        _G.found = require('co.chat.context').gather(wanted)
+      end)
     ]],
     text
   )

@@ -491,21 +491,20 @@ local function wanted_by(prompt)
   return vim.list_extend(wanted, extra)
 end
 
---- Calls `done` with the contexts for the words with `@` in a text: at once, unless other programs are asked. Calls it without
---- contexts if the person cancels.
+--- Returns the contexts for the words with `@` in a text: at once, unless other programs are asked. Returns none if the person
+--- cancels.
+---@async
 ---@param prompt co.ContextsWanted
----@param done fun(contexts?: co.Context[])
-function M.gather(prompt, done)
-  async.run(function()
-    local all = async.map(wanted_by(prompt), function(wanted)
-      return read_one(wanted, prompt.read)
-    end, function(wanted, problem)
-      -- The other contexts and the prompt still go.
-      local missing = 'it cannot be read: ' .. problem:gsub('^.-:%d+: ', '')
-      return { word = wanted.word, missing = missing }
-    end)
-    done(found_among(all))
+---@return co.Context[]? contexts
+function M.gather(prompt)
+  local all = async.map(wanted_by(prompt), function(wanted)
+    return read_one(wanted, prompt.read)
+  end, function(wanted, problem)
+    -- The other contexts and the prompt still go.
+    local missing = 'it cannot be read: ' .. problem:gsub('^.-:%d+: ', '')
+    return { word = wanted.word, missing = missing }
   end)
+  return found_among(all)
 end
 
 return M

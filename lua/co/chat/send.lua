@@ -1,6 +1,7 @@
 --- Sends the prompts and the commands of a chat to the backend.
 local M = {}
 
+local async = require('co.ui.async')
 local backend = require('co.backend')
 local callbacks = require('co.chat.callbacks')
 local notify = require('co.ui.notify')
@@ -108,7 +109,9 @@ end
 ---@field range? co.Context the lines for `@selection`
 ---@field untrusted? co.PromptFile its file, if the person must trust it first
 ---@field typed? boolean it was typed into the chat
----@field ended? fun(how: 'sent'|'unsent'|'asked'|'refused')
+---@field begin? fun() sends it, as the prompts before it are sent
+
+---@alias co.SendResult 'sent'|'unsent'|'asked'|'refused'
 
 --- Takes a prompt out of those that wait for their turn.
 ---@param chat co.Chat
@@ -122,28 +125,66 @@ function M.waits_no_longer(chat, text)
   end
 end
 
+--- Sends a request for a chat, and waits for the answer; nil if there is no backend for it.
+---@async
+---@param chat co.Chat
+---@param message table
+---@return any
+local function ask_backend(chat, message)
+  return async.await(function(done)
+    requests.send(message, function(request)
+      return M.message(chat, request, request.cwd)
+    end, done)
+  end)
+end
+
 --- Gathers the contexts of a prompt and sends it.
+---@async
 ---@param chat co.Chat
 ---@param prompt co.GatheringPrompt
----@param ended fun(how: 'sent'|'unsent')
-local function gather(chat, prompt, ended)
+---@return co.SendResult
+local function gather_and_send(chat, prompt)
   local message = prompt.message
   local function send(request)
     return M.message(chat, request, request.cwd)
   end
-  ---@type co.ContextsWanted
-  local wanted = {
+  local contexts = require('co.chat.context').gather({
     text = prompt.text,
     read = require('co.chat.workspace_context').reader(chat.id, vim.fn.getcwd(), send),
     extra = prompt.extra,
     range = prompt.range,
-  }
-  require('co.chat.context').gather(wanted, function(contexts)
-    message.context = contexts or {}
-    -- If the backend ended meanwhile, the prompt was given back.
-    local waits = contexts and registry.get(chat.id) == chat and chat.gathering[1] == prompt
-    ended(waits and M.message(chat, message, message.cwd) and 'sent' or 'unsent')
-  end)
+  })
+  message.context = contexts or {}
+  -- If the backend ended meanwhile, the prompt was given back.
+  local waits = contexts and registry.get(chat.id) == chat and chat.gathering[1] == prompt
+  return waits and M.message(chat, message, message.cwd) and 'sent' or 'unsent'
+end
+
+--- Sends a prompt, unless the person does not trust its file.
+---@async
+---@param chat co.Chat
+---@param prompt co.GatheringPrompt
+---@return co.SendResult
+---@return integer? question the question about its file, if the person is asked
+local function send_one(chat, prompt)
+  local file = prompt.untrusted
+  if file then
+    ---@type co.PromptFileChecked?
+    local answer = ask_backend(chat, {
+      type = 'check_prompt_file',
+      chat = chat.id,
+      cwd = prompt.message.cwd,
+      name = file.name,
+      path = file.path,
+      text = file.text,
+    })
+    if not answer then
+      return 'unsent'
+    elseif not answer.trusted then
+      return answer.question and 'asked' or 'refused', answer.question
+    end
+  end
+  return gather_and_send(chat, prompt)
 end
 
 --- Returns whether the draft gets a prompt whose file the person refused. The history has it too.
@@ -154,84 +195,49 @@ local function comes_back(chat, prompt)
   return prompt.typed and chat.prompt:empty() or false
 end
 
----@type fun(chat: co.Chat, prompt: co.GatheringPrompt): boolean
-local send_prompt
-
---- Sends the first of the prompts whose contexts must be gathered, then the next.
----@param chat co.Chat
-local function send_first(chat)
-  local prompt = chat.gathering[1]
-  if not prompt then
-    return
-  end
-  local function ended(how)
-    if chat.gathering[1] == prompt then
-      table.remove(chat.gathering, 1)
-      assert(prompt.ended)(how)
-      send_first(chat)
-    end
-  end
-  local file = prompt.untrusted
-  if not file then
-    return gather(chat, prompt, ended)
-  end
-  local function send(request)
-    return M.message(chat, request, request.cwd)
-  end
-  local function settled(trusted)
-    prompt.untrusted = nil
-    if registry.get(chat.id) ~= chat or trusted and send_prompt(chat, prompt) then
-      return
-    elseif trusted or comes_back(chat, prompt) then
-      chat.prompt:restore(prompt.message.text)
-    end
-  end
-  local message = {
-    type = 'check_prompt_file',
-    chat = chat.id,
-    cwd = prompt.message.cwd,
-    name = file.name,
-    path = file.path,
-    text = file.text,
-  }
-  ---@param answer? co.PromptFileChecked
-  requests.send(message, send, function(answer)
-    if not answer then
-      ended('unsent')
-    elseif answer.trusted then
-      gather(chat, prompt, ended)
-    elseif answer.question then
-      requests.when_settled(answer.question, settled)
-      ended('asked')
-    else
-      ended('refused')
-    end
-  end)
-end
-
 --- Sends a prompt with the contexts that its text names, after the prompts before it.
 ---@param chat co.Chat
----@param prompt co.GatheringPrompt this sets its `ended`
+---@param prompt co.GatheringPrompt
 ---@return boolean taken
-send_prompt = function(chat, prompt)
+local function send_prompt(chat, prompt)
   local text, waiting = prompt.message.text, chat.waiting_prompts
   local late, taken = false, true
-  prompt.ended = function(how)
-    taken = how == 'sent'
-    if taken then
-      return
-    elseif late and (how == 'unsent' or how == 'refused' and comes_back(chat, prompt)) then
-      callbacks.unsent({ type = 'unsent', chat = chat.id, text = text })
-    else
-      M.waits_no_longer(chat, text)
-    end
-  end
   local first = prompt.message.steer or are_held(chat)
   table.insert(waiting, first and first_queued(chat) or #waiting + 1, text)
   table.insert(chat.gathering, prompt)
-  if #chat.gathering == 1 then
-    send_first(chat)
-  end
+  async.run(function()
+    if chat.gathering[1] ~= prompt then
+      async.await(function(done)
+        prompt.begin = done
+      end)
+    end
+    local how, question = send_one(chat, prompt)
+    if chat.gathering[1] ~= prompt then
+      -- The backend ended, and the prompt was given back.
+      return
+    end
+    table.remove(chat.gathering, 1)
+    taken = how == 'sent'
+    if late and (how == 'unsent' or how == 'refused' and comes_back(chat, prompt)) then
+      callbacks.unsent({ type = 'unsent', chat = chat.id, text = text })
+    elseif not taken then
+      M.waits_no_longer(chat, text)
+    end
+    local next = chat.gathering[1]
+    if next then
+      assert(next.begin)()
+    end
+    if question then
+      local trusted = async.await(function(done)
+        requests.when_settled(question, done)
+      end)
+      prompt.untrusted = nil
+      local sent = registry.get(chat.id) ~= chat or trusted and send_prompt(chat, prompt)
+      if not sent and (trusted or comes_back(chat, prompt)) then
+        chat.prompt:restore(text)
+      end
+    end
+  end)
   late = true
   if taken then
     windows.scroll_to_end(chat.buf)
