@@ -26,19 +26,13 @@ pub struct TurnAsker {
 
 #[derive(Default)]
 struct AskerState {
-    /// The turn that runs.
-    turn: Option<Arc<AskingTurn>>,
-    /// The number of beginnings and ends of turns so far.
-    period: u64,
+    /// The way to the person in the turn that runs.
+    turn: Option<Arc<PersonAsker>>,
+    /// Cancelled when a turn begins or ends. An open question would keep the turn running, because it holds the turn's way to the
+    /// chat.
+    period: CancellationToken,
     /// The hosts that the agent may reach until it ends.
     granted: Vec<HostPattern>,
-}
-
-/// The turn in which the questions come.
-struct AskingTurn {
-    person: PersonAsker,
-    /// Cancelled at the end of the turn. An open question would keep the turn running, because it holds the turn's way to the chat.
-    ended: CancellationToken,
 }
 
 impl TurnAsker {
@@ -66,10 +60,7 @@ impl TurnAsker {
                 confinement: AGENT,
             },
         );
-        self.set(Some(AskingTurn {
-            person,
-            ended: CancellationToken::new(),
-        }));
+        self.set(Some(Arc::new(person)));
     }
 
     /// Lets the agent reach hosts until it ends.
@@ -77,17 +68,16 @@ impl TurnAsker {
         self.state().granted.extend(hosts);
     }
 
-    /// Asks no more, withdraws the open questions, and forgets the answers of the turn.
+    /// Asks no more, withdraws the open questions, and forgets the answers of the turn. Ends the connections that only these answers
+    /// allow.
     pub fn end(&self) {
         self.set(None);
     }
 
-    fn set(&self, turn: Option<AskingTurn>) {
+    fn set(&self, turn: Option<Arc<PersonAsker>>) {
         let mut state = self.state();
-        if let Some(earlier) = std::mem::replace(&mut state.turn, turn.map(Arc::new)) {
-            earlier.ended.cancel();
-        }
-        state.period += 1;
+        state.turn = turn;
+        std::mem::take(&mut state.period).cancel();
     }
 
     fn state(&self) -> MutexGuard<'_, AskerState> {
@@ -104,16 +94,16 @@ impl HostAsker for TurnAsker {
     }
 
     async fn ask(&self, targets: &[Target]) -> Result<(), String> {
-        let turn = self.state().turn.clone();
+        let (turn, period) = {
+            let state = self.state();
+            (state.turn.clone(), state.period.clone())
+        };
         let turn = turn.ok_or("no turn of the agent runs, so nobody is asked")?;
-        let asked = turn
-            .ended
-            .run_until_cancelled(turn.person.ask(targets))
-            .await;
+        let asked = period.run_until_cancelled(turn.ask(targets)).await;
         asked.unwrap_or_else(|| Err("the turn of the agent has ended".to_owned()))
     }
 
-    fn period(&self) -> u64 {
-        self.state().period
+    fn period(&self) -> CancellationToken {
+        self.state().period.clone()
     }
 }

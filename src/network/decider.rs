@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use co_exec::TimeLimit;
 use co_policy::{HostRules, HostVerdict};
-use co_proxy::{Decider, Host, Target};
+use co_proxy::{Decider, Host, Permission, Target};
 
 /// The longest wait for an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
@@ -43,16 +44,17 @@ pub trait HostAsker: Send + Sync {
     /// The command may not reach the targets: the reason, which the command reads.
     async fn ask(&self, targets: &[Target]) -> Result<(), String>;
 
-    /// Returns the number of the current period. When it changes, all answers are forgotten.
-    fn period(&self) -> u64 {
-        0
+    /// Returns a token that is cancelled at the end of the current period. All answers are forgotten then, and the connections end
+    /// that no rule allows.
+    fn period(&self) -> CancellationToken {
+        CancellationToken::new()
     }
 }
 
 type HostAnswer = Result<(), String>;
 
-/// A target that waits for its answer.
-type Request = (Target, oneshot::Sender<HostAnswer>);
+/// A target that waits for its answer, which comes with the period in which it holds.
+type Request = (Target, oneshot::Sender<(HostAnswer, CancellationToken)>);
 
 /// Decides by rules, and asks about all other hosts, each once.
 pub(super) struct RuleDecider {
@@ -70,8 +72,8 @@ struct Questions {
     answers: HashMap<Target, HostAnswer>,
     /// The number of hosts that were asked about.
     asked: usize,
-    /// The time in which the answers hold.
-    period: u64,
+    /// The period in which the answers hold.
+    period: CancellationToken,
     /// Nobody answered a question in time, so no other one comes.
     is_unattended: bool,
 }
@@ -111,10 +113,12 @@ impl RuleDecider {
 
 #[async_trait]
 impl Decider for RuleDecider {
-    async fn decide(&self, target: &Target) -> Result<String, String> {
+    async fn decide(&self, target: &Target) -> Result<Permission, String> {
         let host = target.host.to_string();
         match self.read_rules().await?.verdict(&host, target.port) {
-            HostVerdict::Allowed(rule) => return Ok(format!("the rule `{rule}`")),
+            HostVerdict::Allowed(rule) => {
+                return Ok(Permission::lasting(format!("the rule `{rule}`")));
+            }
             HostVerdict::Denied(rule) => return Err(format!("the rule `{rule}` denies it")),
             HostVerdict::Ask => {}
         }
@@ -122,8 +126,23 @@ impl Decider for RuleDecider {
         let gone = || "the command has ended".to_owned();
         let sent = self.requests.send((target.clone(), reply)).await;
         sent.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())??;
-        Ok("the person".to_owned())
+        let (answer, period) = answer.await.map_err(|_| gone())?;
+        answer?;
+        let (asker, target) = (Arc::clone(&self.asker), target.clone());
+        Ok(Permission {
+            ground: "the person".to_owned(),
+            end: Box::pin(async move {
+                period.cancelled().await;
+                // The answer may have made a rule.
+                if asker
+                    .rules()
+                    .await
+                    .is_ok_and(|rules| allows(&rules, &target))
+                {
+                    std::future::pending().await
+                }
+            }),
+        })
     }
 
     async fn refuses_port(&self, address: SocketAddr) -> Option<String> {
@@ -178,7 +197,7 @@ impl Questions {
                     format!("the command wants more than {MAX_ASKED} hosts that no rule names");
                 for (_, reply) in waiting.drain(..) {
                     // It does not matter if the connection is gone.
-                    let _gone = reply.send(Err(why.clone()));
+                    let _gone = reply.send((Err(why.clone()), self.period.clone()));
                 }
                 continue;
             }
@@ -218,8 +237,8 @@ impl Questions {
 
     /// Forgets the answers if their time is over.
     fn forget_old(&mut self) {
-        let period = self.asker.period();
-        if std::mem::replace(&mut self.period, period) != period {
+        if self.period.is_cancelled() {
+            self.period = self.asker.period();
             self.answers.clear();
             self.is_unattended = false;
         }
@@ -239,11 +258,11 @@ impl Questions {
     /// Answers the requests whose targets are decided. Forgets the requests whose connections are gone.
     fn answer_known(&self, waiting: &mut Vec<Request>) {
         let all = std::mem::take(waiting);
-        let is_over = self.asker.period() != self.period;
+        let is_over = self.period.is_cancelled();
         for (target, reply) in all {
             match self.answers.get(&target).filter(|_| !is_over) {
                 // It does not matter if the connection is gone.
-                Some(answer) => drop(reply.send(answer.clone())),
+                Some(answer) => drop(reply.send((answer.clone(), self.period.clone()))),
                 None if reply.is_closed() => {}
                 None => waiting.push((target, reply)),
             }
@@ -259,6 +278,11 @@ async fn all_left(waiting: &mut [Request], targets: &[Target]) {
     }
 }
 
+fn allows(rules: &HostRules, target: &Target) -> bool {
+    let verdict = rules.verdict(&target.host.to_string(), target.port);
+    matches!(verdict, HostVerdict::Allowed(_))
+}
+
 /// Returns an address as a rule has it.
 fn host_of(address: IpAddr) -> String {
     Host::Address(address.to_canonical()).to_string()
@@ -272,7 +296,6 @@ fn unanswered() -> HostAnswer {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicU64, Ordering};
 
     use tokio::time::Instant;
 
@@ -286,7 +309,7 @@ mod tests {
         silent: bool,
         silent_about: Option<&'static str>,
         asked: Mutex<Vec<Vec<String>>>,
-        period: AtomicU64,
+        period: Mutex<CancellationToken>,
     }
 
     #[async_trait]
@@ -313,9 +336,25 @@ mod tests {
             }
         }
 
-        fn period(&self) -> u64 {
-            self.period.load(Ordering::Relaxed)
+        fn period(&self) -> CancellationToken {
+            self.period.lock().unwrap().clone()
         }
+    }
+
+    impl ListAsker {
+        fn end_period(&self) {
+            std::mem::take(&mut *self.period.lock().unwrap()).cancel();
+        }
+    }
+
+    /// Returns the ground on which a target is allowed.
+    async fn ground(decider: &RuleDecider, target: &Target) -> Result<String, String> {
+        decider.decide(target).await.map(|it| it.ground)
+    }
+
+    /// Returns why a target is refused.
+    async fn refusal(decider: &RuleDecider, of: &str) -> String {
+        ground(decider, &target(of)).await.unwrap_err()
     }
 
     fn target(text: &str) -> Target {
@@ -341,10 +380,10 @@ mod tests {
         let asker = Arc::<ListAsker>::default();
         let decider = decider(&asker);
         let good = target("good.example:443");
-        let ground = decider.decide(&good).await;
+        let ground = ground(&decider, &good).await;
         assert_eq!(ground, Ok("the rule `good.example`".to_owned()));
-        let denied = decider.decide(&target("bad.example:443")).await;
-        assert_eq!(denied, Err("the rule `bad.example` denies it".to_owned()));
+        let denied = refusal(&decider, "bad.example:443").await;
+        assert_eq!(denied, "the rule `bad.example` denies it");
         assert!(asker.asked.lock().unwrap().is_empty());
         let allows = |host: &str, address: &str| {
             decider.allows_address(&target(host), address.parse().unwrap())
@@ -375,13 +414,13 @@ mod tests {
             &["good.example", "localhost:80"],
             &["good.example", "localhost"],
         )));
-        let denied = decider.decide(&good).await;
-        assert_eq!(denied, Err("the rule `good.example` denies it".to_owned()));
+        let denied = refusal(&decider, "good.example:443").await;
+        assert_eq!(denied, "the rule `good.example` denies it");
         let refused = Some("no rule allows it any more".to_owned());
         assert_eq!(decider.refuses_port(local).await, refused);
         change(None);
         let unread = "the rules cannot be read".to_owned();
-        assert_eq!(decider.decide(&good).await, Err(unread.clone()));
+        assert_eq!(refusal(&decider, "good.example:443").await, unread);
         assert_eq!(decider.refuses_port(local).await, Some(unread));
         assert!(asker.asked.lock().unwrap().is_empty());
     }
@@ -432,14 +471,34 @@ mod tests {
         });
         let decider = decider(&asker);
         let (a, b) = (target("a.example:443"), target("b.example:443"));
-        for period in 0..3 {
-            asker.period.store(period, Ordering::Relaxed);
+        for _ in 0..3 {
             for _ in 0..2 {
                 assert!(decider.decide(&a).await.is_ok());
                 assert!(decider.decide(&b).await.is_err());
             }
+            asker.end_period();
         }
         assert_eq!(asker.asked.lock().unwrap().len(), 6);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_permission_ends_with_its_time_unless_a_rule_allows_the_host_meanwhile() {
+        let asker = Arc::<ListAsker>::default();
+        let decider = decider(&asker);
+        let (a, b) = (target("a.example:443"), target("b.example:443"));
+        let (of_a, of_b) = (decider.decide(&a).await, decider.decide(&b).await);
+        let of_rule = decider.decide(&target("good.example:443")).await;
+        let ends = async |permission: Result<Permission, String>| {
+            let end = permission.ok().unwrap().end;
+            tokio::time::timeout(Duration::from_secs(9), end)
+                .await
+                .is_ok()
+        };
+        *asker.rules.lock().unwrap() = Some(rules(&["b.example"], &[]));
+        asker.end_period();
+        assert!(ends(of_a).await && !ends(of_b).await && !ends(of_rule).await);
+        let lasting = decider.decide(&a).await;
+        assert!(!ends(lasting).await);
     }
 
     #[tokio::test(start_paused = true)]
@@ -450,8 +509,8 @@ mod tests {
         });
         let first = decider(&refusing);
         for _ in 0..3 {
-            let answer = first.decide(&target("a.example:443")).await;
-            assert_eq!(answer, Err("the person refused it".to_owned()));
+            let answer = refusal(&first, "a.example:443").await;
+            assert_eq!(answer, "the person refused it");
         }
         assert_eq!(refusing.asked.lock().unwrap().len(), 1);
         let silent = Arc::new(ListAsker {
@@ -460,11 +519,11 @@ mod tests {
         });
         let second = decider(&silent);
         let began = Instant::now();
-        let answer = second.decide(&target("a.example:443")).await;
-        assert_eq!(answer, Err("nobody answered for 120 s".to_owned()));
+        let answer = refusal(&second, "a.example:443").await;
+        assert_eq!(answer, "nobody answered for 120 s");
         assert_eq!(began.elapsed().as_secs(), 120);
-        let answer = second.decide(&target("b.example:443")).await;
-        assert_eq!(answer, Err("nobody answered for 120 s".to_owned()));
+        let answer = refusal(&second, "b.example:443").await;
+        assert_eq!(answer, "nobody answered for 120 s");
         assert_eq!(began.elapsed().as_secs(), 120, "it is not asked");
     }
 
@@ -488,7 +547,7 @@ mod tests {
             decider.decide(&a).await
         };
         tokio::select! {
-            answer = &mut open => panic!("{answer:?}"),
+            _ = &mut open => panic!("it is answered"),
             answer = answered => assert!(answer.is_ok()),
         }
         assert!(began.elapsed() < ANSWER_TIMEOUT / 2);
@@ -507,8 +566,8 @@ mod tests {
                     .is_ok()
             );
         }
-        let answer = decider.decide(&target("more.example:443")).await;
-        assert!(answer.unwrap_err().contains("more than 100 hosts"));
+        let answer = refusal(&decider, "more.example:443").await;
+        assert!(answer.contains("more than 100 hosts"));
         assert_eq!(asker.asked.lock().unwrap().len(), MAX_ASKED);
     }
 }

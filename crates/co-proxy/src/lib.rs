@@ -32,6 +32,8 @@ mod tunnel;
 
 pub use outer::OuterProxy;
 pub use proxy::Proxy;
-pub use setup::{Decider, ForwardedPort, ProxyLimits, ProxySetup, Resolver, SystemResolver};
+pub use setup::{
+    Decider, ForwardedPort, Permission, ProxyLimits, ProxySetup, Resolver, SystemResolver,
+};
 pub use target::{Host, Target, TargetError};
 pub use traffic::TargetTraffic;

@@ -24,6 +24,7 @@ use crate::client_stream::ClientStream;
 use crate::context::ProxyContext;
 use crate::refusal::ProxyRefusal;
 use crate::route::Stream;
+use crate::setup::Permission;
 use crate::target::Target;
 use crate::traffic::Counted;
 use crate::tunnel::{BUFFER, TLS_PORT, Tunnel};
@@ -128,8 +129,8 @@ impl ServedClient<'_> {
         answered.unwrap_or_else(|refusal| refused(&refusal))
     }
 
-    /// Asks whether the command may reach a target, as long as the client waits. Returns the ground on which it may.
-    async fn decide(&self, target: &Target) -> Result<String, ProxyRefusal> {
+    /// Asks whether the command may reach a target, as long as the client waits.
+    async fn decide(&self, target: &Target) -> Result<Permission, ProxyRefusal> {
         let decided = tokio::select! {
             decided = self.context.decider.decide(target) => decided,
             () = self.stream.left(self.context.limits.left) => {
@@ -155,15 +156,16 @@ impl ServedClient<'_> {
             return Ok(Opened::Requests { target, client });
         }
         let connected = async {
-            let ground = self.decide(&target).await?;
+            let Permission { ground, end } = self.decide(&target).await?;
             let stream = context.connect(&target).await?;
-            context.count(&target, stream, &ground)
+            Ok((context.count(&target, stream, &ground)?, end))
         };
-        let upstream = context.note(&target, connected.await)?;
+        let (upstream, end) = context.note(&target, connected.await)?;
         Ok(Opened::Tunnel(Tunnel {
             upstream,
             client,
             target,
+            end,
         }))
     }
 
@@ -177,7 +179,7 @@ impl ServedClient<'_> {
         let checked = check_plain(&request, &target);
         context.note(&target, checked)?;
         let sent = async {
-            let ground = self.decide(&target).await?;
+            let Permission { ground, end } = self.decide(&target).await?;
             let outer = context.outer.hop("http", &target)?;
             let stream = match &outer {
                 None => context.connect_directly(&target).await?,
@@ -221,7 +223,11 @@ impl ServedClient<'_> {
                 .map_err(failed)?;
             let connection = AbortOnDropHandle::new(tokio::spawn(async move {
                 // The response ends with it.
-                let _ = connection.await;
+                tokio::select! {
+                    biased;
+                    () = end => {}
+                    _ = connection => {}
+                }
             }));
             let answer = tokio::time::timeout(context.limits.answer, sender.send_request(request));
             let answer = answer.await;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,15 +12,35 @@ use tokio::sync::Semaphore;
 use crate::outer::OuterProxy;
 use crate::target::Target;
 
+/// A permission to reach a target.
+pub struct Permission {
+    /// The ground on which the command may reach the target, in a few words.
+    pub ground: String,
+    /// Ends when the permission does. Connections that were made with it end then too.
+    pub end: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+pub(crate) type PermissionEnd = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Permission {
+    /// Returns a permission that lasts as long as the proxy.
+    pub fn lasting(ground: String) -> Self {
+        Self {
+            ground,
+            end: Box::pin(std::future::pending()),
+        }
+    }
+}
+
 /// Decides which hosts the command may reach.
 #[async_trait]
 pub trait Decider: Send + Sync {
-    /// Returns the ground on which the command may reach a target, in a few words. The connection waits for the answer. The
-    /// decider is asked at each connection and each request; several may wait at once.
+    /// Returns the permission to reach a target. The connection waits for the answer. The decider is asked at each connection and
+    /// each request; several may wait at once.
     ///
     /// # Errors
     /// The command may not reach the target: the reason, which the command reads.
-    async fn decide(&self, target: &Target) -> Result<String, String>;
+    async fn decide(&self, target: &Target) -> Result<Permission, String>;
 
     /// Returns why the command must not reach a forwarded port any more, if it must not. It is called at each connection.
     async fn refuses_port(&self, address: SocketAddr) -> Option<String>;

@@ -14,11 +14,12 @@ use async_trait::async_trait;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    Decider, ForwardedPort, OuterProxy, Proxy, ProxyLimits, ProxySetup, Resolver, Target,
-    TargetTraffic,
+    Decider, ForwardedPort, OuterProxy, Permission, Proxy, ProxyLimits, ProxySetup, Resolver,
+    Target, TargetTraffic,
 };
 
 /// The longest wait for something that must happen.
@@ -31,17 +32,22 @@ struct ListDecider {
     denied_addresses: Vec<String>,
     asked: Mutex<Vec<String>>,
     held: watch::Sender<bool>,
+    /// The end of all permissions.
+    ended: CancellationToken,
 }
 
 #[async_trait]
 impl Decider for ListDecider {
-    async fn decide(&self, target: &Target) -> Result<String, String> {
+    async fn decide(&self, target: &Target) -> Result<Permission, String> {
         self.asked.lock().unwrap().push(target.to_string());
         let mut held = self.held.subscribe();
         let _ = held.wait_for(|held| !held).await;
         let host = target.host.to_string();
         match self.targets.lock().unwrap().contains(&host) {
-            true => Ok("the person".to_owned()),
+            true => Ok(Permission {
+                ground: "the person".to_owned(),
+                end: Box::pin(self.ended.clone().cancelled_owned()),
+            }),
             false => Err("the person refused it".to_owned()),
         }
     }
@@ -121,6 +127,7 @@ impl Scene {
             denied_addresses: parts.denied_addresses,
             asked: Mutex::default(),
             held: watch::channel(false).0,
+            ended: CancellationToken::new(),
         });
         let names = parts.names.into_iter();
         let resolver = Arc::new(ListResolver {
@@ -498,6 +505,31 @@ async fn the_question_of_a_client_that_left_is_dropped() {
         wait_until(|| waiting() == 0).await;
     }
     assert_eq!(scene.resolver.looks.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn connections_end_with_their_permission() {
+    let ((port, _echo), scene) = (echo().await, Scene::new(Parts::default()));
+    // The response has more than the server sends.
+    let server = TextServer::start("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi").await;
+    let mut tunnel = scene.tunnel(&format!("good.example:{port}")).await.unwrap();
+    let mut silent = scene.tunnel(&format!("good.example:{port}")).await.unwrap();
+    let host = format!("good.example:{}", server.port);
+    let request = format!("GET http://{host}/ HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    let mut client = scene.client().await;
+    client.write_all(request.as_bytes()).await.unwrap();
+    assert!(head(&mut client).await.starts_with("HTTP/1.1 200 OK"));
+    tunnel.write_all(b"x").await.unwrap();
+    assert_eq!(tunnel.read_u8().await.unwrap(), b'x');
+    scene.decider.ended.cancel();
+    assert_eq!(rest(&mut tunnel).await, "");
+    assert_eq!(rest(&mut silent).await, "");
+    assert!(!rest(&mut client).await.contains("HTTP/1.1"));
+    // One that comes too late sends nothing.
+    let mut late = scene.tunnel(&format!("good.example:{port}")).await.unwrap();
+    late.write_all(b"late").await.ok();
+    assert_eq!(rest(&mut late).await, "");
+    assert_eq!(scene.traffic()[0].sent, 1);
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use crate::context::ProxyContext;
 use crate::hello::{ALERT, Hello};
 use crate::refusal::ProxyRefusal;
 use crate::route::Stream;
+use crate::setup::PermissionEnd;
 use crate::target::Target;
 use crate::traffic::Counted;
 
@@ -22,15 +23,27 @@ pub(crate) struct Tunnel {
     pub(crate) target: Target,
     pub(crate) upstream: Counted<Box<dyn Stream>>,
     pub(crate) client: OnUpgrade,
+    /// The end of the permission, and so of the tunnel.
+    pub(crate) end: PermissionEnd,
 }
 
 impl Tunnel {
-    /// Copies until both ends have closed.
-    pub(crate) async fn run(self, context: &ProxyContext) {
+    /// Copies until both ends have closed, or the permission ends.
+    pub(crate) async fn run(mut self, context: &ProxyContext) {
+        let end = std::mem::replace(&mut self.end, Box::pin(std::future::pending()));
+        tokio::select! {
+            biased;
+            () = end => {}
+            () = self.carry(context) => {}
+        }
+    }
+
+    async fn carry(self, context: &ProxyContext) {
         let Self {
             target,
             mut upstream,
             client,
+            ..
         } = self;
         let Ok(client) = client.await else {
             return;

@@ -1,5 +1,7 @@
 //! Another agent in the place of a model: a scripted one, confined.
 
+use std::io::Write;
+use std::net::TcpListener;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -16,6 +18,7 @@ use co_acp::schema::{
 };
 
 use super::scene::Scene;
+use crate::support::DEADLINE;
 use crate::support::proc::wait_until;
 use crate::support::workspace::Workspace;
 
@@ -753,6 +756,54 @@ fn the_end_of_a_turn_withdraws_its_question_about_a_host() {
     scene.co("on");
     scene.wait_chat("Back.");
     scene.wait_turns(2);
+}
+
+/// Opens a connection to 127.0.0.2 by the proxy, and writes what comes until it ends, or one byte, to a file.
+const TUNNEL: &str = "import os, socket, sys
+name, port = sys.argv[1:]
+s = socket.create_connection(('127.0.0.1', int(os.environ['HTTP_PROXY'].rsplit(':', 1)[1])))
+s.sendall(f'CONNECT 127.0.0.2:{port} HTTP/1.1\\r\\n\\r\\n'.encode())
+head = b''
+while not head.endswith(b'\\r\\n\\r\\n'): head += s.recv(1)
+assert head.startswith(b'HTTP/1.1 200'), head
+open('open-' + name, 'w').close()
+got = s.recv(1)
+open('new', 'wb').write(got)
+os.rename('new', 'got-' + name)
+";
+
+#[test]
+fn a_connection_that_was_allowed_for_a_turn_ends_with_it() {
+    let server = TcpListener::bind("127.0.0.2:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    let open = |name: &str| {
+        let line = format!(
+            "python3 tunnel.py {name} {port} >/dev/null 2>&1 </dev/null & until test -e open-{name}; do sleep 0.05; done"
+        );
+        json!([{ "sh": line }, message("Opened.")])
+    };
+    let scene = scene(&json!({ "once": open("once"), "saved": open("saved") }));
+    scene.workspace.write("tunnel.py", TUNNEL);
+    let got = |name: &str| {
+        let file = format!("got-{name}");
+        wait_until(DEADLINE, &file, || scene.workspace.read(&file))
+    };
+    scene.co("once");
+    scene.answer_text("wants to reach this host:", "y");
+    let once = server.accept().unwrap();
+    scene.wait_turns(1);
+    assert_eq!(got("once"), "");
+    drop(once);
+    // A rule allows this one after the turn too.
+    scene.co("saved");
+    scene.nvim.wait_text("wants to reach this host:");
+    // It comes at once, so it may take the focus, and take no keys at first.
+    scene.press("");
+    scene.answer("as");
+    let (mut saved, _) = server.accept().unwrap();
+    scene.wait_turns(2);
+    saved.write_all(b"y").unwrap();
+    assert_eq!(got("saved"), "y");
 }
 
 #[test]
