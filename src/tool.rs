@@ -35,8 +35,11 @@ use self::agent_call::ShownAgentCall;
 use self::call::PlannedCall;
 use self::event::{ExecMode, ShownCall};
 use self::schema::{BadCall, Tool};
+use crate::blocking::blocking;
+use crate::workspace::judge::Judge;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
+use co_policy::Pattern;
 use co_text::shorten;
 
 pub use self::checkpoints::CallCheckpoint;
@@ -52,6 +55,9 @@ pub struct ToolSet(Arc<Mutex<ToolList>>);
 #[derive(Clone)]
 struct ToolList {
     tools: Vec<Arc<dyn Tool>>,
+    /// A tool whose name is one of these rules is turned off: the model does not learn of it.
+    denied: Vec<Pattern>,
+    /// Those of the tools that are not turned off.
     specs: Arc<[ToolSpec]>,
 }
 
@@ -76,9 +82,24 @@ impl ToolSet {
 
     /// Returns a set of tools, each with a name of its own.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        Self(Arc::new(Mutex::new(ToolList::new(
-            tools.into_iter().collect(),
-        ))))
+        let tools = tools.into_iter().collect();
+        Self(Arc::new(Mutex::new(ToolList::new(tools, Vec::new()))))
+    }
+
+    /// Turns off the tools that a deny rule of the person or the workspace names as a whole, and all others on.
+    pub async fn deny_by(&self, judge: Arc<Judge>) {
+        let rules = blocking(move || Ok::<_, String>(judge.deny_rules())).await;
+        let rules = rules.unwrap_or_default();
+        let mut list = self.list();
+        if list.denied != rules {
+            *list = ToolList::new(std::mem::take(&mut list.tools), rules);
+        }
+    }
+
+    /// Returns the names of co's own tools that the model does not have.
+    pub fn absent(&self) -> Vec<String> {
+        let all = BUILT_IN[1].specs.iter().map(|spec| &spec.name);
+        all.filter(|name| !self.has(name)).cloned().collect()
     }
 
     /// Adds a tool at the end, in place of the tool with its name.
@@ -100,7 +121,10 @@ impl ToolSet {
         let mut list = self.list();
         list.tools.retain(|tool| !names.contains(&tool.spec().name));
         list.tools.extend(new);
-        *list = ToolList::new(std::mem::take(&mut list.tools));
+        *list = ToolList::new(
+            std::mem::take(&mut list.tools),
+            std::mem::take(&mut list.denied),
+        );
     }
 
     /// Returns the descriptions of all tools for a model. They are the same in every request while the set is the same, so that
@@ -112,7 +136,7 @@ impl ToolSet {
     /// Parses a call.
     ///
     /// # Errors
-    /// There is no such tool, or the arguments do not fit its schema.
+    /// There is no such tool, it is turned off, or the arguments do not fit its schema.
     pub fn parse(&self, call: &Call) -> Result<Box<dyn PlannedCall>, BadCall> {
         if let Some(tool) = self.find(&call.name) {
             return tool.parse(call);
@@ -132,7 +156,8 @@ impl ToolSet {
         if call.name == agent_call::NAME {
             return ShownCall::Agent(ShownAgentCall::new(&call.arguments));
         }
-        let line = match self.find(&call.name).map(|tool| (tool.parse(call), tool)) {
+        let tool = self.list().find(&call.name);
+        let line = match tool.map(|tool| (tool.parse(call), tool)) {
             Some((Ok(planned), _)) => return planned.shown(),
             Some((Err(_), tool)) => {
                 let line = command_of(call);
@@ -149,15 +174,14 @@ impl ToolSet {
         }
     }
 
-    /// Returns whether there is a tool of this name.
+    /// Returns whether there is a tool of this name that is not turned off.
     pub fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
 
     fn find(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let list = self.list();
-        let tool = list.tools.iter().find(|tool| tool.spec().name == name);
-        tool.cloned()
+        list.find(name).filter(|_| !list.is_off(name))
     }
 
     fn list(&self) -> MutexGuard<'_, ToolList> {
@@ -175,12 +199,28 @@ impl ToolList {
             .chain([rename::tool(), plan::tool(), ask::tool()])
             .chain(scouts.then(explore::tool));
         let tools = tools.map(|tool| -> Arc<dyn Tool> { Arc::new(tool) });
-        Self::new(tools.collect())
+        Self::new(tools.collect(), Vec::new())
     }
 
-    fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
-        let specs = tools.iter().map(|tool| tool.spec().clone()).collect();
-        Self { tools, specs }
+    fn new(tools: Vec<Arc<dyn Tool>>, denied: Vec<Pattern>) -> Self {
+        let mut list = Self {
+            tools,
+            denied,
+            specs: Arc::new([]),
+        };
+        let specs = list.tools.iter().map(|tool| tool.spec());
+        let on = specs.filter(|spec| !list.is_off(&spec.name));
+        list.specs = on.cloned().collect();
+        list
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let tool = self.tools.iter().find(|tool| tool.spec().name == name);
+        tool.cloned()
+    }
+
+    fn is_off(&self, name: &str) -> bool {
+        self.denied.iter().any(|rule| rule.is_whole(name))
     }
 }
 

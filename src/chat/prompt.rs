@@ -16,15 +16,12 @@ const SCOUT_TEMPLATE: &str = include_str!("prompt/scout.md");
 /// The most bytes of an instruction file that co sends: enough for any text that a person would read.
 pub(super) const LONGEST_INSTRUCTIONS: usize = 32 * 1024;
 
-/// The part of the system prompt about scouts.
-const SCOUTS: &str = "\n- For a broad question about the project, send scouts by explore: they read much, and you read their short reports.";
-
 const INSTRUCTIONS: &str = "# Instructions of the person and the workspace
 If two of these files contradict each other, the one in the directory that is nearer to the working directory counts.
 ";
 
-/// Returns the system prompt, for a model that may send scouts or not.
-pub fn system(surroundings: &Surroundings, scouts: bool) -> String {
+/// Returns the system prompt. It says nothing of the tools in `absent`.
+pub fn system(surroundings: &Surroundings, absent: &[String]) -> String {
     let instructions = instructions(&surroundings.instruction_files);
     let values = [
         ("cwd", surroundings.cwd.as_str()),
@@ -34,14 +31,13 @@ pub fn system(surroundings: &Surroundings, scouts: bool) -> String {
         ("date", &surroundings.date),
         ("backend", &surroundings.backend),
         ("unasked", &surroundings.unasked),
-        ("scouts", if scouts { SCOUTS } else { "" }),
         ("instructions", &instructions),
     ];
-    fill(TEMPLATE, &values)
+    fill(&without(TEMPLATE, absent), &values)
 }
 
-/// Returns the system prompt of a scout.
-pub fn of_scout(surroundings: &Surroundings) -> String {
+/// Returns the system prompt of a scout. It says nothing of the tools in `absent`.
+pub fn of_scout(surroundings: &Surroundings, absent: &[String]) -> String {
     let instructions = instructions(&surroundings.instruction_files);
     let values = [
         ("cwd", surroundings.cwd.as_str()),
@@ -50,7 +46,7 @@ pub fn of_scout(surroundings: &Surroundings) -> String {
         ("date", &surroundings.date),
         ("instructions", &instructions),
     ];
-    fill(SCOUT_TEMPLATE, &values)
+    fill(&without(SCOUT_TEMPLATE, absent), &values)
 }
 
 /// Returns the part of a system prompt with the texts of instruction files; empty if there are none.
@@ -64,6 +60,26 @@ pub(super) fn instructions(files: &[InstructionFile]) -> String {
 /// Returns the start of a file of instructions, which the model gets.
 pub(super) fn cut(instructions: &str) -> &str {
     start_of(instructions.trim(), LONGEST_INSTRUCTIONS)
+}
+
+/// Returns a template without the sentences that name one of these tools, and without the points of a list that have no other sentence.
+fn without(template: &str, tools: &[String]) -> String {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let names_one = |sentence: &&str| {
+        let mut words = sentence.split(|c| !is_word(c));
+        words.any(|word| tools.iter().any(|tool| tool == word))
+    };
+    let line = |line: &str| {
+        let sentences = line.split_inclusive(". ");
+        let left: String = sentences.filter(|it| !names_one(it)).collect();
+        if !line.starts_with("- ") || left == line {
+            return Some(left);
+        }
+        let text = left.strip_prefix("- ").unwrap_or(&left).trim_end();
+        (!text.is_empty()).then(|| format!("- {text}"))
+    };
+    let lines = template.lines().filter_map(line);
+    lines.map(|line| line + "\n").collect()
 }
 
 /// Fills a template in one pass, so that no value is read as a template.
@@ -109,14 +125,14 @@ mod tests {
         let mut surroundings = surroundings();
         surroundings.cwd = "/home/me/src".into();
         assert_eq!(
-            system(&surroundings, true),
+            system(&surroundings, &[]),
             include_str!("../../tests/fixtures/system_prompt.txt").trim_end()
         );
     }
 
     #[test]
     fn every_place_in_the_template_is_filled() {
-        let text = system(&surroundings(), true);
+        let text = system(&surroundings(), &[]);
         assert!(!text.contains("{{") || text.contains("/home/me/{{date}}"));
         assert_eq!(text.matches("{{").count(), 1, "{text}");
         for word in ["Linux", "bash", "2026-01-02", "run at once", "this machine"] {
@@ -124,13 +140,22 @@ mod tests {
         }
         assert!(!text.contains("# Instructions"));
         assert!(text.contains("by explore"));
-        assert!(!system(&surroundings(), false).contains("explore"));
+        let absent = ["explore", "editor_context", "search"].map(str::to_owned);
+        let text = system(&surroundings(), &absent);
+        for name in ["explore", "editor_context", "scouts", "search"] {
+            assert!(!text.contains(name), "{name} is in {text}");
+        }
+        assert!(
+            text.contains("\n- A <context> block in a message holds"),
+            "{text}"
+        );
+        assert!(text.contains("# How to work\n- You change files"), "{text}");
     }
 
     #[test]
     fn a_scout_is_told_where_it_is_and_of_no_tool_that_it_has_not() {
         let mut surroundings = surroundings();
-        let text = of_scout(&surroundings);
+        let text = of_scout(&surroundings, &[]);
         assert!(text.contains("directory: /home/me/{{date}}\n"), "{text}");
         for word in ["Linux", "2026-01-02", "Workspace: /home/me\n"] {
             assert!(text.contains(word), "{word} is not in {text}");
@@ -148,14 +173,14 @@ mod tests {
             name: "CO.md".into(),
             text: "A".into(),
         }];
-        let told = of_scout(&surroundings);
+        let told = of_scout(&surroundings, &[]);
         assert!(told.starts_with(&text), "{told}");
         assert!(told.ends_with("counts.\n\n## CO.md\nA"), "{told}");
     }
 
     #[test]
     fn a_value_is_no_template() {
-        assert!(system(&surroundings(), true).contains("directory: /home/me/{{date}}\n"));
+        assert!(system(&surroundings(), &[]).contains("directory: /home/me/{{date}}\n"));
     }
 
     #[test]
@@ -166,7 +191,7 @@ mod tests {
             text: text.into(),
         };
         surroundings.instruction_files = vec![file("a/CO.md", " Use tabs.\n"), file("CO.md", "B")];
-        let text = system(&surroundings, true);
+        let text = system(&surroundings, &[]);
         assert!(
             text.ends_with("counts.\n\n## a/CO.md\nUse tabs.\n\n## CO.md\nB"),
             "{text}"

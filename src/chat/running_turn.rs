@@ -80,6 +80,7 @@ impl Chat {
             Err(fault) => return self.end_turn(End::Failed, Some(fault)).await,
         };
         let judge = context.judge();
+        self.tools.deny_by(Arc::clone(&judge)).await;
         services.prepare_checkpoints(context.id, Arc::clone(&judge));
         let (events, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
         let cancel = context.cancel.child_token();

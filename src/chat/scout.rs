@@ -112,10 +112,12 @@ async fn run(
         host: Arc::new(chat.clone()),
         ..context
     };
+    let tools = ToolSet::of_scouts(isolation.confines());
+    tools.deny_by(Arc::clone(&own.judge)).await;
     let turn = Turn {
         context: Arc::new(own),
         chat,
-        tools: ToolSet::of_scouts(isolation.confines()),
+        tools,
         servers: None,
         memory: TurnMemory::default(),
         history: Arc::default(),

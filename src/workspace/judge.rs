@@ -540,6 +540,14 @@ impl Judge {
         found
     }
 
+    /// Returns the deny rules of the person and of the workspace.
+    ///
+    /// It blocks on files: call it from `spawn_blocking`.
+    pub fn deny_rules(&self) -> Vec<Pattern> {
+        let more = self.workspace_rules().unwrap_or_default().deny;
+        self.rules.deny.iter().cloned().chain(more).collect()
+    }
+
     /// Returns the verdict of an assessment by the person's rules and those of the chat.
     pub fn verdict(&self, assessment: &Assessment, chat_rules: &[Pattern]) -> Verdict {
         co_policy::decide(assessment, &self.rules, chat_rules)
@@ -608,7 +616,8 @@ fn rules(
         for text in texts {
             match text.parse::<Pattern>() {
                 Ok(pattern) => {
-                    if pattern.program() == Some(edits::RENAME) {
+                    // A deny rule turns the tool off.
+                    if pattern.program() == Some(edits::RENAME) && name != "deny" {
                         problems.push(format!(
                             "`{name}`: the rule `{pattern}` matches nothing, because a rename is judged as an edit of each file: \
                              name edit_file"

@@ -78,6 +78,18 @@ impl Pattern {
         }
     }
 
+    /// True if the pattern is the name of a tool alone, or stands for all paths of it. A deny rule of this pattern turns the tool off.
+    pub fn is_whole(&self, tool: &str) -> bool {
+        let Form::Prefix(words) = &self.0 else {
+            return false;
+        };
+        match words.as_slice() {
+            [name] => name == tool,
+            [name, paths] => name == tool && matches!(paths.as_str(), "*" | "**"),
+            _ => false,
+        }
+    }
+
     /// True if a deny or ask rule of this pattern matches a simple command: both have the same program and sub-command, and the
     /// command has all options and operands of the pattern.
     ///
@@ -274,6 +286,21 @@ mod tests {
         check("move_file src/** src/**", "move_file src/a src/b", true);
         check("move_file src/** src/**", "move_file src/a b", false);
         check("rm *.o", "rm a.o", false);
+    }
+
+    #[test]
+    fn some_rules_are_about_a_tool_as_a_whole() {
+        let check = |rule: &str, expected: bool| {
+            let rule: Pattern = rule.parse().unwrap();
+            assert_eq!(rule.is_whole("edit_file"), expected, "{rule}");
+        };
+        check("edit_file", true);
+        check("edit_file **", true);
+        check("edit_file *", true);
+        check("edit_file src/**", false);
+        check("edit_file ** src", false);
+        check("write_file", false);
+        check("= edit_file", false);
     }
 
     #[test]

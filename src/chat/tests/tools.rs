@@ -11,6 +11,7 @@ use crate::tool::context::{CallContext, Halt};
 use crate::tool::event::ShownCall;
 use crate::tool::schema::{BadCall, Tool};
 use co_llm::ToolSpec;
+use co_llm::scripted::Scripted;
 use co_llm::transcript::Call;
 
 /// A tool that returns its text.
@@ -56,6 +57,44 @@ impl LookingCall for EchoCall {
             ..CallResult::answer(format!("said {}", self.0))
         })
     }
+}
+
+#[tokio::test]
+async fn the_model_does_not_learn_of_a_tool_that_a_deny_rule_names_as_a_whole() {
+    let questions = json!({ "questions": [{ "question": "Which?", "choices": [{ "label": "a" }, { "label": "b" }] }] });
+    let model = [
+        says("one"),
+        asks_for("1", "ask_person", questions),
+        says("two"),
+        says("three"),
+    ];
+    let mut chat = Chat::with(Scripted::new(model), |config| {
+        config.policy.deny = vec![
+            "editor_context".into(),
+            "edit_file **".into(),
+            "search docs".into(),
+        ];
+    });
+    let has = |chat: &Chat, name: &str| {
+        let request = chat.last_request();
+        let described = request.tools.iter().any(|spec| spec.name == name);
+        // What is not described is not named either.
+        assert!(described || !request.system.contains(name), "{name}");
+        described
+    };
+    assert_eq!(chat.turn("a").await, "done");
+    assert!(!has(&chat, "editor_context") && !has(&chat, "edit_file"));
+    assert!(has(&chat, "search") && has(&chat, "ask_person") && has(&chat, "write_file"));
+    // A rule of the workspace counts from the next turn on.
+    let rules = chat.work.join(".co/policy.toml");
+    std::fs::create_dir(chat.work.join(".co")).unwrap();
+    std::fs::write(&rules, "deny = ['ask_person']").unwrap();
+    assert_eq!(chat.turn("b").await, "done");
+    assert!(!has(&chat, "ask_person"));
+    chat.assert_told("1", "There is no tool called ask_person.");
+    std::fs::remove_file(&rules).unwrap();
+    assert_eq!(chat.turn("c").await, "done");
+    assert!(has(&chat, "ask_person"));
 }
 
 /// Returns the tools of the last request, as text.

@@ -17,7 +17,6 @@ use super::refusal::{
 use super::thought::LiveThought;
 use crate::protocol::ChatState;
 use crate::tool::context::TurnKind;
-use crate::tool::explore;
 use co_llm::retry::Backoff;
 use co_llm::transcript::{self, Call, Item, Surroundings, Usage};
 use co_llm::{Delta, Fault, ModelRequest, Provider, Stop};
@@ -87,11 +86,10 @@ impl Turn {
     fn system(&self, items: &[Item]) -> String {
         let unknown = Surroundings::default();
         let surroundings = transcript::first_surroundings(items).unwrap_or(&unknown);
+        let absent = self.tools.absent();
         match self.context.kind {
-            TurnKind::Scout { .. } => prompt::of_scout(surroundings),
-            TurnKind::Work | TurnKind::Plan => {
-                prompt::system(surroundings, self.tools.has(explore::NAME))
-            }
+            TurnKind::Scout { .. } => prompt::of_scout(surroundings, &absent),
+            TurnKind::Work | TurnKind::Plan => prompt::system(surroundings, &absent),
         }
     }
 
