@@ -38,15 +38,21 @@ const SWITCHES: [(&str, &str); 2] = [
     ("ELECTRON_GET_USE_PROXY", "1"),
 ];
 
+/// The options of Java with which Maven 3.9 and later obeys those about proxies ("Maven Artifact Resolver", Configuration Options).
+const MAVEN: [&str; 2] = [
+    "-Daether.connector.http.useSystemProperties=true",
+    "-Daether.transport.apache.useSystemProperties=true",
+];
+
 /// Returns the variables for a proxy at this port of the loopback interface.
 pub(super) fn proxy(port: u16) -> Vec<(String, String)> {
     let url = format!("http://127.0.0.1:{port}");
     let proxy = PROXY.iter().map(|name| (*name, url.as_str()));
     let direct = NO_PROXY.iter().map(|name| (*name, OWN_HOSTS));
     // A virtual machine of Java reads no variables about proxies, but options ("Java Networking and Proxies").
-    let java: Vec<_> = ["http", "https"]
-        .map(|scheme| format!("-D{scheme}.proxyHost=127.0.0.1 -D{scheme}.proxyPort={port}"))
-        .into();
+    let java = ["http", "https"]
+        .map(|scheme| format!("-D{scheme}.proxyHost=127.0.0.1 -D{scheme}.proxyPort={port}"));
+    let java: Vec<_> = java.into_iter().chain(MAVEN.map(str::to_owned)).collect();
     let all = proxy.chain(direct).chain(SWITCHES);
     let mut all: Vec<_> = all
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
