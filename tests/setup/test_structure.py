@@ -221,7 +221,7 @@ class ModulesTest(unittest.TestCase):
             "crates/co-exec/src/sandbox/grants.rs": "lists /etc",
             "crates/co-exec/src/sandbox/grants/path.rs": "/etc; lists directories of PATH",
             "crates/co-exec/src/sandbox/grants/place_pattern.rs": "lists toolchains",
-            "crates/co-exec/src/sandbox/grants/trial.rs": "/proc",
+            "crates/co-exec/src/sandbox/grants/mount_points.rs": "/proc",
             "crates/co-exec/src/sandbox/layer.rs": own,
             "crates/co-exec/src/sandbox/mounts.rs": "/proc; places in a new mount namespace",
             "crates/co-exec/src/sandbox/plan.rs": "an inherited descriptor",

@@ -2,16 +2,18 @@
 //!
 //! No name is looked up: co gets the test's server as the proxy of the person, and sends it the names.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv6Addr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
 use super::trial_scene::{Scene, said, text};
 use crate::support::runner::Runner;
+use crate::support::test_tree;
 
 /// The options of the two levels that can reach hosts.
 const TRIAL: &[&str] = &["--try"];
@@ -22,6 +24,7 @@ pub(crate) struct FileServer {
     pub(crate) port: u16,
     files: Arc<Mutex<HashMap<String, Vec<u8>>>>,
     requests: Arc<Mutex<Vec<String>>>,
+    connections: Arc<AtomicUsize>,
 }
 
 impl FileServer {
@@ -38,10 +41,13 @@ impl FileServer {
             port: listener.local_addr().unwrap().port(),
             files: Arc::default(),
             requests: Arc::default(),
+            connections: Arc::default(),
         };
         let (files, requests) = (Arc::clone(&server.files), Arc::clone(&server.requests));
+        let connections = Arc::clone(&server.connections);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
+                connections.fetch_add(1, Ordering::Relaxed);
                 let (files, requests) = (Arc::clone(&files), Arc::clone(&requests));
                 std::thread::spawn(move || answer(stream, &files, &requests));
             }
@@ -67,6 +73,10 @@ impl FileServer {
 
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
+    }
+
+    fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
     }
 
     /// Serves the npm package `own-pkg` to clients that reach this server at `base`.
@@ -95,6 +105,10 @@ impl FileServer {
 
     /// Runs a command at a level. Its proxy of the person is this server.
     fn exec_at(&self, scene: &Scene, level: &[&str], args: &[&str]) -> std::process::Output {
+        self.command_at(scene, level, args).output().unwrap()
+    }
+
+    fn command_at(&self, scene: &Scene, level: &[&str], args: &[&str]) -> std::process::Command {
         let mut command = scene.command_at(level, args);
         let proxy = format!("http://127.0.0.1:{}", self.port);
         command.env("RUSTUP_HOME", rustup_home());
@@ -105,7 +119,8 @@ impl FileServer {
             let path = std::env::join_paths(std::iter::once(first).chain(places));
             command.env("PATH", path.unwrap());
         }
-        command.env("HTTP_PROXY", proxy).output().unwrap()
+        command.env("HTTP_PROXY", proxy);
+        command
     }
 }
 
@@ -240,11 +255,18 @@ fn npm_installs_from_an_allowed_host_only() {
 
 #[test]
 fn cargo_fetches_from_an_allowed_host_only() {
+    for home in homes(".cargo/registry") {
+        check_cargo(&home);
+    }
+}
+
+fn check_cargo(home: &str) {
     let script = "mkdir src; echo 'fn main() {}' > src/main.rs; mkdir .cargo
          printf '[package]\\nname = \"w\"\\nversion = \"0.1.0\"\\nedition = \"2021\"\\n[dependencies]\\nown-pkg = \"1\"\\n' > Cargo.toml
          printf '[source.crates-io]\\nreplace-with = \"t\"\\n[source.t]\\nregistry = \"sparse+http://files.test/index/\"\\n[net]\\nretry = 0\\n' \
          > .cargo/config.toml";
-    let (scene, server) = (Scene::new(script), FileServer::start());
+    let script = format!("{home}; {script}");
+    let (scene, server) = (Scene::new(&script), FileServer::start());
     scene.bash(
         "cd \"$HOME\"; mkdir -p own-pkg-1.0.0/src; touch own-pkg-1.0.0/src/lib.rs
          printf '[package]\\nname = \"own-pkg\"\\nversion = \"1.0.0\"\\nedition = \"2021\"\\n' > own-pkg-1.0.0/Cargo.toml
@@ -260,15 +282,38 @@ fn cargo_fetches_from_an_allowed_host_only() {
         "/dl/own-pkg/1.0.0/download",
         std::fs::read(scene.home.join("own-pkg-1.0.0.crate")).unwrap(),
     );
-    // The packages go to a layer over cargo's own directory.
-    std::fs::create_dir_all(scene.home.join(".cargo/registry")).unwrap();
     let cargo = env!("CARGO");
-    let offline = format!("{cargo} -q fetch --offline");
-    assert!(!server.exec(&scene, &["--drop", &offline]).status.success());
-    check(&scene, &server, &format!("{cargo} -q fetch"));
-    scene.bash("grep -q own-pkg Cargo.lock; test -z \"$(ls \"$HOME/.cargo/registry\")\"");
-    // Later trials see what a kept one has fetched.
-    let done = server.exec(&scene, &["--drop", &offline]);
+    let (line, offline) = (
+        format!("{cargo} -q fetch"),
+        format!("{cargo} -q fetch --offline"),
+    );
+    check_packages(&scene, &server, &line, &offline);
+    scene.bash("grep -q own-pkg Cargo.lock");
+}
+
+/// The homes of a person who has a place of packages, only the directory above it, and neither.
+fn homes(place: &str) -> [String; 3] {
+    let above = Path::new(place).parent().unwrap().display();
+    [place, &above.to_string(), ".local/state"]
+        .map(|dir| format!("mkdir -p \"$HOME/.local/state\" \"$HOME/{dir}\""))
+}
+
+/// Returns the files in the home directory, without those of co.
+fn in_home(scene: &Scene) -> Vec<PathBuf> {
+    let all = test_tree::read(&scene.home).into_keys();
+    all.filter(|path| !path.starts_with(".local/state"))
+        .collect()
+}
+
+/// Checks that packages which a kept trial fetches with a line go to a layer, and that the line `offline` finds them in a later
+/// trial and nowhere else.
+#[track_caller]
+fn check_packages(scene: &Scene, server: &FileServer, line: &str, offline: &str) {
+    let before = in_home(scene);
+    assert!(!server.exec(scene, &["--drop", offline]).status.success());
+    check(scene, server, line);
+    assert_eq!(in_home(scene), before);
+    let done = server.exec(scene, &["--drop", offline]);
     assert!(done.status.success(), "{done:?}");
 }
 
@@ -282,7 +327,14 @@ fn go_fetches_from_an_allowed_host_only() {
         );
         return;
     }
-    let (scene, server) = (Scene::new("echo 'package w' > w.go"), FileServer::start());
+    for home in homes("go/pkg") {
+        check_go(&home);
+    }
+}
+
+fn check_go(home: &str) {
+    let script = format!("{home}; echo 'package w' > w.go");
+    let (scene, server) = (Scene::new(&script), FileServer::start());
     scene.bash(
         "printf 'module w.test\\ngo 1.19\\n' > go.mod; cd \"$HOME\"; python3 -c '\nimport zipfile\nwith zipfile.ZipFile(\"v1.0.0.zip\", \"w\") as z:\n    \
          z.writestr(\"own.test/pkg@v1.0.0/go.mod\", \"module own.test/pkg\\n\")\n    \
@@ -297,27 +349,110 @@ fn go_fetches_from_an_allowed_host_only() {
     server.add(&format!("{at}/v1.0.0.mod"), "module own.test/pkg\n");
     let packed = std::fs::read(scene.home.join("v1.0.0.zip")).unwrap();
     server.add(&format!("{at}/v1.0.0.zip"), packed);
-    // The packages go to a layer over go's own directory.
-    std::fs::create_dir_all(scene.home.join("go/pkg")).unwrap();
     let local = "GOSUMDB=off GOTOOLCHAIN=local GOFLAGS=-mod=mod";
     let line = format!("{local} GOPROXY=http://files.test/mod go get own.test/pkg@v1.0.0");
-    check(&scene, &server, &line);
-    scene.bash("grep -q 'own.test/pkg v1.0.0' go.mod; test -z \"$(ls \"$HOME/go/pkg\")\"");
-    // Later trials see what a kept one has fetched.
-    let offline = format!("{local} GOPROXY=off go mod download");
-    let done = server.exec(&scene, &["--drop", &offline]);
-    assert!(done.status.success(), "{done:?}");
+    let offline = format!("{local} GOPROXY=off go get own.test/pkg@v1.0.0");
+    check_packages(&scene, &server, &line, &offline);
+    scene.bash("grep -q 'own.test/pkg v1.0.0' go.mod");
+}
+
+/// Where each toolchain keeps its packages, in a shell's words: the place below the home directory, and how the toolchain finds it.
+const PLACES: [(&str, &str); 9] = [
+    (".cargo/git", "${CARGO_HOME:-$HOME/.cargo}/git"),
+    ("go/pkg", "${GOPATH:-$HOME/go}/pkg"),
+    (
+        ".m2/repository",
+        "$(set -- $MAVEN_OPTS; r=; for o; do case $o in -Dmaven.repo.local=*) r=${o#*=};; esac; done; echo ${r:-$HOME/.m2/repository})",
+    ),
+    (".gradle/.tmp", "${GRADLE_USER_HOME:-$HOME/.gradle}/.tmp"),
+    (
+        ".gradle/caches",
+        "${GRADLE_USER_HOME:-$HOME/.gradle}/caches",
+    ),
+    (
+        ".nuget/packages",
+        "${NUGET_PACKAGES:-$HOME/.nuget/packages}",
+    ),
+    (
+        ".local/share/pnpm/store",
+        "${PNPM_HOME:-$HOME/.local/share/pnpm}/store",
+    ),
+    (
+        ".yarn/berry/cache",
+        "${YARN_GLOBAL_FOLDER:-$HOME/.yarn/berry}/cache",
+    ),
+    (
+        ".bun/install/cache",
+        "${BUN_INSTALL_CACHE_DIR:-$HOME/.bun/install/cache}",
+    ),
+];
+
+#[test]
+fn what_a_toolchain_fetches_goes_to_a_layer_over_its_own_directory() {
+    for runner in Runner::all() {
+        for state in 0..3 {
+            let homes = PLACES.map(|(place, _)| homes(place)[state].clone());
+            let scene = Scene::of(runner, &format!("echo 1 > a; {}", homes.join("; ")));
+            let before = in_home(&scene);
+            let each = |script: &str| {
+                PLACES
+                    .map(|(_, found)| script.replace("PLACE", &format!("\"{found}/own\"")))
+                    .join(" && ")
+            };
+            let write = each("mkdir -p PLACE && echo jar > PLACE/p.jar") + " && echo 2 > a";
+            let read = each("cat PLACE/p.jar");
+            let run = |args: &[&str]| {
+                let done = scene.exec(args);
+                assert_eq!(in_home(&scene), before, "{homes:?} {runner:?}");
+                done
+            };
+            let dropped = run(&["--drop", &write]);
+            assert!(dropped.status.success(), "{homes:?} {runner:?} {dropped:?}");
+            let unseen = run(&["--drop", &read]);
+            assert!(!unseen.status.success(), "{homes:?} {runner:?} {unseen:?}");
+            let kept = run(&["--keep", &write]);
+            assert!(kept.status.success(), "{homes:?} {runner:?} {kept:?}");
+            let later = run(&["--drop", &read]);
+            let expected = "jar\n".repeat(PLACES.len());
+            assert_eq!(
+                text(&later.stdout),
+                expected,
+                "{homes:?} {runner:?} {later:?}"
+            );
+        }
+    }
 }
 
 #[test]
-fn what_maven_fetches_goes_to_a_layer_over_its_own_directory() {
-    let scene = Scene::new("echo 1 > a; mkdir -p \"$HOME/.m2/repository\"");
-    let write = "mkdir ~/.m2/repository/own && echo jar > ~/.m2/repository/own/p.jar && echo 2 > a";
-    let kept = scene.keep(write);
+fn an_overlay_over_the_home_of_a_toolchain_opens_nothing_else_in_it() {
+    for runner in Runner::all() {
+        let home = "mkdir -p ~/.cargo/bin ~/.cargo/registry/src; cd ~/.cargo; echo token > credentials.toml; echo own > bin/tool";
+        let scene = Scene::of(
+            runner,
+            &format!("echo 1 > a; {home}; echo crate > registry/src/c"),
+        );
+        let line = "exec 2> /dev/null; cd ~/.cargo; cat bin/tool registry/src/c; mkdir -p git/db && echo x > registry/src/c && cat registry/src/c
+             cat credentials.toml || echo closed; echo y > bin/tool || echo closed; touch new || echo closed";
+        let done = scene.exec(&["--drop", line]);
+        assert_eq!(
+            text(&done.stdout),
+            "own\ncrate\nx\nclosed\nclosed\nclosed\n",
+            "{runner:?} {done:?}"
+        );
+        scene
+            .bash("cd ~/.cargo; grep -q crate registry/src/c; grep -q own bin/tool; test ! -e git");
+    }
+}
+
+#[test]
+fn a_place_of_packages_that_is_a_link_has_its_own_layer() {
+    let home = "mkdir -p ~/.cargo ~/elsewhere; ln -s ~/elsewhere ~/.cargo/registry";
+    let scene = Scene::new(&format!("echo 1 > a; {home}"));
+    let kept = scene.keep("echo x > ~/.cargo/registry/c && mkdir ~/.cargo/git/db && echo 2 > a");
     assert!(kept.status.success(), "{kept:?}");
-    scene.bash("test -z \"$(ls \"$HOME/.m2/repository\")\"");
-    let later = scene.exec(&["--drop", "cat ~/.m2/repository/own/p.jar"]);
-    assert_eq!(text(&later.stdout), "jar\n", "{later:?}");
+    scene.bash("test -z \"$(ls ~/elsewhere)\"; test ! -e ~/.cargo/git");
+    let later = scene.exec(&["--drop", "cat ~/.cargo/registry/c; ls ~/.cargo/git"]);
+    assert_eq!(text(&later.stdout), "x\ndb\n", "{later:?}");
 }
 
 #[test]
@@ -347,59 +482,102 @@ fn a_host_is_named_with_its_bytes_in_json() {
     assert_eq!(server.requests().len(), 1);
 }
 
-/// Checks that a command which may reach `files.test` has no other way to a server or a socket of the machine.
-fn check_no_other_way(runner: Runner, level: &[&str]) {
+/// Tries to reach the ports in `sys.argv` at all addresses of the machine and some others: of a server, a server at all addresses, and
+/// datagrams at all addresses. Prints what is open.
+const OTHER_WAYS: &str = "import os, socket, sys
+local, everywhere, datagrams = map(int, sys.argv[1:4])
+def attempt(family, address, kind=socket.SOCK_STREAM):
+    try:
+        s = socket.socket(family, kind); s.settimeout(2); s.connect(address); s.send(b'x')
+        print('OPEN', family, address)
+    except OSError: pass
+def datagram(family, host, *options):
+    try:
+        s = socket.socket(family, socket.SOCK_DGRAM)
+        for option in options: s.setsockopt(*option)
+        s.sendto(b'x', (host, datagrams))
+    except OSError: pass
+for host in sys.argv[4:] + [socket.gethostname(), '192.0.2.1', '10.0.0.1', '::ffff:127.0.0.1']:
+    family = socket.AF_INET6 if ':' in host else socket.AF_INET
+    for port in local, everywhere: attempt(family, (host, port))
+    datagram(family, host)
+datagram(socket.AF_INET, '255.255.255.255', (socket.SOL_SOCKET, socket.SO_BROADCAST, 1))
+datagram(socket.AF_INET, '224.0.0.1')
+datagram(socket.AF_INET6, 'ff02::1')
+attempt(socket.AF_UNIX, '\\0abstract')
+attempt(socket.AF_UNIX, '/run/docker.sock')
+attempt(socket.AF_INET, ('127.0.0.1', 0), socket.SOCK_RAW)
+attempt(17, ('lo', 0), socket.SOCK_RAW)
+attempt(16, (0, 0), socket.SOCK_RAW)
+for fd in range(3, 64):
+    try: os.fstat(fd); print('OPEN', fd, os.readlink('/proc/self/fd/%d' % fd))
+    except OSError: pass
+p = int(os.environ['HTTP_PROXY'].rsplit(':', 1)[1])
+hosts = ['[%s]' % host if ':' in host else host for host in sys.argv[4:]]
+hosts += ['[::ffff:7f00:1]', 'localhost', '0.0.0.0', '[::]']
+for target in ['%s:%d' % (host, port) for host in hosts for port in (local, everywhere)] + ['files.test:25', 'bad.test:80']:
+    s = socket.create_connection(('127.0.0.1', p)); s.sendall(b'CONNECT %s HTTP/1.1\\r\\n\\r\\n' % target.encode())
+    a = s.recv(100)
+    if not a.startswith(b'HTTP/1.1 403'): print('OPEN', target, a)
+print('done')
+";
+
+/// Returns all addresses of this machine.
+fn own_addresses() -> Vec<String> {
+    let table = std::fs::read_to_string("/proc/net/fib_trie").unwrap();
+    let mut lines = table.lines().map(str::trim).peekable();
+    let mut found = BTreeSet::from(["127.0.0.2".to_owned(), "::1".to_owned()]);
+    while let Some(line) = lines.next() {
+        if lines.peek() == Some(&"/32 host LOCAL") {
+            found.insert(line.trim_start_matches("|-- ").to_owned());
+        }
+    }
+    let table = std::fs::read_to_string("/proc/net/if_inet6").unwrap_or_default();
+    let digits = table.lines().filter_map(|line| line.get(..32));
+    let address = |digits| Ipv6Addr::from(u128::from_str_radix(digits, 16).unwrap());
+    found.extend(digits.map(|digits| address(digits).to_string()));
+    found.into_iter().collect()
+}
+
+/// Checks that a command with these options and settings has no way to a server or a socket of the machine. With `files.test`, which
+/// some may reach, that is the way there.
+fn check_no_other_way(runner: Runner, options: &[&str], settings: &[(&str, &str)]) {
     let scene = Scene::of(runner, "echo 1 > a");
     let server = FileServer::start();
     let all = FileServer::start_at("0.0.0.0");
-    let datagrams = UdpSocket::bind("0.0.0.0:0").unwrap();
+    // On a machine without IPv6 there is none.
+    let all_v6 = TcpListener::bind(("::", 0)).map(FileServer::serve).ok();
+    let datagrams = UdpSocket::bind("[::]:0")
+        .or_else(|_| UdpSocket::bind("0.0.0.0:0"))
+        .unwrap();
     datagrams.set_nonblocking(true).unwrap();
-    let program = format!(
-        "import os, socket\n\
-         def attempt(family, address, kind=socket.SOCK_STREAM):\n    \
-         try:\n        s = socket.socket(family, kind); s.settimeout(2); s.connect(address); s.send(b'x')\n        \
-         print('OPEN', family, address)\n    except OSError: pass\n\
-         hosts = ['127.0.0.1', '127.0.0.2', socket.gethostname(), '192.0.2.1', '10.0.0.1']\n\
-         for host in hosts:\n    \
-         for port in ({0}, {1}): attempt(socket.AF_INET, (host, port))\n    \
-         try: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', (host, {2}))\n    except OSError: pass\n\
-         attempt(socket.AF_INET6, ('::1', {0}))\n\
-         attempt(socket.AF_INET6, ('::ffff:127.0.0.1', {0}))\n\
-         attempt(socket.AF_UNIX, '\\0abstract')\n\
-         attempt(socket.AF_UNIX, '/run/docker.sock')\n\
-         attempt(socket.AF_INET, ('127.0.0.1', 0), socket.SOCK_RAW)\n\
-         attempt(17, ('lo', 0), socket.SOCK_RAW)\n\
-         attempt(16, (0, 0), socket.SOCK_RAW)\n\
-         for fd in range(3, 64):\n    \
-         try: os.fstat(fd); print('OPEN', fd, os.readlink('/proc/self/fd/%d' % fd))\n    except OSError: pass\n\
-         p = int(os.environ['HTTP_PROXY'].rsplit(':', 1)[1])\n\
-         for target in ['127.0.0.1:{0}', '127.0.0.1:{1}', '[::1]:{1}', '[::ffff:7f00:1]:{1}', 'localhost:{1}', '0.0.0.0:{1}', 'files.test:25']:\n    \
-         s = socket.create_connection(('127.0.0.1', p)); s.sendall(b'CONNECT %s HTTP/1.1\\r\\n\\r\\n' % target.encode())\n    \
-         a = s.recv(100)\n    \
-         if not a.startswith(b'HTTP/1.1 403'): print('OPEN', target, a)\n\
-         print('done')\n",
+    let everywhere = all_v6.as_ref().unwrap_or(&all).port;
+    let numbers = [
         server.port,
-        all.port,
-        datagrams.local_addr().unwrap().port()
-    );
-    let args = [
-        "--json",
-        "--allow-host",
-        "files.test",
-        "--",
-        "python3",
-        "-c",
-        &program,
+        everywhere,
+        datagrams.local_addr().unwrap().port(),
     ];
-    let done = server.exec_at(&scene, level, &args);
+    let numbers = numbers.map(|it| it.to_string());
+    let addresses = own_addresses();
+    let words = numbers.iter().chain(&addresses).map(String::as_str);
+    let args: Vec<_> = ["--json", "--", "python3", "-c", OTHER_WAYS]
+        .into_iter()
+        .chain(words)
+        .collect();
+    let mut command = server.command_at(&scene, options, &args);
+    let done = command.envs(settings.iter().copied()).output().unwrap();
     let told: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let output = told["output"].as_str().unwrap();
     assert!(
-        told["output"].as_str().unwrap().starts_with("done\n"),
-        "{level:?} {told}"
+        output.starts_with("done\n"),
+        "{options:?} {settings:?} {told}"
     );
-    assert_eq!(
-        (server.requests(), all.requests()),
-        (Vec::new(), Vec::new())
+    let servers = [Some(&server), Some(&all), all_v6.as_ref()]
+        .into_iter()
+        .flatten();
+    assert!(
+        servers.into_iter().all(|it| it.connections() == 0),
+        "{options:?} {settings:?}"
     );
     assert!(datagrams.recv(&mut [0; 9]).is_err(), "a datagram came");
 }
@@ -407,8 +585,11 @@ fn check_no_other_way(runner: Runner, level: &[&str]) {
 #[test]
 fn an_allowed_host_opens_no_other_way() {
     for runner in Runner::all() {
-        check_no_other_way(runner, TRIAL);
-        check_no_other_way(runner, WORKSPACE);
+        for level in [TRIAL, WORKSPACE] {
+            let allowing = [level, &["--allow-host", "files.test"]].concat();
+            check_no_other_way(runner, &allowing, &[]);
+            check_no_other_way(runner, level, &[("CO_CLI_SANDBOX_NETWORK", "ask")]);
+        }
     }
 }
 
@@ -439,18 +620,19 @@ fn a_port_of_this_machine_is_reached_if_it_is_allowed() {
 fn a_permission_is_that_of_one_command() {
     let (scene, server) = (Scene::new("echo 1 > a"), FileServer::start());
     server.add("/f", "fetched\n");
-    let proxy = format!("http://127.0.0.1:{}", server.port);
-    std::thread::scope(|scope| {
-        let run = |args: &[&str]| {
-            let mut command = scene.try_command(args);
-            command.env("HTTP_PROXY", &proxy).output().unwrap()
-        };
-        let allowed = scope
-            .spawn(move || run(&["--allow-host", "files.test", "curl -sS http://files.test/f"]));
-        let other = run(&["--allow-host", "other.test", "curl -sS http://files.test/f"]);
-        assert!(text(&other.stdout).contains("is not allowed"), "{other:?}");
-        assert_eq!(text(&allowed.join().unwrap().stdout), "fetched\n");
-    });
+    let (scene, server) = (&scene, &server);
+    for level in [TRIAL, WORKSPACE] {
+        std::thread::scope(|scope| {
+            let run = |host| {
+                let args = ["--allow-host", host, "curl -sS http://files.test/f"];
+                server.exec_at(scene, level, &args)
+            };
+            let allowed = scope.spawn(move || run("files.test"));
+            let other = run("other.test");
+            assert!(text(&other.stdout).contains("is not allowed"), "{other:?}");
+            assert_eq!(text(&allowed.join().unwrap().stdout), "fetched\n");
+        });
+    }
 }
 
 /// Runs a line at the workspace level, with variables of the person.

@@ -198,37 +198,113 @@ const ENV: &str = "*.d available-plugins bin completions fish lib libexec plugin
 const CONDA: &str = "bin compiler_compat conda-meta condabin envs etc include lib lib64 libexec pkgs sbin \
  share shell ssl x86_64-* aarch64-*";
 
-/// A place where a toolchain keeps packages that it fetched.
-pub(crate) struct Downloads {
-    /// The directory of it in the caches of trials.
+/// A toolchain that keeps the packages that it fetches below the home directory.
+pub(crate) struct PackageTool {
+    /// The directory of its packages in the layers of trials.
     pub(crate) name: &'static str,
-    /// The home of the toolchain, below the home directory, and the variable that names another one, if there is one.
+    /// The home of the toolchain, below the home directory.
     pub(crate) home: &'static str,
-    pub(crate) variable: Option<&'static str>,
-    /// The place below the home of the toolchain.
-    pub(crate) below: &'static str,
+    places: &'static str,
+    pub(crate) elsewhere: Elsewhere,
 }
 
-const fn downloads(
-    name: &'static str,
-    home: &'static str,
-    variable: Option<&'static str>,
-    below: &'static str,
-) -> Downloads {
-    Downloads {
-        name,
-        home,
-        variable,
-        below,
+/// Leads a toolchain to another place.
+pub(crate) enum Elsewhere {
+    /// The variable that names the home of the toolchain.
+    Home(&'static str),
+    /// The variable that names the place of the packages.
+    Packages(&'static str),
+    /// A variable with options of Java, and the one that names the place of the packages.
+    JavaOption(&'static str, &'static str),
+}
+
+impl PackageTool {
+    /// Returns the places below its home in which it writes to fetch packages.
+    pub(crate) fn places(&self) -> impl Iterator<Item = &'static str> {
+        self.places.split_whitespace()
     }
 }
 
-/// The places in which a trial may fetch packages, over a layer. No variable moves them without the configuration beside them.
-pub(crate) const DOWNLOADS: [Downloads; 4] = [
-    downloads("cargo-registry", ".cargo", Some("CARGO_HOME"), "registry"),
-    downloads("cargo-git", ".cargo", Some("CARGO_HOME"), "git"),
-    downloads("go", "go", Some("GOPATH"), "pkg"),
-    downloads("maven", ".m2", None, "repository"),
+impl Elsewhere {
+    pub(crate) fn variable(&self) -> &'static str {
+        match self {
+            Self::Home(name) | Self::Packages(name) | Self::JavaOption(name, _) => name,
+        }
+    }
+}
+
+const fn packages(
+    name: &'static str,
+    home: &'static str,
+    places: &'static str,
+    elsewhere: Elsewhere,
+) -> PackageTool {
+    PackageTool {
+        name,
+        home,
+        places,
+        elsewhere,
+    }
+}
+
+/// The toolchains whose packages a trial may fetch, over a layer. A variable that moves the home moves the configuration too, so it
+/// is set only if there is no home.
+///
+/// Sources: The Cargo Book ("Cargo Home"); `go help environment` and `go help gopath`; Maven's guide "Configuring Maven" and its
+/// property `maven.repo.local`; Gradle's user manual ("Gradle-managed Directories"); "Managing the global packages, cache, and temp
+/// folders" of NuGet; pnpm's setting `storeDir`; Yarn's `globalFolder`; Bun's `install.cache.dir`; Pipenv's `WORKON_HOME`.
+pub(crate) const PACKAGES: [PackageTool; 9] = [
+    packages(
+        "cargo",
+        ".cargo",
+        "registry git",
+        Elsewhere::Home("CARGO_HOME"),
+    ),
+    packages("go", "go", "pkg", Elsewhere::Home("GOPATH")),
+    packages(
+        "maven",
+        ".m2",
+        "repository",
+        Elsewhere::JavaOption("MAVEN_OPTS", "-Dmaven.repo.local"),
+    ),
+    // It does not start if it cannot write in all of these.
+    packages(
+        "gradle",
+        ".gradle",
+        ".tmp caches daemon jdks native notifications workers wrapper",
+        Elsewhere::Home("GRADLE_USER_HOME"),
+    ),
+    packages(
+        "nuget",
+        ".nuget",
+        "packages",
+        Elsewhere::Packages("NUGET_PACKAGES"),
+    ),
+    packages(
+        "pnpm",
+        ".local/share/pnpm",
+        "store",
+        Elsewhere::Home("PNPM_HOME"),
+    ),
+    packages(
+        "yarn",
+        ".yarn/berry",
+        "cache index metadata",
+        Elsewhere::Home("YARN_GLOBAL_FOLDER"),
+    ),
+    packages(
+        "bun",
+        ".bun",
+        "install/cache",
+        Elsewhere::Packages("BUN_INSTALL_CACHE_DIR"),
+    ),
+    // Those of other projects stay closed.
+    packages(
+        "pipenv",
+        ".local/share/virtualenvs",
+        "",
+        Elsewhere::Home("WORKON_HOME"),
+    ),
 ];
 
 /// The default of `read_roots`: places where toolchains keep the sources of dependencies.

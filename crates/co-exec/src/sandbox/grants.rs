@@ -1,7 +1,9 @@
 //! Finds the paths that a command may read and write. Keeps them until a directory that was listed changes.
 
 mod granted;
+mod mount_points;
 mod opened;
+mod packages;
 mod path;
 mod place_pattern;
 #[cfg(test)]

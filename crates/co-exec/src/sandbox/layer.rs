@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::plan::{Overlay, PathBytes};
+use super::plan::{Overlay, PackageOverlay, PathBytes};
 use super::removal::remove_tree;
 use crate::directory_lock::{lock, open, unlock};
 use crate::error::refusal::SandboxRefusal;
@@ -43,7 +43,7 @@ impl Layer {
     /// Another command uses the layer, or the system refuses.
     pub(super) fn prepare(
         overlays: &[Overlay],
-        downloads: &[Overlay],
+        downloads: &[PackageOverlay],
     ) -> Result<Self, SandboxRefusal> {
         let Some((first, of_caches)) = overlays.split_first() else {
             return Err(SandboxRefusal::Unable(
@@ -69,12 +69,21 @@ impl Layer {
             // A file system without locks.
             Ok(()) | Err(_) => {}
         }
-        let all = || overlays.iter().chain(downloads);
+        let all = || {
+            overlays
+                .iter()
+                .chain(downloads.iter().map(|it| &it.overlay))
+        };
         for overlay in all() {
             make(overlay).map_err(refused)?;
         }
+        for PackageOverlay { overlay, places } in downloads {
+            for place in places {
+                make_place(overlay, &place.0).map_err(refused)?;
+            }
+        }
         // The last lower one is of the person.
-        let fetched = downloads.iter();
+        let fetched = downloads.iter().map(|it| &it.overlay);
         let fetched = fetched.flat_map(|it| it.lower.iter().rev().skip(1).chain([&it.upper]));
         let caches = of_caches
             .iter()
@@ -131,8 +140,8 @@ pub(super) fn over_caches(caches: &Path, dir: &Path) -> Overlay {
     }
 }
 
-/// Returns the overlay over the place `at` of a toolchain, in a trial whose layer is `dir`. `name` is the directory of its packages.
-pub(super) fn over_downloads(at: &Path, caches: &Path, dir: &Path, name: &str) -> Overlay {
+/// Returns the overlay over the directory `at` of a toolchain, in a trial whose layer is `dir`. `name` is the directory of its packages.
+pub(super) fn over_downloads(at: &Path, caches: &Path, dir: &Path, name: &Path) -> Overlay {
     let left = caches.with_file_name(LAYER_DOWNLOADS).join(name);
     let left = left.is_dir().then_some(left);
     Overlay {
@@ -176,6 +185,17 @@ fn make(overlay: &Overlay) -> io::Result<()> {
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
+    }
+}
+
+/// Makes a place in the overlay that the person does not have.
+fn make_place(overlay: &Overlay, place: &Path) -> io::Result<()> {
+    match place.strip_prefix(&overlay.at.0) {
+        Ok(below) if !place.exists() => fs::DirBuilder::new()
+            .mode(0o700)
+            .recursive(true)
+            .create(overlay.upper.0.join(below)),
+        _ => Ok(()),
     }
 }
 

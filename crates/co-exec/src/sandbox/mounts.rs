@@ -60,6 +60,7 @@ pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
             .map_err(|error| io::Error::other(restriction::of_overlay(&error, overlay)))?;
     }
     let downloads = mounts.downloads.iter();
+    let downloads = downloads.map(|it| &it.overlay);
     let downloads: Vec<_> = downloads.filter(|it| mount_overlay(it).is_ok()).collect();
     for (path, place) in mounts.writable.iter().zip(&places) {
         mount_bind_recursive(by_descriptor(place), &path.0)?;
@@ -84,11 +85,12 @@ pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
 
 /// Returns the places of toolchains in which the command may write, because an overlay lies over them.
 pub(super) fn writable_downloads(mounts: &Mounts) -> impl Iterator<Item = &PathBytes> {
-    let places = mounts.downloads.iter().map(|overlay| &overlay.at);
-    places.filter(|path| {
-        let flags = place(&path.0).and_then(|it| Ok(rustix::fs::fstatvfs(it)?.f_flag));
+    let mounted = mounts.downloads.iter().filter(|it| {
+        let at = place(&it.overlay.at.0);
+        let flags = at.and_then(|at| Ok(rustix::fs::fstatvfs(at)?.f_flag));
         flags.is_ok_and(|flags| !flags.contains(StatVfsMountFlags::RDONLY))
-    })
+    });
+    mounted.flat_map(|it| &it.places)
 }
 
 /// Mounts each path that the command must not rename or change on itself.

@@ -34,7 +34,8 @@ pub(super) fn enter(
 
 /// Locks the directories below the overlay that co changes when no trial runs.
 fn lock_below(mounts: &Mounts) -> io::Result<Vec<OwnedFd>> {
-    let overlays = mounts.overlays.iter().chain(&mounts.downloads);
+    let downloads = mounts.downloads.iter().map(|it| &it.overlay);
+    let overlays = mounts.overlays.iter().chain(downloads);
     let changing = overlays.flat_map(|overlay| overlay.lower.iter().rev().skip(1));
     let locked = changing.map(|dir| {
         let dir = directory_lock::open(&dir.0)?;

@@ -134,7 +134,7 @@ pub(super) struct Mounts {
     /// The first overlay lies over the workspace.
     pub overlays: Vec<Overlay>,
     /// Overlays over places of toolchains. If the system refuses one, its place stays read-only.
-    pub downloads: Vec<Overlay>,
+    pub downloads: Vec<PackageOverlay>,
     pub writable: Vec<PathBytes>,
     /// Directories in whose place the command sees another directory, in which it may write.
     pub replaced: Vec<ReplacedDirectory>,
@@ -158,6 +158,15 @@ pub(super) struct Overlay {
     pub upper: PathBytes,
     /// An empty directory for the kernel, on the same file system as `upper`.
     pub work: PathBytes,
+}
+
+/// An overlay over a toolchain's packages, or over a directory above them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PackageOverlay {
+    pub overlay: Overlay,
+    /// The directories, at or below the overlay, in which the command may write. The person need not have them.
+    pub places: Vec<PathBytes>,
 }
 
 /// A directory that shows the files of another directory.

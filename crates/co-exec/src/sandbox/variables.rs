@@ -29,7 +29,7 @@ pub(super) fn harden_git(env: &mut Vec<(OsString, OsString)>) {
 
 /// The variables that name the caches of programs, and the directory of each, below the directory of all caches. Programs without
 /// a variable of their own use the first one.
-const CACHES: [(&str, &str); 8] = [
+const CACHES: [(&str, &str); 11] = [
     ("XDG_CACHE_HOME", ""),
     ("GOCACHE", "go-build"),
     ("npm_config_cache", "npm"),
@@ -38,6 +38,10 @@ const CACHES: [(&str, &str); 8] = [
     ("PYTHONPYCACHEPREFIX", "python"),
     ("MYPY_CACHE_DIR", "mypy"),
     ("RUFF_CACHE_DIR", "ruff"),
+    ("NUGET_HTTP_CACHE_PATH", "nuget-http"),
+    ("NUGET_PLUGINS_CACHE_PATH", "nuget-plugins"),
+    // The tool of .NET writes there before it does anything.
+    ("DOTNET_CLI_HOME", "dotnet"),
 ];
 
 /// Sets the variables that lead programs to caches in a directory. Places of sources, such as Go's module cache and cargo's

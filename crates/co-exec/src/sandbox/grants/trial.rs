@@ -2,16 +2,16 @@
 //! hidden on top of it.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::super::plan::{Grant, MemoryDirectory, Mounts, PathBytes, ReplacedDirectory, Right};
 use super::super::{layer, tmp};
+use super::mount_points;
+use super::packages;
 use super::workspace_paths::{FoundPaths, GrantRequest, MAX_SECRET_RULES, WorkspacePaths, around};
 use crate::confinement::level::OverlayPlaces;
 use crate::error::refusal::{HidingRefusal, SandboxRefusal};
-use crate::places::{home, system};
+use crate::places::system;
 
 /// Adds the mounts and grants of a trial to `found` and `grants`.
 ///
@@ -65,10 +65,15 @@ pub(super) fn add(
     );
     let cached = caches.iter().map(PathBytes::from);
     grants.extend(cached.map(|dir| Grant(Right::Write, dir)));
-    let downloads = caches.as_ref().map(|caches| {
-        let over = |(at, name): (PathBuf, _)| layer::over_downloads(&at, caches, &layer, name);
-        downloads(kept).map(over).collect()
+    let packages = caches.as_ref().map(|caches| {
+        let dirs = packages::TrialDirs {
+            caches,
+            layer: &layer,
+        };
+        packages::find(kept, request.env, dirs)
     });
+    let packages = packages.unwrap_or_default();
+    found.env.extend(packages.env);
     let memory = shared_memory([workspace, request.tmp]);
     grants.extend(
         memory
@@ -97,7 +102,7 @@ pub(super) fn add(
                     .map(|caches| layer::over_caches(caches, &layer)),
             )
             .collect(),
-        downloads: downloads.unwrap_or_default(),
+        downloads: packages.overlays,
         writable: covered
             .is_none()
             .then(|| PathBytes::from(tmp))
@@ -108,21 +113,6 @@ pub(super) fn add(
         ..Mounts::default()
     });
     Ok(())
-}
-
-/// Returns the real paths of the places in which toolchains keep packages, with the names of these places. The command can read each.
-fn downloads(kept: &WorkspacePaths) -> impl Iterator<Item = (PathBuf, &'static str)> {
-    home::DOWNLOADS.iter().filter_map(|it| {
-        let named = kept
-            .named
-            .iter()
-            .find(|(name, _)| Some(*name) == it.variable);
-        let above = named.map_or_else(|| kept.home.join(it.home), |(_, path)| path.clone());
-        let place = above.join(it.below).canonicalize().ok()?;
-        let mut reads = kept.reads.iter().map(|Grant(_, path)| &path.0);
-        let is_free = !place.starts_with(&kept.real) && !kept.real.starts_with(&place);
-        (is_free && reads.any(|path| place.starts_with(path))).then_some((place, it.name))
-    })
 }
 
 /// Returns the places for temporary files that the private directory can cover: nothing that the command needs is there.
@@ -163,60 +153,17 @@ fn check_places(workspace: &Path, dir: &Path) -> Result<(), SandboxRefusal> {
             dir.display()
         )));
     }
-    let mounts = std::fs::read("/proc/self/mountinfo").map_err(|error| {
+    let mounted = mount_points::below(workspace).map_err(|error| {
         SandboxRefusal::Unable(format!(
             "co cannot see which file systems are mounted below {shown} ({error}): mount /proc"
         ))
     })?;
-    match mounted_below(workspace, &mounts) {
+    match mounted {
         Some(mounted) => Err(SandboxRefusal::Unable(format!(
             "a file system is mounted at {}, and a trial in {shown} would not show it: unmount it, or run the \
              command without a trial",
             mounted.display()
         ))),
         None => Ok(()),
-    }
-}
-
-/// Returns a mount point below `dir`, from the contents of `/proc/self/mountinfo`.
-fn mounted_below(dir: &Path, mounts: &[u8]) -> Option<PathBuf> {
-    let points = mounts.split(|byte| *byte == b'\n').filter_map(|line| {
-        let field = line.split(|byte| *byte == b' ').nth(4)?;
-        Some(unescaped(field))
-    });
-    let mut below = points.filter(|point| point.starts_with(dir) && point != dir);
-    below.next()
-}
-
-/// Returns a path of `mountinfo`, in which spaces, tabs, newlines and backslashes are octal numbers.
-fn unescaped(field: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((first, after)) = rest.split_first() {
-        let number = after.get(..3).filter(|_| *first == b'\\');
-        let number =
-            number.and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 8).ok());
-        bytes.push(number.unwrap_or(*first));
-        rest = if number.is_some() { &after[3..] } else { after };
-    }
-    OsStr::from_bytes(&bytes).into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mount_below_a_directory_is_found_by_its_real_name() {
-        let mounts = b"\
-22 1 0:5 / / rw - ext4 /dev/sda rw
-23 22 0:6 / /w rw - ext4 /dev/sdb rw
-24 22 0:7 / /work/a\\040b\\134 rw - tmpfs tmpfs rw
-";
-        let below = |dir: &str| mounted_below(Path::new(dir), mounts);
-        assert_eq!(below("/work"), Some(PathBuf::from("/work/a b\\")));
-        for dir in ["/w", "/wor", "/work/a b\\", "/work/a"] {
-            assert_eq!(below(dir), None, "{dir}");
-        }
     }
 }
