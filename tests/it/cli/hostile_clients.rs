@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -54,12 +55,7 @@ impl PersonProxy {
     }
 
     fn answer(&self, mut stream: TcpStream) -> std::io::Result<()> {
-        let mut head = Vec::new();
-        let mut byte = [0];
-        while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte)? > 0 {
-            head.push(byte[0]);
-        }
-        let head = text(&head);
+        let head = read_head(&mut stream)?;
         let mut words = head.split(' ');
         let (method, target) = (words.next(), words.next().unwrap_or_default().to_owned());
         if method != Some("CONNECT") {
@@ -103,6 +99,16 @@ impl PersonProxy {
     }
 }
 
+/// Reads the head of a request.
+fn read_head(stream: &mut TcpStream) -> std::io::Result<String> {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte)? > 0 {
+        head.push(byte[0]);
+    }
+    Ok(text(&head))
+}
+
 /// Returns co's command at a level, which may reach a few hosts behind a proxy of the person.
 fn command(scene: &Scene, port: u16, level: &[&str], args: &[&str]) -> std::process::Command {
     let hosts = ["files.test", "half.test:7", "flood.test:7"];
@@ -114,7 +120,9 @@ fn command(scene: &Scene, port: u16, level: &[&str], args: &[&str]) -> std::proc
     command
 }
 
-fn check(runner: Runner, level: &[&str], connections: usize) {
+fn check(runner: Runner, level: &[&str]) {
+    // A kernel that seems older takes long for each.
+    let connections = if runner.is_old() { 100 } else { 10_000 };
     let scene = Scene::of(runner, "echo 1 > a");
     let server = PersonProxy::default();
     let port = server.start();
@@ -151,16 +159,87 @@ fn check(runner: Runner, level: &[&str], connections: usize) {
 #[test]
 fn a_hostile_client_reaches_nothing_more_from_a_trial() {
     for runner in Runner::all() {
-        // A kernel that seems older takes long for each.
-        let connections = if runner.is_old() { 100 } else { 10_000 };
-        check(runner, TRIAL, connections);
+        check(runner, TRIAL);
     }
 }
 
 #[test]
 fn a_hostile_client_reaches_nothing_more_from_an_approved_command() {
     for runner in Runner::all() {
-        check(runner, WORKSPACE, 100);
+        check(runner, WORKSPACE);
+    }
+}
+
+/// Asks the proxy three times for a name, and then for another one that has the same addresses. Prints what comes.
+const CHANGING: &str = "import os, socket, sys
+for host in ['name.test', 'name.test', 'name.test', 'other.test']:
+    for request in ['CONNECT HOST HTTP/1.1\\r\\n\\r\\n', 'GET http://HOST/ HTTP/1.1\\r\\nHost: HOST\\r\\n\\r\\n']:
+        s = socket.create_connection(('127.0.0.1', int(os.environ['HTTP_PROXY'].rsplit(':', 1)[1])), 60)
+        s.sendall(request.replace('HOST', host + ':' + sys.argv[1]).encode())
+        s.shutdown(socket.SHUT_WR)
+        told = b''
+        while part := s.recv(1 << 16): told += part
+        print(told.split(b' ')[1].decode(), 'private' if b'not to the internet' in told else '')
+";
+
+#[test]
+fn a_name_that_changes_its_address_leads_nowhere_else() {
+    for runner in Runner::all() {
+        for level in [TRIAL, WORKSPACE] {
+            let scene = Scene::of(runner, "echo 1 > a");
+            let hosts = scene.home.join("hosts");
+            let name = |address: &str| {
+                let text = format!("{address} name.test\n127.0.0.3 other.test\n");
+                std::fs::write(&hosts, text).unwrap();
+            };
+            // The person allowed the name, and one address of this machine.
+            let allowed = TcpListener::bind("127.0.0.2:0").unwrap();
+            let port = allowed.local_addr().unwrap().port();
+            let others = ["127.0.0.1", "127.0.0.3", "[::1]"];
+            let others = others.map(|host| TcpListener::bind(format!("{host}:{port}")).unwrap());
+            let [own, of_name, of_other] =
+                ["127.0.0.2", "name.test", "other.test"].map(|host| format!("{host}:{port}"));
+            let allow = [
+                "--allow-host",
+                &own,
+                "--allow-host",
+                &of_name,
+                "--allow-host",
+                &of_other,
+            ];
+            let port = port.to_string();
+            let run = [python(), "-c", CHANGING, &port];
+            let args: Vec<_> = allow.into_iter().chain(["--"]).chain(run).collect();
+            let mut command = scene.command_with_hosts(&hosts, level, &args);
+            name("127.0.0.2");
+            let child = command
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let (tunnelled, _) = allowed.accept().unwrap();
+            tunnelled.shutdown(Shutdown::Both).unwrap();
+            let (mut plain, _) = allowed.accept().unwrap();
+            read_head(&mut plain).unwrap();
+            name("127.0.0.3 name.test\n::1 name.test\n127.0.0.1 name.test\n169.254.169.254");
+            plain
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                .unwrap();
+            let done = child.wait_with_output().unwrap();
+            let expected = "200 \n200 \n".to_owned() + &"403 private\n".repeat(6);
+            assert_eq!(
+                text(&done.stdout),
+                expected,
+                "{runner:?} {level:?} {done:?}"
+            );
+            for listener in others {
+                listener.set_nonblocking(true).unwrap();
+                assert!(
+                    listener.accept().is_err(),
+                    "{runner:?} {level:?} {listener:?}"
+                );
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use tempfile::TempDir;
 
-use crate::support::runner::Runner;
+use crate::support::runner::{Runner, python};
 use crate::support::test_tree::{self, Tree};
 use crate::support::{DEADLINE, proc};
 
@@ -95,6 +95,20 @@ impl Scene {
     pub(super) fn command_at(&self, level: &[&str], args: &[&str]) -> Command {
         let mut command = self.co();
         command.arg("exec").args(level).args(args);
+        command
+    }
+
+    /// Returns the same, for a co that sees the file `hosts` in the place of `/etc/hosts`.
+    pub(super) fn command_with_hosts(
+        &self,
+        hosts: &Path,
+        level: &[&str],
+        args: &[&str],
+    ) -> Command {
+        let co = self.command_at(level, args);
+        let mut command = self.command(python());
+        command.args(["-c", include_str!("../support/hosts.py")]);
+        command.arg(hosts).arg(co.get_program()).args(co.get_args());
         command
     }
 
