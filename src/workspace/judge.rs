@@ -25,7 +25,7 @@ use co_policy::rule_files::{SavedRules, WorkspaceRules};
 use co_policy::secret_names::is_secret;
 use co_policy::{
     Assessment, CommandAssessment, HostPattern, HostRules, Pattern, Reason, RuleCommand, Rules,
-    Sort, Verdict, obeyed, paths,
+    Sort, ToolServerCall, Verdict, obeyed, paths, tool_server,
 };
 
 /// The name of the tool that types into a job, as rules know it.
@@ -445,6 +445,19 @@ impl Judge {
         self.verdict(&found, chat.as_slice())
     }
 
+    /// Judges a call of a tool server. `acts` is what the server may do, if that needs approval.
+    ///
+    /// It blocks on files: call it from `spawn_blocking`.
+    pub fn judge_server_call(
+        &self,
+        call: &ToolServerCall,
+        acts: Option<&str>,
+        chat_rules: &[Pattern],
+    ) -> Verdict {
+        let rules = (&self.rules, chat_rules);
+        tool_server::decide(call, acts, rules, self.workspace_rules())
+    }
+
     /// Returns the workspace's real path.
     pub fn root(&self) -> &Path {
         self.facts.root()
@@ -623,6 +636,11 @@ fn rules(
                              name edit_file"
                         ));
                     }
+                    if let Some(what) = tool_server::fault(&pattern) {
+                        problems.push(format!(
+                            "`{name}`: the rule `{pattern}` matches no call of a tool server: {what}"
+                        ));
+                    }
                     patterns.push(pattern);
                 }
                 Err(error) => problems.push(format!("`{name}`: {error}")),
@@ -645,6 +663,7 @@ fn rules(
         let program = pattern.program().unwrap_or_default();
         let why = match pattern.may_look() {
             _ if files::NAMES.contains(&program) => continue,
+            _ if pattern.is_about_tool_servers() => continue,
             Some(true) => continue,
             Some(false) => format!("`{pattern}` does not only look"),
             None => format!("co does not know what `{program}` does"),

@@ -11,6 +11,9 @@ use crate::sort;
 /// The tools that change files. Their rules may have globs of paths: `edit_file src/**`.
 pub const EDIT_TOOLS: [&str; 4] = ["edit_file", "write_file", "delete_file", "move_file"];
 
+/// The start of the names of tool servers and their tools in rules.
+pub(crate) const TOOL_SERVER: &str = "mcp:";
+
 /// The person's settings of the policy. Rules are patterns of words: `cargo test` covers `cargo test --lib`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PolicySettings {
@@ -114,6 +117,20 @@ impl Pattern {
     /// True if the pattern is exactly this command.
     pub fn is_exactly(&self, command: &str) -> bool {
         matches!(&self.0, Form::Exact(text) if text == command.trim())
+    }
+
+    /// True if the pattern is this one word.
+    pub(crate) fn is_word(&self, word: &str) -> bool {
+        matches!(&self.0, Form::Prefix(words) if matches!(words.as_slice(), [only] if only == word))
+    }
+
+    /// True if the pattern is about calls of tool servers, and so allows no command.
+    pub fn is_about_tool_servers(&self) -> bool {
+        let start = match &self.0 {
+            Form::Prefix(words) => words.first(),
+            Form::Exact(command) => Some(command),
+        };
+        start.is_some_and(|it| it.starts_with(TOOL_SERVER))
     }
 
     /// Returns whether a command that the pattern covers may only look; `None` if the tables do not know its program.
@@ -223,9 +240,12 @@ impl<'de> serde::Deserialize<'de> for Pattern {
     }
 }
 
-/// Joins words into the text of a rule. `*` stays without quotes.
+/// Joins words into the text of a rule. `*` and `#` stay without quotes.
 pub fn join<S: AsRef<str>>(words: &[S]) -> String {
-    let quoted: Vec<String> = words.iter().map(|word| quote(word.as_ref(), "*")).collect();
+    let quoted: Vec<String> = words
+        .iter()
+        .map(|word| quote(word.as_ref(), "*#"))
+        .collect();
     quoted.join(" ")
 }
 

@@ -122,6 +122,7 @@ pub fn decide(assessment: &Assessment, rules: &Rules, chat: &[Pattern]) -> Verdi
         .iter()
         .chain(&rules.saved)
         .chain(&rules.allow)
+        .filter(|rule| !rule.is_about_tool_servers())
         .collect();
     if let Some(rule) = allowing_rule(assessment, &own) {
         return Verdict::Allow(Grant::Rule { rule });
