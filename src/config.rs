@@ -22,7 +22,9 @@ pub use agents::{AgentConfinement, AgentSettings};
 pub use given::GivenSettings;
 pub use layers::{Env, Layers, LoadedSettings, load};
 pub use model_choice::ModelChoice;
-pub use servers::{McpServerSettings, ServerVariable, VariableSource, is_server_name};
+pub use servers::{
+    McpServerSettings, ServerConfinement, ServerVariable, VariableSource, is_server_name,
+};
 pub use setting::{Applies, Setting};
 pub use table::settings;
 

@@ -3,15 +3,19 @@
 //! This module knows no chat and no model. It believes nothing that a server says about itself: the confinement decides what a server
 //! can do.
 
+mod download;
 mod environment;
 mod home;
+mod level;
 mod process;
 mod server;
 mod shown;
 mod workspace_file;
 
+pub use download::fetching;
 pub use environment::ServerSecrets;
+pub use level::{acting_words, acts_for_good, level_hint, level_name, level_words, may_write};
 pub use process::ServerStart;
 pub use server::{ReadyServer, ServerState, ToolServer, ToolServers};
-pub use shown::{ShownTool, shown_tools};
+pub use shown::{ShownTool, shown_tools, tool_hash};
 pub use workspace_file::{WORKSPACE_FILE, WorkspaceServers};

@@ -197,6 +197,28 @@ impl HostReport {
         self.0.is_empty()
     }
 
+    /// Returns what the command did after an earlier report about it.
+    pub fn since(self, earlier: &Self) -> Self {
+        let news = |it: TargetTraffic| {
+            let old = earlier.0.iter().find(|old| old.target == it.target);
+            let Some(old) = old else {
+                return Some(it);
+            };
+            let (sent, received) = (it.sent - old.sent, it.received - old.received);
+            let connections = it.connections - old.connections;
+            let is_new = it.times[1] != old.times[1];
+            (is_new || sent > 0 || received > 0).then_some(TargetTraffic {
+                sent,
+                received,
+                connections,
+                times: [it.times[1]; 2],
+                refused: it.refused.filter(|_| is_new && connections == 0),
+                ..it
+            })
+        };
+        Self(self.0.into_iter().filter_map(news).collect())
+    }
+
     /// Returns the hosts that were reached, with the bytes, in a clause for a person; none if there are none. Those that the command
     /// sent most to come first.
     pub fn reached(&self) -> Option<String> {
@@ -337,6 +359,36 @@ mod tests {
             why.contains("more than 48 addresses of this machine"),
             "{why}"
         );
+    }
+
+    #[test]
+    fn a_later_report_has_what_is_new() {
+        let at = |seconds| UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        let traffic =
+            |host: &str, [sent, connections, last]: [u64; 3], refused: bool| TargetTraffic {
+                target: Target::parse(&format!("{host}.example:443"), None).unwrap(),
+                sent,
+                received: 0,
+                connections,
+                times: [at(0), at(last)],
+                allowed: None,
+                refused: refused.then(|| "why".to_owned()),
+            };
+        let old = HostReport(vec![
+            traffic("a", [5, 1, 1], false),
+            traffic("b", [0, 0, 2], true),
+            traffic("c", [0, 0, 3], true),
+        ]);
+        let new = HostReport(vec![
+            traffic("a", [7, 1, 1], false),
+            traffic("b", [0, 0, 2], true),
+            traffic("c", [0, 0, 9], true),
+            traffic("d", [1, 1, 9], false),
+        ]);
+        let since = new.since(&old);
+        assert_eq!(since.refused().as_deref(), Some("c.example:443"));
+        let bytes: Vec<_> = since.0.iter().map(|it| it.sent).collect();
+        assert_eq!(bytes, [2, 0, 1]);
     }
 
     #[test]

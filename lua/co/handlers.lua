@@ -105,6 +105,8 @@ local handlers = {
       message.kind = require('co.question.choices')
     elseif message.hosts then
       message.kind = require('co.question.hosts')
+    elseif message.server then
+      message.kind = require('co.question.server_call')
     elseif message.run then
       message.kind = require('co.question.run_trial')
     elseif change and change.undo then

@@ -74,6 +74,8 @@ M.keys = {
     prefix = 'p',
     prefix_saved = 's',
     edits = 'f',
+    server = 'm',
+    server_saved = 'M',
     everything = 'E',
   },
   editor = {

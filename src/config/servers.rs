@@ -8,6 +8,7 @@ use super::Config;
 use super::setting::{Setting, read_fields, setting};
 use super::value::{BadValue, Kind, object, words};
 use co_exec::names_variables;
+use co_policy::HostPattern;
 
 /// The most bytes of a server's name: the names of its tools begin with it.
 const LONGEST_NAME: usize = 24;
@@ -20,8 +21,22 @@ pub struct McpServerSettings {
     pub cmd: Vec<String>,
     /// Variables for its environment, beside those that every server gets.
     pub env: Vec<ServerVariable>,
+    pub confinement: ServerConfinement,
+    /// The hosts that it reaches. There are none if nothing confines it.
+    pub hosts: Vec<HostPattern>,
     /// A file of the workspace names it, not the person. It gets nothing beside the default confinement.
     pub of_workspace: bool,
+}
+
+/// The confinement of a tool server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ServerConfinement {
+    /// It reads the workspace, and changes only a directory of its own.
+    #[default]
+    ReadOnly,
+    /// It also changes the workspace.
+    Workspace,
+    None,
 }
 
 /// A variable of a server's environment.
@@ -46,6 +61,19 @@ static FIELDS: &[Setting] = &[
     setting("cmd", "", Kind::Argv(|c, v| server(c).cmd = v), ""),
     setting("env", "", variables(read_env), ""),
     setting("env_cmd", "", variables(read_env_cmd), ""),
+    setting("hosts", "", Kind::Hosts(|c, v| server(c).hosts = v), ""),
+    setting(
+        "confinement",
+        "",
+        Kind::Choice(&["read-only", "workspace", "none"], |c, v| {
+            server(c).confinement = match v {
+                "none" => ServerConfinement::None,
+                "workspace" => ServerConfinement::Workspace,
+                _ => ServerConfinement::ReadOnly,
+            };
+        }),
+        "",
+    ),
 ];
 
 const fn variables(read: fn(&mut Config, &Value, Option<&Path>) -> Result<(), BadValue>) -> Kind {
@@ -127,7 +155,9 @@ pub(super) fn set_servers(
         }
         let mut read = read_fields(&fields, FIELDS.iter(), home)?;
         let server = std::mem::take(server(&mut read));
-        if server.cmd.is_empty() {
+        // Hosts would not limit a server that nothing confines.
+        let is_limitless = server.confinement == ServerConfinement::None;
+        if server.cmd.is_empty() || is_limitless && !server.hosts.is_empty() {
             return Err(BadValue);
         }
         servers.push(McpServerSettings { name, ..server });
@@ -152,12 +182,20 @@ mod tests {
     fn servers_have_a_program_and_variables() {
         let given = json!({
             "git": { "cmd": ["mcp-server-git", "--x"], "env": { "A": "b" } },
-            "the-time": { "cmd": ["mcp-server-time"] },
+            "the-time": { "cmd": ["mcp-server-time"], "confinement": "none" },
+            "db": { "cmd": ["db"], "confinement": "workspace", "hosts": ["localhost:5432"] },
         });
         let (servers, problems) = read(&given);
         assert_eq!(problems, 0);
         let names: Vec<_> = servers.iter().map(|it| it.name.as_str()).collect();
-        assert_eq!(names, ["git", "the-time"]);
+        assert_eq!(names, ["git", "the-time", "db"]);
+        let levels = servers.iter().map(|it| (it.confinement, it.hosts.len()));
+        let expected = [
+            (ServerConfinement::ReadOnly, 0),
+            (ServerConfinement::None, 0),
+            (ServerConfinement::Workspace, 1),
+        ];
+        assert!(levels.eq(expected));
         assert_eq!(servers[0].cmd.len(), 2);
         let text = VariableSource::Text("b".to_owned());
         assert_eq!(servers[0].env, [variable("A", text)]);
@@ -198,6 +236,9 @@ mod tests {
             json!({ "a": { "cmd": [] } }),
             json!({ "a": { "cmd": "x" } }),
             json!({ "a": { "cmd": ["x"], "unheard": 1 } }),
+            json!({ "a": { "cmd": ["x"], "confinement": "some" } }),
+            json!({ "a": { "cmd": ["x"], "hosts": ["https://x"] } }),
+            json!({ "a": { "cmd": ["x"], "hosts": ["x.example"], "confinement": "none" } }),
             json!({ "a": { "cmd": ["x"], "env": ["*"] } }),
             json!({ "a": { "cmd": ["x"], "env": ["API_*"] } }),
             json!({ "a": { "cmd": ["x"], "env": ["A", "A=b"] } }),

@@ -6,16 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::environment::ServerEnvironment;
-use super::home;
+use super::{download, home, level};
 use crate::blocking::blocking;
 use crate::cancellable::last_words;
-use crate::config::McpServerSettings;
+use crate::config::{McpServerSettings, ServerConfinement};
 use crate::editor::Editor;
+use crate::network::{self, HostAccess, HostAsker, OpenAccess, StartError};
 use crate::paths;
 use crate::program_places::{self, KnownDirectories};
 use crate::workspace::judge::Judge;
+use co_exec::sandbox::SandboxRefusal;
 use co_exec::{
-    Caller, CommandSpec, Confinement, Environment, ExecSettings, Executor, GrantedPlaces, Program,
+    Caller, CommandSpec, Environment, ExecSettings, Executor, GrantedPlaces, Program,
     RunningCommand, Streams, UNTIL_IT_ENDS,
 };
 use co_mcp::{CallError, ClientName, OpenError, ServerConnection, ServerTool};
@@ -26,14 +28,6 @@ const START_TIMEOUT: Duration = Duration::from_secs(120);
 /// The most bytes of a server's standard error that are shown.
 const LONGEST_OUTPUT: usize = 1_000;
 
-/// Programs that download a server when it is first started.
-const DOWNLOADERS: [(&str, &str); 4] = [
-    ("npx", "npm install -g"),
-    ("uvx", "uv tool install"),
-    ("pipx", "pipx install"),
-    ("bunx", "bun install -g"),
-];
-
 /// All that the start of a server needs.
 #[derive(Clone)]
 pub struct ServerStart {
@@ -42,6 +36,8 @@ pub struct ServerStart {
     /// It knows the secret files of the workspace.
     pub judge: Arc<Judge>,
     pub executor: Executor,
+    /// Decides about the hosts of a server that reaches some.
+    pub hosts: Arc<dyn HostAsker>,
     /// The limits of its memory and its processes.
     pub limits: [Option<u64>; 2],
     /// The person's home directory.
@@ -61,6 +57,10 @@ pub(super) enum StartFault {
     Home(#[from] paths::Error),
     #[error(transparent)]
     Command(#[from] co_exec::Error),
+    #[error(transparent)]
+    Network(#[from] StartError),
+    #[error("{0}: here a tool server runs only without hosts, or with confinement = 'none'")]
+    NoNetwork(SandboxRefusal),
     #[error("{0}")]
     Failed(String),
     #[error("{error}{}", after(.words))]
@@ -85,6 +85,8 @@ pub(super) struct StartedServer {
     pub tools: Vec<ServerTool>,
     pub more_tools: bool,
     pub command: RunningCommand,
+    /// Its way to hosts, if it has one.
+    pub access: Option<OpenAccess>,
 }
 
 impl ServerStart {
@@ -99,9 +101,24 @@ impl ServerStart {
         let started = tokio::time::timeout(START_TIMEOUT, self.try_start(environment)).await;
         started.unwrap_or_else(|_| {
             Err(StartFault::Late {
-                advice: self.advice().unwrap_or_default(),
+                advice: download::advice(&self.settings).unwrap_or_default(),
             })
         })
+    }
+
+    /// Starts the server once and ends it, so that its program downloads it.
+    ///
+    /// # Errors
+    /// It did not start: a reason for the person.
+    pub async fn fetch(&self) -> Result<(), String> {
+        let environment = ServerEnvironment::read(&self.settings.env).await?;
+        let secrets = environment.secrets.clone();
+        let started = self.start(environment).await;
+        let started = started.map_err(|fault| secrets.hide(&fault.to_string()).text);
+        let StartedServer { command, .. } = started?;
+        command.cancel();
+        last_line(command).await;
+        Ok(())
     }
 
     async fn try_start(&self, environment: ServerEnvironment) -> Result<StartedServer, StartFault> {
@@ -116,7 +133,14 @@ impl ServerStart {
             ..self.executor.settings().clone()
         };
         let executor = self.executor.with(settings)?;
-        let mut command = executor.start_on(spec, Streams::Pipes).await?;
+        let has_hosts = spec.confinement.has_own_network();
+        if let Some(launcher) = executor.launcher().filter(|_| has_hosts) {
+            let network = launcher.report().own_network();
+            network.map_err(StartFault::NoNetwork)?;
+        }
+        let access = has_hosts.then(|| HostAccess::new(Arc::clone(&self.hosts)));
+        let started = network::start(&executor, spec, Streams::Pipes, access);
+        let (mut command, access) = started.await?;
         let Some(pipes) = command.take_pipes() else {
             return Err(StartFault::Failed(last_line(command).await));
         };
@@ -128,7 +152,10 @@ impl ServerStart {
             Ok(connection) => connection,
             Err(error) => {
                 let words = last_line(command).await;
-                let words = self.advice().unwrap_or(words);
+                let advice = download::advice(&self.settings);
+                let words = [words, advice.unwrap_or_default()];
+                let words = words.into_iter().filter(|it| !it.is_empty());
+                let words = words.collect::<Vec<_>>().join("; ");
                 return Err(StartFault::Open { error, words });
             }
         };
@@ -138,6 +165,7 @@ impl ServerStart {
             tools,
             more_tools,
             command,
+            access,
         })
     }
 
@@ -170,9 +198,18 @@ impl ServerStart {
             false => co_exec::find_program(program, &path),
         };
         let found = found.ok_or_else(|| StartFault::NotInstalled(program.to_owned()))?;
-        let home = home::place(&self.servers, &self.settings, &self.workspace);
-        let mut extra_env = home::prepare(&home)?;
-        extra_env.extend(environment.of_home(&home));
+        let is_confined = self.settings.confinement != ServerConfinement::None;
+        let own_home = home::place(&self.servers, &self.settings, &self.workspace);
+        let (home, mut extra_env) = match is_confined {
+            true => (&own_home, home::prepare(&own_home)?),
+            false => (&self.person_home, Vec::new()),
+        };
+        if self.settings.hosts.is_empty() && is_confined {
+            let offline = download::OFFLINE.iter();
+            let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            extra_env.extend(offline.map(owned));
+        }
+        extra_env.extend(environment.of_home(home));
         let around = KnownDirectories {
             home: &self.person_home,
             workspace: &self.workspace,
@@ -188,27 +225,17 @@ impl ServerStart {
             caller: Caller::Agent,
             stdin: None,
             timeout: UNTIL_IT_ENDS,
-            confinement: Confinement::Server {
-                workspace: self.workspace.clone(),
-                places: GrantedPlaces {
+            confinement: level::confinement(
+                &self.settings,
+                &self.workspace,
+                GrantedPlaces {
                     read,
-                    write: vec![home],
+                    write: vec![own_home],
                 },
-            },
+            ),
             environment: Environment::default(),
             extra_env,
         })
-    }
-
-    /// Returns what to do if the command would download the server, which it cannot without a network.
-    fn advice(&self) -> Option<String> {
-        let program = Path::new(self.settings.cmd.first()?)
-            .file_name()?
-            .to_str()?;
-        let (_, install) = DOWNLOADERS.iter().find(|(name, _)| *name == program)?;
-        Some(format!(
-            "{program} downloads it at the first start, and a server has no network; install it (`{install} ...`) and set cmd to its program"
-        ))
     }
 }
 

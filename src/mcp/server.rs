@@ -12,7 +12,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::environment::{ServerEnvironment, ServerSecrets};
 use super::process::{ServerStart, StartedServer, last_line};
-use crate::config::McpServerSettings;
+use crate::config::{McpServerSettings, ServerConfinement};
+use crate::network::{HostReport, OpenAccess};
 use crate::protocol::{NoticeLevel, ToEditor};
 use co_mcp::{CallError, CallListener, ServerConnection, ServerTool, ToolAnswer};
 use co_text::start_of;
@@ -61,6 +62,10 @@ pub struct ReadyServer {
     closed: HashSet<PathBuf>,
     /// The values of its variables that nobody may read in its texts.
     pub secrets: ServerSecrets,
+    /// Its way to hosts, if it has one.
+    access: Option<OpenAccess>,
+    /// The hosts that [`Self::new_hosts`] has reported.
+    told_hosts: Mutex<HostReport>,
 }
 
 /// The tools of a server.
@@ -111,6 +116,18 @@ impl ReadyServer {
         self.connection.call(tool, arguments, listener).await
     }
 
+    /// Returns the hosts that the server wanted since the last call of this function.
+    pub fn new_hosts(&self) -> HostReport {
+        let Some(access) = &self.access else {
+            return HostReport::default();
+        };
+        let told = self.told_hosts.lock();
+        let mut told = told.unwrap_or_else(PoisonError::into_inner);
+        let now = access.report();
+        let earlier = std::mem::replace(&mut *told, now.clone());
+        now.since(&earlier)
+    }
+
     fn list(&self) -> MutexGuard<'_, ToolList> {
         self.tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -145,8 +162,11 @@ impl ToolServer {
     }
 
     /// Starts the server anew if a secret file of the workspace has appeared since the start of `ready`. Returns whether a secret
-    /// has appeared or may have appeared.
+    /// has appeared or may have appeared. To a server that nothing confines, none is closed.
     pub async fn close_secrets(&self, start: &ServerStart, ready: &Arc<ReadyServer>) -> bool {
+        if self.settings.confinement == ServerConfinement::None {
+            return false;
+        }
         match start.secrets().await {
             Ok(found) if found.is_subset(&ready.closed) => return false,
             Ok(_) => {}
@@ -206,6 +226,7 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
         mut tools,
         more_tools,
         command,
+        access,
     } = match start.start(environment).await {
         Ok(started) => started,
         Err(fault) => {
@@ -225,6 +246,8 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
         connection,
         closed,
         secrets: secrets.clone(),
+        access,
+        told_hosts: Mutex::default(),
     });
     state.send_replace(ServerState::Ready(Arc::clone(&ready)));
     ready.connection.ended().await;

@@ -24,6 +24,10 @@ pub struct ShownTool {
     pub spec: ToolSpec,
     /// The server's own name for it.
     pub name: String,
+    /// Its name in rules: that of `spec` without the server.
+    pub rule_name: String,
+    /// A hash of all that the server says of it: its name, its description and its schema.
+    pub hash: String,
 }
 
 /// Returns the tools that a model may call, and the number of the other tools.
@@ -41,7 +45,11 @@ pub fn shown_tools(server: &str, tools: &[ServerTool]) -> (Vec<ShownTool>, usize
             schema,
         };
         if names.insert(&tool.name) && specs.insert(spec.name.clone()) {
+            let start = format!("{server}__");
+            let rule_name = spec.name.strip_prefix(&start).unwrap_or(&spec.name);
             shown.push(ShownTool {
+                rule_name: rule_name.to_owned(),
+                hash: tool_hash(tool),
                 spec,
                 name: tool.name.clone(),
             });
@@ -66,6 +74,29 @@ fn name(server: &str, tool: &str) -> String {
         .collect();
     let start = start_of(&clean, LONGEST_NAME - 9);
     format!("{start}_{}", &hash[..8])
+}
+
+/// Returns a hash of a tool. The order of the fields does not count. Half of the digest is long enough: nobody finds two tools with the
+/// same one.
+pub fn tool_hash(tool: &ServerTool) -> String {
+    let schema = sorted(&Value::Object(tool.schema.clone()));
+    let said = json!([tool.name, tool.description, schema]).to_string();
+    let digest = format!("{:x}", Sha256::digest(said.as_bytes()));
+    digest[..digest.len() / 2].to_owned()
+}
+
+/// Returns a value with the fields of each object in alphabetical order.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Array(parts) => parts.iter().map(sorted).collect(),
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by_key(|(name, _)| *name);
+            let one = |(name, field): (&String, &Value)| (name.clone(), sorted(field));
+            Value::Object(fields.into_iter().map(one).collect())
+        }
+        other => other.clone(),
+    }
 }
 
 /// Returns the schema of a tool's arguments; none if it is too deep, or of no object.
@@ -182,6 +213,37 @@ mod tests {
             tool("hidden", "", json!({ "properties": { "a\u{200b}": {} } })),
         ];
         assert_eq!(shown_tools("s", &odd), (Vec::new(), 3));
+    }
+
+    #[test]
+    fn a_hash_changes_with_what_a_server_says() {
+        let hash = |name: &str, about: &str, schema: Value| {
+            let (shown, _) = shown_tools("s", &[tool(name, about, schema)]);
+            (shown[0].rule_name.clone(), shown[0].hash.clone())
+        };
+        let first = hash(
+            "a",
+            "A",
+            json!({ "properties": { "b": {}, "c": { "x": 1, "y": 2 } } }),
+        );
+        assert_eq!((first.0.as_str(), first.1.len()), ("a", 32));
+        let order = json!({ "properties": { "c": { "y": 2, "x": 1 }, "b": {} } });
+        assert_eq!(hash("a", "A", order), first);
+        for other in [
+            hash(
+                "a",
+                "A.",
+                json!({ "properties": { "b": {}, "c": { "x": 1, "y": 2 } } }),
+            ),
+            hash(
+                "a",
+                "A",
+                json!({ "properties": { "b": {}, "c": { "x": 1, "y": 3 } } }),
+            ),
+        ] {
+            assert_ne!(other, first);
+        }
+        assert_ne!(hash("a.b", "", json!({})), hash("a b", "", json!({})));
     }
 
     #[test]

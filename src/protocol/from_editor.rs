@@ -491,6 +491,10 @@ pub enum Scope {
     Hosts,
     /// The hosts of the question, for confined commands in this workspace, from now on.
     HostsSaved,
+    /// Every tool of the tool server, for the chat.
+    Server,
+    /// Every tool of the tool server, in this workspace, from now on.
+    ServerSaved,
 }
 
 #[cfg(test)]

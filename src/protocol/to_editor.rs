@@ -592,6 +592,9 @@ pub struct Question {
     /// The hosts that `command`, which runs, wants to reach. The question is about them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<AskedHost>,
+    /// The tool server that `command` calls. The question is about this call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<AskedServer>,
     /// The questions that the model asks, in the place of a command. No answer approves anything.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<ChoiceQuestion>,
@@ -621,6 +624,14 @@ pub struct AskedHost {
     /// The owner of the address, such as "this machine", if it is not on the internet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub special: Option<String>,
+}
+
+/// The tool of a tool server that a call is for. Its texts are printable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AskedServer {
+    /// The name of the server.
+    pub name: String,
+    pub tool: String,
 }
 
 /// A slash command of an agent. Its texts are printable.

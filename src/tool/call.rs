@@ -137,6 +137,8 @@ pub struct AskedQuestion {
     pub question: Question,
     /// The prefix that `always` may allow.
     pub prefix: Option<Pattern>,
+    /// The rule for every tool of the server, if it is about a call of a tool server.
+    pub server: Option<Pattern>,
     /// The number of calls that had ended when it was asked; none if bash computes no word of the command. Another call may
     /// change a computed word.
     pub computed_at: Option<usize>,
@@ -308,6 +310,16 @@ impl AskedQuestion {
             }
             // Only a question about hosts has these.
             (Scope::Hosts | Scope::HostsSaved, _) => Vec::new(),
+            (Scope::Server, _) => self
+                .server
+                .clone()
+                .map(Allowance::Rule)
+                .into_iter()
+                .collect(),
+            (Scope::ServerSaved, _) => {
+                let saved = |rule| Allowance::Saved(workspace.to_owned(), rule);
+                self.server.clone().map(saved).into_iter().collect()
+            }
             (Scope::Command | Scope::Edits | Scope::Prefix | Scope::PrefixSaved, _) => {
                 self.always.clone()
             }
@@ -398,6 +410,14 @@ impl CallResult {
         self.told.text.push('\n');
         self.told.text.push_str(line);
         self
+    }
+
+    /// Adds a remark for the person, if there is one, as [`Self::noted`] does.
+    pub(super) fn noted_if(self, remark: Option<String>) -> Self {
+        match remark {
+            Some(remark) => self.noted(&remark),
+            None => self,
+        }
     }
 
     /// Adds a remark for the person to the line with the status.

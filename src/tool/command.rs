@@ -253,6 +253,7 @@ impl JudgedCommand {
         AskedQuestion {
             question,
             prefix: asking.prefix.clone(),
+            server: None,
             computed_at: assessed.computes.then_some(memory.calls_ended),
             always: vec![Allowance::Rule(Pattern::exact(&command))],
         }

@@ -1,41 +1,44 @@
 //! The tools of tool servers (MCP). They come and go while a chat runs.
 //!
-//! A server can change nothing but its own directory, and has no network, whatever it says about its tools. So nobody is asked about
-//! its calls.
+//! The level of a server decides which calls run unasked, never what the server says about its tools.
+
+mod approval;
+mod hosts;
 
 use std::convert::Infallible;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
 use futures::future::join_all;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::{timeout, timeout_at};
 
-use super::call::{
-    AuditedText, CallAction, CallEffect, CallKind, CallResult, DecidedCall, JudgedCall, NotRun,
-    PlannedCall, ReadyCall, Resolution,
-};
+use self::hosts::ServerHosts;
+use super::call::{CallEffect, CallResult, PlannedCall};
 use super::context::{CallContext, Halt};
-use super::event::{ExecMode, ShownCall};
+use super::event::ShownCall;
 use super::form::{Form, FormReply};
-use super::permissions::TurnMemory;
 use super::schema::{BadCall, Tool};
 use super::{ToolSet, name_and_arguments, server_search};
 use crate::config::{Config, McpServerSettings};
-use crate::mcp::{ReadyServer, ServerStart, ServerState, ShownTool, ToolServer, shown_tools};
+use crate::mcp::{
+    ReadyServer, ServerStart, ServerState, ShownTool, ToolServer, level_hint, level_name,
+    level_words, may_write, shown_tools, tool_hash,
+};
 use crate::network::HostReport;
 use crate::protocol::{Asker, NoticeLevel, Question};
+use crate::services::Services;
+use co_exec::Confinement;
 use co_exec::secrets::redact::RedactedText;
-use co_exec::{SERVER, SERVER_WORDS};
 use co_llm::ToolSpec;
-use co_llm::transcript::{Call, Decision, Image, ShownPart};
+use co_llm::transcript::{Call, Image, ShownPart};
 use co_mcp::{
     AnswerPart, CallError, CallEvents, CallProgress, QuestionReply, ServerQuestion, ServerTool,
     ToolAnswer,
 };
-use co_policy::{Grant, Verdict};
+use co_policy::ToolServerCall;
 use co_text::{counted, end_of, one_line, printable, start_of};
 
 /// The most bytes of a server's own words about a failure.
@@ -92,7 +95,7 @@ pub struct ListedServer {
     pub command: String,
     pub state: String,
     /// Its confinement in a few words.
-    pub level: &'static str,
+    pub level: String,
     /// The names of its tools for the model.
     pub tools: Vec<String>,
 }
@@ -110,7 +113,7 @@ impl ChatServers {
                 of_workspace: settings.of_workspace,
                 command: one_line(&settings.cmd.join(" ")),
                 state: one_line(&words(&state)),
-                level: SERVER_WORDS,
+                level: level_words(settings),
                 tools: known.map_or_else(Vec::new, ChatServer::names),
             }
         };
@@ -310,12 +313,9 @@ impl ChatServer {
         let (shown, others) = shown_tools(name, &list);
         let count = shown.len();
         self.list = Some(list);
-        let tool = |ShownTool { spec, name }| -> Arc<dyn Tool> {
-            Arc::new(OneTool {
-                spec,
-                name,
-                server: Arc::clone(&self.server),
-            })
+        let tool = |tool| -> Arc<dyn Tool> {
+            let server = Arc::clone(&self.server);
+            Arc::new(OneTool { tool, server })
         };
         self.tools = shown.into_iter().map(tool).collect();
         let more = if has_more { "more than " } else { "" };
@@ -334,12 +334,24 @@ fn start_of_server(context: &CallContext, server: &ToolServer) -> ServerStart {
 }
 
 fn start(context: &CallContext, settings: McpServerSettings) -> ServerStart {
-    let services = &context.services;
+    server_start(&context.services, &context.workspace, settings)
+}
+
+/// Returns all that the start of a server with these settings needs in a workspace.
+pub fn server_start(
+    services: &Arc<Services>,
+    workspace: &Path,
+    settings: McpServerSettings,
+) -> ServerStart {
     ServerStart {
-        settings,
-        workspace: context.workspace.clone(),
-        judge: Arc::clone(&context.judge),
+        workspace: workspace.to_owned(),
+        judge: services.judge(workspace),
         executor: services.executor.clone(),
+        hosts: Arc::new(ServerHosts {
+            services: Arc::clone(services),
+            workspace: workspace.to_owned(),
+            hosts: settings.hosts.clone(),
+        }),
         limits: [
             services.config.agent_memory,
             services.config.agent_processes,
@@ -347,20 +359,19 @@ fn start(context: &CallContext, settings: McpServerSettings) -> ServerStart {
         person_home: services.places.home.clone(),
         servers: services.places.servers.clone(),
         editor: services.editor.clone(),
+        settings,
     }
 }
 
 /// A tool of a server.
 struct OneTool {
-    spec: ToolSpec,
-    /// The server's own name for it.
-    name: String,
+    tool: ShownTool,
     server: Arc<ToolServer>,
 }
 
 impl Tool for OneTool {
     fn spec(&self) -> &ToolSpec {
-        &self.spec
+        &self.tool.spec
     }
 
     fn parse(&self, call: &Call) -> Result<Box<dyn PlannedCall>, BadCall> {
@@ -374,10 +385,19 @@ impl Tool for OneTool {
                 )));
             }
         };
+        let ShownTool {
+            name,
+            rule_name,
+            hash,
+            ..
+        } = &self.tool;
+        let text = Value::Object(arguments.clone()).to_string();
         Ok(Box::new(ServerCall {
+            named: ToolServerCall::new(&self.server.settings.name, rule_name, hash, &text),
             server: Arc::clone(&self.server),
             line: name_and_arguments(call),
-            tool: self.name.clone(),
+            tool: name.clone(),
+            hash: hash.clone(),
             arguments,
         }))
     }
@@ -393,8 +413,12 @@ struct ServerCall {
     server: Arc<ToolServer>,
     /// The call in a line, for a person.
     line: String,
+    /// Its names in rules.
+    named: ToolServerCall,
     /// The server's own name for the tool.
     tool: String,
+    /// The hash of its description.
+    hash: String,
     arguments: Map<String, Value>,
 }
 
@@ -427,10 +451,15 @@ impl ServerCall {
                 )));
             }
         };
-        if !ready.tools().0.iter().any(|it| it.name == self.tool) {
+        // A permission is for the tool as it was described.
+        let is_same = |it: &ServerTool| it.name == self.tool && tool_hash(it) == self.hash;
+        if !ready.tools().0.iter().any(is_same) {
             return Ok(CallResult::not_run(format!(
-                "Not run: the tool server {name} no longer has this tool."
+                "Not run: the tool server {name} no longer has this tool, or describes it in other words."
             )));
+        }
+        if may_write(&self.server.settings) {
+            context.load_secret_values(&Confinement::Plain).await;
         }
         let limit = config.mcp_timeout;
         let (listener, events) = co_mcp::call_events();
@@ -439,9 +468,10 @@ impl ServerCall {
         let closing = self.server.close_secrets(&start, &ready);
         if context.unless_cancelled(closing).await? {
             let words = "the result is withheld".to_owned();
-            return Ok(self.end(false, words, WITHHELD.to_owned().into(), [0, 0]));
+            let result = self.end(false, words, WITHHELD.to_owned().into(), [0, 0]);
+            return Ok(self.with_hosts(result, ready.new_hosts()));
         }
-        Ok(match answer {
+        let result = match answer {
             Some(Ok(answer)) => self.result(context, &ready, answer, started).await,
             Some(Err(error)) => self.failed(context, &ready, &error, started).await,
             None => {
@@ -452,7 +482,8 @@ impl ServerCall {
                 );
                 self.end(false, words, told.into(), [0, 0])
             }
-        })
+        };
+        Ok(self.with_hosts(result, ready.new_hosts()))
     }
 
     /// Waits for the answer to the call, and shows its progress and the server's questions meanwhile. Returns none after the time-out,
@@ -548,6 +579,7 @@ impl ServerCall {
                 [0, 0],
             );
         }
+        let hint = level_hint(&self.server.settings, &text).filter(|_| is_error);
         let (told, end) = match redact(context, ready, &text, started).await {
             Ok(RedactedText { text, hidden }) => {
                 let text = middle_cut(&text, context.services.executor.settings().max_output);
@@ -556,9 +588,10 @@ impl ServerCall {
             }
             Err(withheld) => (format!("{lead}[{withheld}]").into(), lead.len()),
         };
+        let result = self.end(!is_error, words, told, [lead.len(), end]);
         CallResult {
             images,
-            ..self.end(!is_error, words, told, [lead.len(), end])
+            ..result.noted_if(hint)
         }
     }
 
@@ -576,6 +609,7 @@ impl ServerCall {
         };
         let lead = "The tool server refused the call:\n";
         let words = printable(start_of(words, LONGEST_WORDS));
+        let hint = level_hint(&self.server.settings, &words);
         let told = redact(context, ready, &words, started);
         let (text, hidden) = match told.await {
             Ok(RedactedText { text, hidden }) => (text, hidden),
@@ -584,12 +618,9 @@ impl ServerCall {
         let end = lead.len() + text.len();
         let text = format!("{lead}{text}");
         let told = RedactedText { text, hidden };
-        self.end(
-            false,
-            "refused by the server".to_owned(),
-            told,
-            [lead.len(), end],
-        )
+        let status = "refused by the server".to_owned();
+        self.end(false, status, told, [lead.len(), end])
+            .noted_if(hint)
     }
 
     fn end(&self, ok: bool, words: String, told: RedactedText, output: [usize; 2]) -> CallResult {
@@ -601,46 +632,13 @@ impl ServerCall {
                 ..ShownPart::line(words.clone())
             },
             effect: Some(CallEffect {
-                level: SERVER,
+                level: level_name(&self.server.settings),
                 words,
                 hosts: HostReport::default(),
                 spill: None,
             }),
             ..told.into()
         }
-    }
-}
-
-#[async_trait]
-impl PlannedCall for ServerCall {
-    fn shown(&self) -> ShownCall {
-        ShownCall::Command {
-            command: printable(&self.line),
-            mode: ExecMode::default(),
-        }
-    }
-
-    async fn judge(&self, _: &CallContext, _: &TurnMemory) -> Result<JudgedCall, String> {
-        let verdict = Verdict::Allow(Grant::ReadOnly);
-        Ok(JudgedCall {
-            resolution: Resolution::Run(Decision::Unasked),
-            audited: Some(AuditedText::plain(self.whole_line(), &verdict)),
-            kind: CallKind::Looks,
-            action: Box::new(self.clone()),
-        })
-    }
-}
-
-#[async_trait]
-impl CallAction for ServerCall {
-    async fn prepare(
-        self: Box<Self>,
-        context: &Arc<CallContext>,
-        _: &DecidedCall,
-    ) -> Result<ReadyCall, NotRun> {
-        let (runs, context) = (self.line.clone(), Arc::clone(context));
-        let work = async move { self.run(&context).await };
-        Ok(ReadyCall::new(Some(SERVER), Some(runs), work))
     }
 }
 

@@ -61,6 +61,19 @@ pub fn hint(outcome: &CommandOutcome, network: Network) -> Option<String> {
         .then(|| format!("{place}: no writes outside{network}; `:Co /sandbox subprocess` lifts it"))
 }
 
+/// Returns whether a text says that something was refused.
+pub fn is_refused(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let mut messages = REFUSED.iter().chain(REFUSED_TO_READERS);
+    messages.any(|message| text.contains(message))
+}
+
+/// Returns whether a text says that the network is missing.
+pub fn lacks_network(text: &str) -> bool {
+    let text = text.to_lowercase();
+    NO_NETWORK.iter().any(|message| text.contains(message))
+}
+
 /// Returns the status of a run in the shell buffer: its outcome, and its confinement if it has one.
 pub fn status(outcome: &CommandOutcome, confinement: Option<&str>, network: Network) -> String {
     let line = outcome.status();

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub use agent::{NAME as AGENT, WORDS as AGENT_WORDS};
 pub use container::WORDS as CONTAINER_WORDS;
 pub use read_only::NAME as READ_ONLY;
-pub use server::{NAME as SERVER, WORDS as SERVER_WORDS};
+pub use server::{NAME as SERVER, ServerAccess, WRITING_NAME as WRITING_SERVER};
 pub use trial::WORDS as TRIAL_WORDS;
 pub use workspace::WORDS as WORKSPACE_WORDS;
 
@@ -62,10 +62,13 @@ pub enum Confinement {
         /// True if it has the network of the machine. Otherwise it has a network of its own, in which there is nothing but itself.
         whole_network: bool,
     },
-    /// The process is a tool server. It reads the workspace, and changes a private temporary directory and places of its own.
+    /// The process is a tool server. It reads the workspace or also writes in it, and changes a private temporary directory and places
+    /// of its own.
     Server {
         workspace: PathBuf,
         places: GrantedPlaces,
+        access: ServerAccess,
+        network: Network,
     },
     /// The command runs in a container that has the workspace.
     Container {
@@ -116,7 +119,12 @@ impl Confinement {
                 places,
                 whole_network,
             } => Holder::Kernel(agent::level(workspace, places, *whole_network)),
-            Self::Server { workspace, places } => Holder::Kernel(server::level(workspace, places)),
+            Self::Server {
+                workspace,
+                places,
+                access,
+                network,
+            } => Holder::Kernel(server::level(workspace, places, *access, *network)),
             Self::Container {
                 workspace,
                 shown,
@@ -147,7 +155,8 @@ impl Confinement {
         self.parts().map(|(_, _, secrets)| secrets)
     }
 
-    /// Returns the name of the level: `none`, `read-only`, `workspace`, `trial`, `agent`, `server`, `container`.
+    /// Returns the name of the level: `none`, `read-only`, `workspace`, `trial`, `agent`, `server`,
+    /// `writing-server`, `container`.
     pub fn name(&self) -> &'static str {
         self.parts().map_or(NO_LEVEL, |(name, _, _)| name)
     }

@@ -69,8 +69,8 @@ pub mod watcher;
 pub use command::{Caller, CommandSpec, Program, UNTIL_IT_ENDS};
 pub use confinement::level::{GrantedPlaces, Level, Network, ShownSecrets};
 pub use confinement::{
-    AGENT, AGENT_WORDS, CONTAINER_WORDS, Confinement, READ_ONLY, SERVER, SERVER_WORDS, TRIAL_WORDS,
-    WORKSPACE_WORDS,
+    AGENT, AGENT_WORDS, CONTAINER_WORDS, Confinement, READ_ONLY, SERVER, ServerAccess, TRIAL_WORDS,
+    WORKSPACE_WORDS, WRITING_SERVER,
 };
 pub use environment::{Environment, GIT_ENVIRONMENT, HostEnvironment};
 pub use error::Error;

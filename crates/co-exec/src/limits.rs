@@ -51,6 +51,8 @@ pub(crate) struct CommandLimits {
     pub(crate) processes: Option<u64>,
     /// Bytes in its private temporary directory.
     pub(crate) disk: Option<u64>,
+    /// Bytes in the places of its own that it may change.
+    pub(crate) places: Option<u64>,
     /// Bytes and files in the layer of a trial.
     pub(crate) changes: Option<u64>,
     pub(crate) changed_files: Option<u64>,
@@ -71,6 +73,8 @@ pub enum ExceededLimit {
     Processes(u64),
     /// Bytes in the private temporary directory.
     Disk(u64),
+    /// Bytes in the places of its own.
+    Places(u64),
     /// Bytes that a trial wrote in the workspace.
     Changes(u64),
     /// Files that a trial changed in the workspace.
@@ -125,6 +129,8 @@ impl CommandLimits {
         if caller == Caller::Agent {
             (limits.memory, limits.processes) = (settings.memory, settings.processes);
             limits.disk = settings.tmp_size.filter(|_| level.is_some());
+            let in_places = level.is_some_and(|level| level.limits.places);
+            limits.places = settings.tmp_size.filter(|_| in_places);
             limits.shared = level.is_some();
             if level.is_some_and(|level| level.limits.unasked) {
                 limits.memory = lower(limits.memory, settings.unasked_memory);
@@ -260,6 +266,7 @@ impl fmt::Display for ExceededLimit {
             Self::Memory(most) => write!(to, "more than {} of memory", size_text(*most)),
             Self::Processes(most) => write!(to, "more than {most} processes and threads"),
             Self::Disk(most) => write!(to, "more than {} in its TMPDIR", size_text(*most)),
+            Self::Places(most) => write!(to, "more than {} in its own directory", size_text(*most)),
             Self::Changes(most) => write!(to, "more than {} of changed files", size_text(*most)),
             Self::ChangedFiles(most) => write!(to, "more than {most} changed files"),
             Self::Caches(most) => write!(to, "more than {} of caches", size_text(*most)),
@@ -292,7 +299,8 @@ impl fmt::Display for Quota {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::confinement::Confinement;
+    use crate::confinement::level::{GrantedPlaces, Network};
+    use crate::confinement::{Confinement, ServerAccess};
 
     #[test]
     fn the_threads_of_the_machine_are_counted() {
@@ -334,6 +342,26 @@ mod tests {
         assert_eq!(of(Caller::Agent, &Confinement::Plain).disk, None);
         assert!(of(Caller::Person, &read_only).is_empty());
         assert_eq!(unasked.changes, None);
+    }
+
+    #[test]
+    fn the_home_of_a_tool_server_is_limited_and_that_of_an_agent_is_not() {
+        let settings = ExecSettings::new("/nonexistent".into());
+        let (workspace, places) = (std::path::PathBuf::from("/w"), GrantedPlaces::default());
+        let server = Confinement::Server {
+            workspace: workspace.clone(),
+            places: places.clone(),
+            access: ServerAccess::Read,
+            network: Network::None,
+        };
+        let agent = Confinement::Agent {
+            workspace,
+            places,
+            whole_network: false,
+        };
+        let of = |it: &Confinement| CommandLimits::of(&settings, Caller::Agent, it.holder());
+        assert_eq!(of(&server).places, settings.tmp_size);
+        assert_eq!(of(&agent).places, None);
     }
 
     #[test]

@@ -138,7 +138,7 @@
 ---@field type 'close'
 ---@field chat integer
 
----@alias co.Scope 'command'|'prefix'|'prefix_saved'|'edits'|'everything'|'hosts'|'hosts_saved'
+---@alias co.Scope 'command'|'prefix'|'prefix_saved'|'edits'|'everything'|'hosts'|'hosts_saved'|'server'|'server_saved'
 
 ---@alias co.Decision 'once'|'always'|'deny'|'edited'|'reviewed'|'chosen'|'real'|'try'|'try_first'
 

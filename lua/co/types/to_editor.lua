@@ -199,6 +199,7 @@
 ---@field tried? co.TrialSummary the command ran as a trial
 ---@field commit? co.Commit the commit that `/commit` asks about; `command` makes it
 ---@field hosts? co.AskedHost[] what the command, which runs, wants to reach
+---@field server? co.AskedServer the tool server that `command` calls
 ---@field choices? co.ChoiceQuestion[] the questions that the model asks, in the place of a command
 ---@field review? string the file of which the person asked to change lines: the review opens at once while they look at it
 
@@ -207,6 +208,11 @@
 ---@field host string a name or an address
 ---@field port integer
 ---@field special? string whose address it is, if it is not on the internet
+
+--- The tool of a tool server that a call is for.
+---@class (exact) co.AskedServer
+---@field name string the server
+---@field tool string
 
 --- A question with choices.
 ---@class (exact) co.ChoiceQuestion

@@ -155,6 +155,7 @@ impl ProposedChange {
         AskedQuestion {
             question,
             prefix: asking.prefix.clone(),
+            server: None,
             computed_at: None,
             always: self.rules.iter().cloned().map(Allowance::Rule).collect(),
         }

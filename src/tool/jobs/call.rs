@@ -133,6 +133,7 @@ fn question(
     AskedQuestion {
         question,
         prefix: asking.prefix.clone(),
+        server: None,
         computed_at: None,
         always: vec![Allowance::Job(job.number)],
     }

@@ -37,6 +37,7 @@ mod sandbox;
 mod scouts;
 mod screens;
 mod secrets;
+mod server_levels;
 mod servers;
 mod settings;
 mod shell;

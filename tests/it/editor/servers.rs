@@ -20,7 +20,7 @@ fn scene_with(script: &Value, settings: Value) -> Scene {
 }
 
 /// Returns a scene with the scripted server `s`, of which `server` has the settings but its command.
-fn scene_of(script: &Value, mut server: Value, mut settings: Value) -> Scene {
+pub(super) fn scene_of(script: &Value, mut server: Value, mut settings: Value) -> Scene {
     let workspace = Workspace::new();
     workspace.write("script.json", &script.to_string());
     let program = format!("{}/tests/it/editor/server.py", env!("CARGO_MANIFEST_DIR"));
@@ -34,17 +34,17 @@ fn scene_of(script: &Value, mut server: Value, mut settings: Value) -> Scene {
 }
 
 /// Returns a server whose tools each carry out these steps.
-fn tools(calls: Value) -> Value {
+pub(super) fn tools(calls: Value) -> Value {
     let names = calls.as_object().unwrap().keys();
     let tools: Vec<_> = names.map(|name| tool(name)).collect();
     json!({ "tools": tools, "calls": calls })
 }
 
-fn tool(name: &str) -> Value {
+pub(super) fn tool(name: &str) -> Value {
     json!({ "name": name, "description": format!("Does {name}."), "inputSchema": { "type": "object" } })
 }
 
-fn calls(id: &str, tool: &str) -> Reply {
+pub(super) fn calls(id: &str, tool: &str) -> Reply {
     Reply::new().call(id, &format!("s__{tool}"), &json!({ "a": 1 }))
 }
 

@@ -120,6 +120,8 @@ pub(crate) struct LevelLimits {
     pub(crate) unapproved: bool,
     /// True if the amounts in a layer and in caches are limited, whoever wants the command.
     pub(crate) layer: bool,
+    /// True if what is in the granted places that it may change is limited.
+    pub(crate) places: bool,
 }
 
 /// The way in which secrets are closed to a command.

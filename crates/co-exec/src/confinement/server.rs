@@ -1,4 +1,5 @@
-//! The level of a tool server: it reads the workspace for the calls of a model, for as long as its chats, and has a directory of its own.
+//! The level of a tool server: it works for the calls of a model, for as long as its chats, and has a directory of its own. It reads the
+//! workspace, or also changes it.
 
 use std::path::Path;
 
@@ -9,25 +10,54 @@ use super::level::{
 
 /// The name of the level.
 pub const NAME: &str = "server";
-/// The level in a few words.
-pub const WORDS: &str = "read-only but for its own directory, without network";
+/// The name of the level of a server that changes the workspace.
+pub const WRITING_NAME: &str = "writing-server";
 
-pub(super) fn level<'a>(workspace: &'a Path, places: &'a GrantedPlaces) -> Level<'a> {
+/// A tool server that only reads the workspace, or also changes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerAccess {
+    Read,
+    Write,
+}
+
+pub(super) fn level<'a>(
+    workspace: &'a Path,
+    places: &'a GrantedPlaces,
+    access: ServerAccess,
+    network: Network,
+) -> Level<'a> {
+    let (name, words, closed_by, level_access) = match access {
+        ServerAccess::Read => (
+            NAME,
+            "read-only but for its own directory",
+            ClosedBy::Rules,
+            Access::Read,
+        ),
+        ServerAccess::Write => (
+            WRITING_NAME,
+            "confined to the workspace and its own directory",
+            ClosedBy::WritableMounts,
+            Access::Write,
+        ),
+    };
     Level {
-        name: NAME,
-        words: WORDS,
+        name,
+        words,
         secrets: ClosedSecrets {
             workspace,
             shown: &ShownSecrets::Nothing,
-            closed_by: ClosedBy::Rules,
+            closed_by,
         },
-        access: Access::Read,
+        access: level_access,
         places: Some(places),
         // Interpreters such as node need more calls than those of programs that look.
         calls: Calls::Work { reserve: true },
-        network: Network::None,
+        network,
         tmp: TmpPlace::Disk,
-        hardens_git: true,
-        limits: LevelLimits::default(),
+        hardens_git: access == ServerAccess::Read,
+        limits: LevelLimits {
+            places: true,
+            ..LevelLimits::default()
+        },
     }
 }

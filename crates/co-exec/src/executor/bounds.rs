@@ -6,8 +6,8 @@
 //! | output | its reader | `output::reader` | each read | `flooded` |
 //! | memory | the control group, else this module | the kernel, else `process::memory` | always, else each check | [`ExceededLimit::Memory`] |
 //! | processes and threads | the control group, else this module | the kernel, else this module | always, else each check | [`ExceededLimit::Processes`] |
-//! | files of `TMPDIR`, of a layer, of caches | a walk, and the free room | `process::disk_checks` | after a pause of its length | `Disk`, `Changes`, `Caches` and their files |
-//! | files without a name | `/proc/PID/fd` | `process::open_files` | each check | `Disk`, `Changes` |
+//! | files of `TMPDIR`, of a server's home, of a layer, of caches | a walk, and the free room | `process::disk_checks` | after a pause of its length | `Disk`, `Places`, `Changes`, `Caches` and their files |
+//! | files without a name | `/proc/PID/fd` | `process::open_files` | each check | `Disk`, `Places`, `Changes` |
 //! | epoll, open files, sockets | `/proc/PID/fd` | [`QUOTAS`] | each check | [`Quota`] |
 //! | buffers of the network | `/proc/net/sockstat` | `process::shared_counters` | each check | [`Quota::NetworkBuffers`] |
 //! | of one process: processor time, open files, size of a file, signals | the kernel | `limits::ProcessLimits` | always | the process gets an error or a signal |
@@ -127,8 +127,17 @@ impl LimitChecks {
         let confined = confined?;
         let over = |most: Option<u64>, used: u64| most.filter(|most| used > *most);
         let beside = |dir: Option<&Path>| dir.map_or(0, |dir| open.nameless_beside(dir));
-        let CommandLimits { disk, changes, .. } = self.limits;
+        let CommandLimits {
+            disk,
+            places,
+            changes,
+            ..
+        } = self.limits;
         let disk = over(disk, beside(confined.tmp_on_disk())).map(ExceededLimit::Disk);
+        let in_places = confined.limited_places().iter();
+        let in_places = in_places.map(|it| beside(Some(it))).max();
+        let in_places = over(places, in_places.unwrap_or(0)).map(ExceededLimit::Places);
+        let disk = disk.or(in_places);
         // Those in caches count too.
         let changes = || over(changes, open.nameless_on(OVERLAY)).map(ExceededLimit::Changes);
         disk.or_else(changes)

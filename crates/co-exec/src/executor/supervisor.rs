@@ -296,7 +296,7 @@ impl Supervisor {
             .exceeded(&members, self.held.confined(), by_kernel)
     }
 
-    /// Returns once the private temporary directory or the layer of a trial exceeds a limit, or never if there is none.
+    /// Returns once the private temporary directory, the places of its own or the layer of a trial exceed a limit, or never if there is none.
     fn full_disk(&self) -> impl Future<Output = ExceededLimit> + use<> {
         let confined = self.held.confined();
         let limits = |dirs: Vec<&Path>, bytes, files| DirectoryLimits {
@@ -306,6 +306,9 @@ impl Supervisor {
         };
         let tmp = confined.and_then(ConfinedCommand::tmp_on_disk);
         let tmp = limits(tmp.into_iter().collect(), self.limits.disk, None);
+        let places = confined.map_or(&[][..], ConfinedCommand::limited_places);
+        let places = places.iter().map(AsRef::as_ref).collect();
+        let places = limits(places, self.limits.places, None);
         let layer = confined.and_then(ConfinedCommand::changes);
         let layer = layer.into_iter().collect();
         let layer = limits(layer, self.limits.changes, self.limits.changed_files);
@@ -316,6 +319,9 @@ impl Supervisor {
             tokio::select! {
                 excess = tmp.exceeded() => match excess {
                     Excess::Bytes(most) | Excess::Files(most) => ExceededLimit::Disk(most),
+                },
+                excess = places.exceeded() => match excess {
+                    Excess::Bytes(most) | Excess::Files(most) => ExceededLimit::Places(most),
                 },
                 excess = layer.exceeded() => match excess {
                     Excess::Bytes(most) => ExceededLimit::Changes(most),

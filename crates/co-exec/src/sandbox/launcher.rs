@@ -412,6 +412,8 @@ impl Launcher {
             may_share_memory: level.calls.work(),
             watched,
             pid_namespace: processes.is_some(),
+            limited_places: (level.places.filter(|_| level.limits.places))
+                .map_or_else(Vec::new, |places| places.write.clone()),
             layer,
             memory,
             gate,

@@ -33,6 +33,8 @@ pub struct ConfinedCommand {
     pub(super) plan: Option<PlanFile>,
     /// The gate that the launcher waits at when secrets are hidden, if there is one.
     pub(super) gate: Option<StartGate>,
+    /// The places of its own that it may change, if they are limited.
+    pub(super) limited_places: Vec<PathBuf>,
     /// The layer of a trial.
     pub(super) layer: Option<Layer>,
     /// The secrets of the workspace, if a model must not get them.
@@ -59,6 +61,7 @@ impl ConfinedCommand {
             memory: None,
             plan: None,
             gate: None,
+            limited_places: Vec::new(),
             layer: None,
             secrets: None,
             watched: WatchedPaths::default(),
@@ -93,6 +96,11 @@ impl ConfinedCommand {
     pub(crate) fn tmp_on_disk(&self) -> Option<&Path> {
         let tmp = self.tmp.as_ref().map(|tmp| tmp.path());
         tmp.filter(|tmp| self.memory.as_deref() != Some(*tmp))
+    }
+
+    /// Returns the places of its own that it may change, if they are limited.
+    pub(crate) fn limited_places(&self) -> &[PathBuf] {
+        &self.limited_places
     }
 
     /// Returns the directory on which the command has a file system in memory.

@@ -5,8 +5,8 @@ use TestedLevel::{ReadOnly, Workspace};
 use super::super::plan::OpenedDirectory;
 use super::workspace_paths::MAX_SECRET_RULES;
 use super::*;
-use crate::confinement::Confinement;
 use crate::confinement::level::{GrantedPlaces, Network, ShownSecrets};
+use crate::confinement::{Confinement, ServerAccess};
 use crate::error::refusal::HidingRefusal;
 use crate::{secrets, test_files};
 
@@ -383,6 +383,8 @@ fn a_link_in_a_place_that_a_server_writes_opens_nothing() {
             read: Vec::new(),
             write: vec![own.clone()],
         },
+        access: ServerAccess::Read,
+        network: Network::None,
     };
     // Another way to the same directory names it too.
     let other_way = home.real.join("other-way");

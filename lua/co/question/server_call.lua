@@ -1,0 +1,89 @@
+--- The kind of question about a call of a tool server.
+local command = require('co.question.command')
+local kind = require('co.question.kind')
+local question_text = require('co.question.float_text')
+local add = question_text.add
+
+--- Returns the choices of `always`: each with its key, its scope and its description.
+---@param question co.CommandQuestion
+---@return { key: string, scope: co.Scope, about: string }[]
+local function scopes_of(question)
+  local scopes = {
+    { key = 'c', scope = 'command', about = 'this tool with these arguments, in this chat' },
+    {
+      key = 'E',
+      scope = 'everything',
+      about = 'everything, in this chat; deny rules still refuse',
+    },
+  }
+  if question.prefix then
+    local server = question.server --[[@as co.AskedServer]]
+    local tool = ('the tool %s'):format(server.tool)
+    local every = ('every tool of %s'):format(server.name)
+    for index, scope in ipairs({
+      { key = 'p', scope = 'prefix', about = tool .. ', in this chat' },
+      { key = 's', scope = 'prefix_saved', about = tool .. ', saved for this workspace' },
+      { key = 'm', scope = 'server', about = every .. ', in this chat' },
+      { key = 'M', scope = 'server_saved', about = every .. ', saved for this workspace' },
+    }) do
+      table.insert(scopes, 1 + index, scope)
+    end
+  end
+  return scopes
+end
+
+--- Returns the menu of these choices, above the call.
+---@param question co.CommandQuestion
+---@return co.QuestionText
+local function menu(question)
+  local entries = vim.tbl_map(function(scope)
+    return { scope.key, scope.about }
+  end, scopes_of(question))
+  entries[#entries + 1] = { 'q', 'back' }
+  local text = question_text.key_list(entries)
+  add(text, '')
+  question_text.add_command(text, question)
+  return text
+end
+
+---@type table<co.QuestionPage, table<string, fun(question: any): boolean?>>
+local keys = { question = {}, menu = {} }
+for _, key in ipairs({ 'y', 'n', 'N', 'a' }) do
+  keys.question[key] = command.keys.question[key]
+end
+for _, key in ipairs({ 'c', 'p', 's', 'm', 'M', 'E' }) do
+  keys.menu[key] = function(question)
+    for _, scope in ipairs(scopes_of(question)) do
+      if scope.key == key then
+        require('co.question').answer(question.id, 'always', { scope = scope.scope })
+      end
+    end
+  end
+end
+
+return kind.new({
+  keys = keys,
+  text = function(question, page)
+    if page == 'menu' then
+      return menu(question)
+    end
+    return page == 'help' and question_text.help('plain', question)
+      or question_text.question(question)
+  end,
+  folded = question_text.question,
+  footer = function(question)
+    return question_text.footer(question_text.answers(question))
+  end,
+  entry = function(question)
+    return {
+      command = question.command,
+      about = ('chat %d · tool server · %s'):format(question.chat, question.confinement),
+      not_approved_because = question.kind.alone(question),
+    }
+  end,
+  scopes = function(question)
+    return vim.tbl_map(function(scope)
+      return scope.scope
+    end, scopes_of(question))
+  end,
+})

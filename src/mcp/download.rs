@@ -1,0 +1,112 @@
+//! Programs that download a server at its first start. Without a network they fail, so co fetches such a server once if the person says so.
+
+use std::path::Path;
+
+use crate::config::{McpServerSettings, ServerConfinement};
+use co_policy::HostPattern;
+
+/// A program that downloads a server.
+struct Downloader {
+    program: &'static str,
+    hosts: &'static [&'static str],
+    install: &'static str,
+}
+
+const NPM: &[&str] = &["registry.npmjs.org"];
+const PYPI: &[&str] = &["pypi.org", "files.pythonhosted.org"];
+
+const DOWNLOADERS: [Downloader; 4] = [
+    Downloader {
+        program: "npx",
+        hosts: NPM,
+        install: "npm install -g",
+    },
+    Downloader {
+        program: "bunx",
+        hosts: NPM,
+        install: "bun install -g",
+    },
+    Downloader {
+        program: "uvx",
+        hosts: PYPI,
+        install: "uv tool install",
+    },
+    Downloader {
+        program: "pipx",
+        hosts: PYPI,
+        install: "pipx install",
+    },
+];
+
+/// The variables that let these programs take what they have downloaded, without a look at the network.
+pub(super) const OFFLINE: [(&str, &str); 2] = [("npm_config_offline", "true"), ("UV_OFFLINE", "1")];
+
+fn downloader(settings: &McpServerSettings) -> Option<&'static Downloader> {
+    let program = Path::new(settings.cmd.first()?).file_name()?;
+    let is_meant = |it: &&Downloader| program == it.program;
+    let is_confined = settings.confinement != ServerConfinement::None;
+    DOWNLOADERS.iter().find(is_meant).filter(|_| is_confined)
+}
+
+/// Returns what to do if a server did not start because it is not downloaded yet; none if its program downloads none, or may reach the
+/// hosts for it.
+pub(super) fn advice(settings: &McpServerSettings) -> Option<String> {
+    let Downloader {
+        program,
+        hosts,
+        install,
+    } = downloader(settings)?;
+    let is_reached = |host: &str| settings.hosts.iter().any(|it| it.to_string() == host);
+    if hosts.iter().all(|it| is_reached(it)) {
+        return None;
+    }
+    let name = &settings.name;
+    let hosts = hosts.join(" and ");
+    Some(format!(
+        "{program} downloads it at the first start, which needs {hosts}: `:Co /mcp fetch {name}` does that once, into its own home; or \
+         install it (`{install} ...`) and set cmd to its program"
+    ))
+}
+
+/// Returns the settings with which a server is fetched: it only reads the workspace, and reaches the hosts of its downloader too. Returns
+/// none if its program downloads none.
+pub fn fetching(settings: &McpServerSettings) -> Option<McpServerSettings> {
+    let more = downloader(settings)?.hosts.iter();
+    let more = more.filter_map(|host| host.parse::<HostPattern>().ok());
+    Some(McpServerSettings {
+        hosts: settings.hosts.iter().cloned().chain(more).collect(),
+        confinement: ServerConfinement::ReadOnly,
+        ..settings.clone()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_downloaded_can_be_fetched() {
+        let settings = |cmd: &str, confinement| McpServerSettings {
+            name: "s".to_owned(),
+            cmd: vec![cmd.to_owned(), "server".to_owned()],
+            confinement,
+            hosts: vec!["a.example".parse().unwrap()],
+            ..McpServerSettings::default()
+        };
+        let workspace = ServerConfinement::Workspace;
+        let fetched = fetching(&settings("/usr/bin/npx", workspace)).unwrap();
+        assert_eq!(fetched.confinement, ServerConfinement::ReadOnly);
+        let hosts: Vec<_> = fetched.hosts.iter().map(ToString::to_string).collect();
+        assert_eq!(hosts, ["a.example", "registry.npmjs.org"]);
+        let advice = super::advice(&settings("uvx", workspace)).unwrap();
+        assert!(
+            advice.contains("pypi.org and files.pythonhosted.org"),
+            "{advice}"
+        );
+        assert!(advice.contains("`:Co /mcp fetch s`"), "{advice}");
+        assert_eq!(super::advice(&fetched), None);
+        for (cmd, confinement) in [("node", workspace), ("npx", ServerConfinement::None)] {
+            assert_eq!(fetching(&settings(cmd, confinement)), None);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The level of a server: its confinement, and the words for it.
+
+use std::path::Path;
+
+use crate::config::{McpServerSettings, ServerConfinement};
+use crate::workspace::confinement_hint;
+use co_exec::{Confinement, GrantedPlaces, Network, SERVER, ServerAccess, WRITING_SERVER};
+
+/// The name of the level of a server that nothing confines.
+const UNCONFINED: &str = "none";
+
+/// Returns the confinement of a server.
+pub(super) fn confinement(
+    settings: &McpServerSettings,
+    workspace: &Path,
+    places: GrantedPlaces,
+) -> Confinement {
+    let access = match settings.confinement {
+        ServerConfinement::None => return Confinement::Plain,
+        ServerConfinement::ReadOnly => ServerAccess::Read,
+        ServerConfinement::Workspace => ServerAccess::Write,
+    };
+    Confinement::Server {
+        workspace: workspace.to_owned(),
+        places,
+        access,
+        network: match settings.hosts.is_empty() {
+            true => Network::None,
+            false => Network::Own,
+        },
+    }
+}
+
+/// Returns the name of the level, for outcomes and the audit file.
+pub fn level_name(settings: &McpServerSettings) -> &'static str {
+    match settings.confinement {
+        ServerConfinement::ReadOnly => SERVER,
+        ServerConfinement::Workspace => WRITING_SERVER,
+        ServerConfinement::None => UNCONFINED,
+    }
+}
+
+/// Returns the level in a few words.
+pub fn level_words(settings: &McpServerSettings) -> String {
+    let files = match settings.confinement {
+        ServerConfinement::ReadOnly => "read-only but for its own directory",
+        ServerConfinement::Workspace => "confined to the workspace and its own directory",
+        ServerConfinement::None => return "not confined".to_owned(),
+    };
+    match hosts(settings) {
+        None => format!("{files}, without network"),
+        Some(hosts) => format!("{files}; it reaches {hosts}"),
+    }
+}
+
+/// Returns what a call may do that needs approval, in a clause for a question; none if it can change nothing.
+pub fn acting_words(settings: &McpServerSettings) -> Option<String> {
+    let (files, hosts) = (settings.confinement, hosts(settings));
+    match (files, hosts) {
+        (ServerConfinement::None, _) => {
+            Some("its server is not confined: it may do all that you may do".to_owned())
+        }
+        (ServerConfinement::Workspace, None) => {
+            Some("its server may change files of the workspace".to_owned())
+        }
+        (ServerConfinement::Workspace, Some(hosts)) => Some(format!(
+            "its server may change files of the workspace, and send what it reads to {hosts}"
+        )),
+        (ServerConfinement::ReadOnly, Some(hosts)) => {
+            Some(format!("its server may send what it reads to {hosts}"))
+        }
+        (ServerConfinement::ReadOnly, None) => None,
+    }
+}
+
+/// Returns whether a call may do what cannot be taken back: `/undo` knows only files of the workspace.
+pub fn acts_for_good(settings: &McpServerSettings) -> bool {
+    settings.confinement == ServerConfinement::None || !settings.hosts.is_empty()
+}
+
+/// Returns whether a call may change files of the workspace.
+pub fn may_write(settings: &McpServerSettings) -> bool {
+    settings.confinement != ServerConfinement::ReadOnly
+}
+
+/// Returns the setting that would allow a failed call more, if the text of its failure says that something was refused.
+pub fn level_hint(settings: &McpServerSettings, text: &str) -> Option<String> {
+    let setting = format!("mcp_servers.{}", settings.name);
+    let lacks_network = settings.hosts.is_empty() && confinement_hint::lacks_network(text);
+    match settings.confinement {
+        ServerConfinement::None => None,
+        _ if lacks_network => Some(format!(
+            "perhaps because it has no network: {setting}.hosts names the hosts that it may reach"
+        )),
+        _ if !confinement_hint::is_refused(text) => None,
+        ServerConfinement::ReadOnly => Some(format!(
+            "perhaps because it only reads the workspace: {setting}.confinement = 'workspace' lets it write there"
+        )),
+        ServerConfinement::Workspace => Some(format!(
+            "perhaps because it is confined to the workspace, without secrets: {setting}.confinement = 'none' lifts that"
+        )),
+    }
+}
+
+fn hosts(settings: &McpServerSettings) -> Option<String> {
+    let hosts: Vec<_> = settings.hosts.iter().map(ToString::to_string).collect();
+    (!hosts.is_empty()).then(|| hosts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(confinement: ServerConfinement, hosts: &[&str], words: &str, acts: Option<&str>) {
+        let settings = McpServerSettings {
+            confinement,
+            hosts: hosts.iter().map(|it| it.parse().unwrap()).collect(),
+            ..McpServerSettings::default()
+        };
+        assert_eq!(level_words(&settings), words);
+        let acting = acting_words(&settings);
+        match acts {
+            None => assert_eq!(acting, None),
+            Some(part) => assert!(acting.unwrap().contains(part), "{part}"),
+        }
+    }
+
+    #[test]
+    fn a_failure_names_the_level_that_would_allow_it() {
+        let hint = |confinement, hosts: &[&str], text| {
+            let settings = McpServerSettings {
+                name: "s".to_owned(),
+                confinement,
+                hosts: hosts.iter().map(|it| it.parse().unwrap()).collect(),
+                ..McpServerSettings::default()
+            };
+            level_hint(&settings, text).unwrap_or_default()
+        };
+        use ServerConfinement::{None as Unconfined, ReadOnly, Workspace};
+        let (write, network) = (
+            "EACCES: permission denied",
+            "getaddrinfo EAI_AGAIN a.example",
+        );
+        assert!(hint(ReadOnly, &[], write).contains("mcp_servers.s.confinement = 'workspace'"));
+        assert!(hint(ReadOnly, &[], network).contains("mcp_servers.s.hosts"));
+        assert!(hint(Workspace, &[], write).contains("mcp_servers.s.confinement = 'none'"));
+        assert!(hint(Workspace, &[], network).contains("mcp_servers.s.hosts"));
+        for (confinement, hosts, text) in [
+            (ReadOnly, &[][..], "no such sum"),
+            (ReadOnly, &["a.example"][..], network),
+            (Unconfined, &[][..], write),
+        ] {
+            assert_eq!(hint(confinement, hosts, text), "", "{text}");
+        }
+    }
+
+    #[test]
+    fn the_words_say_what_a_server_may_do() {
+        use ServerConfinement::{None as Unconfined, ReadOnly, Workspace};
+        let hosts = &["a.example", "localhost:5432"];
+        check(
+            ReadOnly,
+            &[],
+            "read-only but for its own directory, without network",
+            None,
+        );
+        check(
+            ReadOnly,
+            hosts,
+            "read-only but for its own directory; it reaches a.example, localhost:5432",
+            Some("send what it reads to a.example, localhost:5432"),
+        );
+        check(
+            Workspace,
+            &[],
+            "confined to the workspace and its own directory, without network",
+            Some("may change files of the workspace"),
+        );
+        check(
+            Workspace,
+            &["a.example"],
+            "confined to the workspace and its own directory; it reaches a.example",
+            Some("and send what it reads to a.example"),
+        );
+        check(Unconfined, &[], "not confined", Some("all that you may do"));
+    }
+}

@@ -1,0 +1,54 @@
+//! The hosts that a tool server reaches: those of its settings, and no others.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::ServerCall;
+use crate::network::{HostAsker, HostReport};
+use crate::services::Services;
+use crate::tool::call::CallResult;
+use co_policy::{HostPattern, HostRules};
+use co_proxy::Target;
+
+/// Lets a server reach the hosts of its settings, except those that a rule denies. Nobody is asked about others.
+pub(super) struct ServerHosts {
+    pub(super) services: Arc<Services>,
+    pub(super) workspace: PathBuf,
+    pub(super) hosts: Vec<HostPattern>,
+}
+
+#[async_trait]
+impl HostAsker for ServerHosts {
+    async fn rules(&self) -> Result<HostRules, String> {
+        let HostRules { deny, .. } = self.services.host_rules(&self.workspace).await?;
+        Ok(HostRules {
+            allow: self.hosts.clone(),
+            deny,
+        })
+    }
+
+    async fn ask(&self, _: &[Target]) -> Result<(), String> {
+        Err("the setting `hosts` of this tool server does not name it".to_owned())
+    }
+}
+
+impl ServerCall {
+    /// Adds the hosts that the server wanted to the result of a call. The person and the model read which ones were refused.
+    pub(super) fn with_hosts(&self, mut result: CallResult, hosts: HostReport) -> CallResult {
+        if let Some(refused) = hosts.refused() {
+            let name = &self.server.settings.name;
+            result = result.noted(&format!(
+                "it was refused {refused}, which mcp_servers.{name}.hosts does not name or a rule denies"
+            ));
+            result = result.told(&format!(
+                "The tool server was not allowed to reach {refused}. Do not try to reach it in another way."
+            ));
+        }
+        if let Some(effect) = &mut result.effect {
+            effect.hosts = hosts;
+        }
+        result
+    }
+}
