@@ -2,16 +2,17 @@
 
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::chat_context::ChatContext;
 use super::instructions;
 use crate::blocking::blocking;
-use crate::mcp::{WORKSPACE_FILE, WorkspaceServers};
-use crate::protocol::Choice;
+use crate::mcp::{WORKSPACE_FILE, WorkspaceServers, fetching, level_words};
+use crate::protocol::{Choice, NoticeLevel};
 use crate::services::Services;
-use crate::tool::server::{ChatServers, ListedServer};
+use crate::tool::server::{ChatServers, ListedServer, server_start};
 use crate::trust::{FileText, FileTrust};
-use co_text::MOST_NAMED;
+use co_text::{MOST_NAMED, one_line};
 
 /// Reads the file of a workspace that names tool servers, if there is one, and the person's word about it.
 async fn server_file(
@@ -101,8 +102,48 @@ fn ask(context: &ChatContext, file: &FileText, trust: FileTrust) -> bool {
     true
 }
 
+/// Lists the tool servers, or says more about the one with a name. `fetch` and a name fetch a server.
+pub(super) async fn list_or_fetch(context: &ChatContext, servers: &ChatServers, arguments: &str) {
+    match arguments.split_once(' ') {
+        Some(("fetch", name)) => fetch(context, servers, name.trim()),
+        _ => list(context, servers, arguments).await,
+    }
+}
+
+/// Starts a server once with the hosts from which its program downloads it, because the person asked for that.
+fn fetch(context: &ChatContext, servers: &ChatServers, name: &str) {
+    let known = servers.wanted(&context.services.config);
+    let Some(settings) = known.iter().find(|it| it.name == name) else {
+        return context.complain(format!("there is no tool server {name}; /mcp lists them"));
+    };
+    let command = one_line(&settings.cmd.join(" "));
+    let Some(settings) = fetching(settings) else {
+        return context.complain(format!(
+            "co fetches only servers that npx, bunx, uvx or pipx start and that are confined, not `{command}`"
+        ));
+    };
+    context.say(format!(
+        "fetching the tool server {name}: `{command}` runs once ({})",
+        level_words(&settings)
+    ));
+    let start = server_start(&context.services, &context.dirs.workspace, settings);
+    let (services, name) = (Arc::clone(&context.services), name.to_owned());
+    tokio::spawn(async move {
+        match start.fetch().await {
+            Ok(()) => services.notice(
+                NoticeLevel::Info,
+                format!("the tool server {name} is fetched, and starts with the next prompt"),
+            ),
+            Err(why) => services.notice(
+                NoticeLevel::Error,
+                format!("the tool server {name} was not fetched: {}", one_line(&why)),
+            ),
+        }
+    });
+}
+
 /// Lists the tool servers, or says more about the one with a name. If the name is that of a file without trust, asks about it.
-pub(super) async fn list(context: &ChatContext, servers: &ChatServers, name: &str) {
+async fn list(context: &ChatContext, servers: &ChatServers, name: &str) {
     let file = match server_file(&context.services, &context.dirs.workspace).await {
         Ok(file) => file,
         Err(why) => return context.complain(why),

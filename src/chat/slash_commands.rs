@@ -44,7 +44,7 @@ impl Chat {
             "export" => kept_chats::export(&self.context, &self.recorder, args).await,
             "rules" => self.rules(args).await,
             "skills" => skills::list(&self.context, args).await,
-            "mcp" => servers::list(&self.context, &self.servers, args.trim()).await,
+            "mcp" => servers::list_or_fetch(&self.context, &self.servers, args.trim()).await,
             "sandbox" => sandbox::sandbox(&self.context, args).await,
             "real" => self.run_tried().await,
             "undo" => self.undo(UndoRequest::last(By::Undo)),

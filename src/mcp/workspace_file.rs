@@ -104,6 +104,7 @@ fn server(
         cmd,
         env,
         of_workspace: true,
+        ..McpServerSettings::default()
     }))
 }
 
@@ -162,6 +163,7 @@ mod tests {
             cmd: ["mcp-server-git", "-r", "."].map(str::to_owned).into(),
             env: vec![variable],
             of_workspace: true,
+            ..McpServerSettings::default()
         };
         assert_eq!(read.servers, [git]);
         assert_eq!(read.problems, [""; 0]);

@@ -168,6 +168,8 @@ M.commands = {
         'everything',
         'hosts',
         'hosts_saved',
+        'server',
+        'server_saved',
       })
     end,
     about = 'allow for longer: number and command, prefix, prefix_saved, edits or everything',
@@ -427,7 +429,10 @@ M.commands = {
   continue = { about = 'let the model continue its last answer' },
   rules = { about = 'show and remove what is always allowed, and which files are trusted' },
   skills = { about = 'list the skills of the workspace and yours, and read one to trust it' },
-  mcp = { about = 'list the tool servers, their tools and their confinement' },
+  mcp = {
+    arguments = '[fetch] [server]',
+    about = 'list the tool servers, their tools and their confinement, or fetch one',
+  },
   compact = { about = 'summarise the chat so far' },
   cd = { arguments = '{dir}', completion = 'dir', about = "change the chat's directory" },
   export = { arguments = '[file]', completion = 'file', about = 'write the chat to a file' },
