@@ -1,6 +1,7 @@
 //! The levels of tool servers: what each can do, which calls ask, and which rules allow them.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
@@ -8,6 +9,8 @@ use super::scene::Scene;
 use super::servers::{calls, scene_of, tool, tools};
 use crate::cli::trial_hosts::FileServer;
 use crate::support::http::Reply;
+use crate::support::workspace::Workspace;
+use crate::support::{DEADLINE, proc};
 
 /// Returns a scene with a server at the level `workspace`.
 fn writing(script: &Value) -> Scene {
@@ -370,4 +373,52 @@ fn a_failure_names_the_level_that_may_be_the_reason() {
         assert_eq!(chat.matches(told).count(), 1, "{told}: {chat}");
     }
     assert!(!scene.outcome(1, "c1_0").contains("mcp_servers"));
+}
+
+#[test]
+fn a_server_that_fills_its_home_is_ended() {
+    let script = tools(json!({
+        "fill": [{ "sh": "head -c 3000000 /dev/zero > ~/big; tail -f /dev/null" }],
+    }));
+    let scene = scene_at(&script, json!({ "shell_tmp_size": "1MiB" }), &json!({}));
+    turn(&scene, 1, &["fill"], &[]);
+    assert!(scene.outcome(1, "c1_0").contains("the server ended"));
+    scene.wait_notice("the tool server s does not run any more");
+    scene.wait_notice("more than 1 MiB in its own directory");
+}
+
+#[test]
+fn a_server_that_its_program_downloads_is_fetched_once() {
+    let workspace = Workspace::new();
+    workspace.write("server.py", include_str!("server.py"));
+    let script = tools(json!({ "a": [{ "text": "A" }] }));
+    workspace.write("script.json", &script.to_string());
+    let npx = "#!/bin/sh\nif ! [ -e ~/package ]; then\n  [ \"$npm_config_offline\" != true ] || { echo not cached >&2; exit 1; }\n  \
+               touch ~/package\nfi\nexec python3 server.py script.json\n";
+    workspace.write("bin/npx", npx);
+    let npx = workspace.path().join("bin/npx");
+    fs::set_permissions(&npx, fs::Permissions::from_mode(0o755)).unwrap();
+    let settings = json!({ "mcp_servers": { "s": { "cmd": [npx, "-y", "a-server"] } } });
+    let scene = Scene::in_workspace(workspace, settings, &[]);
+    scene.replies([Reply::text("Without.")]);
+    scene.co("go on");
+    let chat = scene.wait_chat("Without.");
+    for told in ["not cached", "`:Co /mcp fetch s`", "registry.npmjs.org"] {
+        assert!(chat.contains(told), "{told}: {chat}");
+    }
+    scene.co("/mcp fetch other");
+    scene.wait_notice("there is no tool server other");
+    scene.co("/mcp fetch s");
+    scene.wait_notice("it reaches registry.npmjs.org");
+    scene.wait_notice("the tool server s is fetched");
+    let mut prompts = 0;
+    proc::wait_until(DEADLINE, "the tools of the server", || {
+        prompts += 1;
+        let text = format!("Prompt {prompts}.");
+        scene.replies([Reply::text(&text)]);
+        scene.co("again");
+        scene.wait_chat(&text);
+        let request = scene.server.requests().pop().unwrap().body.to_string();
+        request.contains("s__a").then_some(())
+    });
 }
