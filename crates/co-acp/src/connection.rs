@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
-    BooleanConfigOptionCapabilities, CancelNotification, ClientCapabilities,
-    ClientSessionCapabilities, CompactionCapabilities, CompleteElicitationNotification,
-    ContentBlock, CreateElicitationResponse, ElicitationAction, ElicitationCapabilities,
-    ElicitationFormCapabilities, ElicitationUrlCapabilities, Error as AgentError, Implementation,
-    InitializeRequest, LoadSessionRequest, NewSessionRequest, NoticeCapabilities,
-    PermissionOptionId, PlanCapabilities, PromptRequest, RequestId, RequestPermissionOutcome,
+    AuthCapabilities, AuthMethodId, AuthenticateRequest, BooleanConfigOptionCapabilities,
+    CancelNotification, ClientCapabilities, ClientSessionCapabilities, CompactionCapabilities,
+    CompleteElicitationNotification, ContentBlock, CreateElicitationResponse, ElicitationAction,
+    ElicitationCapabilities, ElicitationFormCapabilities, ElicitationUrlCapabilities,
+    Error as AgentError, Implementation, InitializeRequest, ListSessionsRequest,
+    LoadSessionRequest, NewSessionRequest, NoticeCapabilities, PermissionOptionId,
+    PlanCapabilities, PromptRequest, RequestId, RequestPermissionOutcome,
     RequestPermissionResponse, ResumeSessionRequest, SelectedPermissionOutcome, SessionConfigId,
     SessionConfigOptionValue, SessionConfigOptionsCapabilities, SessionId, SessionModeId,
     SessionNotification, SessionUpdate, SetSessionConfigOptionRequest,
@@ -41,6 +42,8 @@ pub struct ClientName {
 #[derive(Debug, Clone, Copy)]
 enum Method {
     Initialize,
+    Authenticate,
+    ListSessions,
     NewSession,
     LoadSession,
     ResumeSession,
@@ -98,6 +101,28 @@ impl AgentConnection {
             .client_capabilities(capabilities())
             .client_info(info);
         self.request(Method::Initialize, &request)
+    }
+
+    /// Logs in by a method of the agent that is no terminal. The answer is [`AgentAnswer::Authenticated`].
+    ///
+    /// # Errors
+    /// The agent does not read.
+    pub fn authenticate(&mut self, method: &AuthMethodId) -> Result<RequestNumber, SendError> {
+        let request = AuthenticateRequest::new(method.clone());
+        self.request(Method::Authenticate, &request)
+    }
+
+    /// Asks for a page of the sessions in a directory: the first one, or that of a cursor. The answer is [`AgentAnswer::Sessions`].
+    ///
+    /// # Errors
+    /// The agent does not read.
+    pub fn list_sessions(
+        &mut self,
+        cwd: PathBuf,
+        cursor: Option<String>,
+    ) -> Result<RequestNumber, SendError> {
+        let request = ListSessionsRequest::new().cwd(cwd).cursor(cursor);
+        self.request(Method::ListSessions, &request)
     }
 
     /// Starts a session in a directory, an absolute path. The answer is [`AgentAnswer::Session`].
@@ -379,6 +404,8 @@ impl Method {
     fn name(self) -> &'static str {
         match self {
             Self::Initialize => "initialize",
+            Self::Authenticate => "authenticate",
+            Self::ListSessions => "session/list",
             Self::NewSession => "session/new",
             Self::LoadSession => "session/load",
             Self::ResumeSession => "session/resume",
@@ -399,6 +426,8 @@ fn answer(method: Method, mut message: Map<String, Value>) -> Result<AgentAnswer
     let result = message.shift_remove("result").unwrap_or(Value::Null);
     let answer = match method {
         Method::Initialize => read(&result).map(|it| AgentAnswer::Initialized(Box::new(it))),
+        Method::Authenticate => Ok(AgentAnswer::Authenticated),
+        Method::ListSessions => read(&result).map(|it| AgentAnswer::Sessions(Box::new(it))),
         Method::NewSession => read(&result).map(|it| AgentAnswer::Session(Box::new(it))),
         // Some agents answer with null.
         Method::LoadSession => read_object(&result).map(|it| AgentAnswer::Loaded(Box::new(it))),
@@ -517,6 +546,7 @@ fn capabilities() -> ClientCapabilities {
         .form(ElicitationFormCapabilities::new())
         .url(ElicitationUrlCapabilities::new());
     ClientCapabilities::new()
+        .auth(AuthCapabilities::new().terminal(true))
         .session(session)
         .subagents(SubagentCapabilities::new())
         .plan(PlanCapabilities::new())

@@ -2,8 +2,8 @@
 
 use agent_client_protocol_schema::v1::{
     CreateElicitationRequest, ElicitationId, Error as AgentError, InitializeResponse,
-    LoadSessionResponse, NewSessionResponse, PromptResponse, RequestId, RequestPermissionRequest,
-    ResumeSessionResponse, SessionConfigOption, SessionNotification,
+    ListSessionsResponse, LoadSessionResponse, NewSessionResponse, PromptResponse, RequestId,
+    RequestPermissionRequest, ResumeSessionResponse, SessionConfigOption, SessionNotification,
 };
 
 /// The number of a request of the client.
@@ -50,6 +50,8 @@ pub enum Incoming {
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentAnswer {
     Initialized(Box<InitializeResponse>),
+    Authenticated,
+    Sessions(Box<ListSessionsResponse>),
     Session(Box<NewSessionResponse>),
     Loaded(Box<LoadSessionResponse>),
     Resumed(Box<ResumeSessionResponse>),

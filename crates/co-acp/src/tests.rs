@@ -122,8 +122,17 @@ async fn a_whole_turn() {
     assert_eq!(request["jsonrpc"], "2.0");
     assert_eq!(request["params"]["protocolVersion"], 1);
     assert_eq!(request["params"]["clientInfo"]["name"], "co");
-    let offered = request["params"]["clientCapabilities"].to_string();
-    assert!(!offered.contains("true"), "{offered}");
+    // Exactly what is rendered.
+    let offered = json!({
+        "fs": { "readTextFile": false, "writeTextFile": false },
+        "terminal": false,
+        "session": { "configOptions": { "boolean": {} }, "notices": {}, "compaction": {} },
+        "subagents": {},
+        "plan": {},
+        "auth": { "terminal": true },
+        "elicitation": { "form": {}, "url": {} },
+    });
+    assert_eq!(request["params"]["clientCapabilities"], offered);
     let made = InitializeResponse::new(agent_client_protocol_schema::ProtocolVersion::V1)
         .agent_capabilities(AgentCapabilities::new().load_session(true));
     agent
@@ -133,6 +142,17 @@ async fn a_whole_turn() {
         AgentAnswer::Initialized(it) => assert!(it.agent_capabilities.load_session),
         other => panic!("{other:?}"),
     }
+    let sent = connection.authenticate(&"key".into()).unwrap();
+    let request = agent.answer("authenticate", Value::Null);
+    let (answered, ()) = tokio::join!(answer(&mut connection, sent), request);
+    assert_eq!(answered, AgentAnswer::Authenticated);
+    let sent = connection.list_sessions("/work".into(), Some("2".to_owned()));
+    let page = json!({ "sessions": [{ "sessionId": "s", "cwd": "/work" }], "nextCursor": "3" });
+    let request = agent.answer("session/list", page);
+    let (answered, ()) = tokio::join!(answer(&mut connection, sent.unwrap()), request);
+    assert!(
+        matches!(answered, AgentAnswer::Sessions(it) if it.next_cursor.as_deref() == Some("3"))
+    );
     let sent = connection.new_session("/work".into()).unwrap();
     let request = async {
         agent
