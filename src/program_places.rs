@@ -10,43 +10,80 @@ use co_exec::sandbox::is_tool_directory;
 /// The least depth below the home directory of a directory that is granted because a program lies in it.
 const LEAST_DEPTH: usize = 3;
 
+/// The most links on the way to a file, as for the kernel.
+const MOST_LINKS: usize = 40;
+
 /// The most bytes of the first line of a script.
 const LONGEST_FIRST_LINE: u64 = 256;
 
 /// The directories that decide which places a program needs.
 pub(crate) struct KnownDirectories<'a> {
     pub(crate) home: &'a Path,
-    /// The program may read it anyway. Whoever writes there must not choose further places by a link or by the first line of a script.
+    /// The program may read it anyway. Whoever writes there must not choose further places by a link, by the first line of a script, or
+    /// by a program in a directory of `path`.
     pub(crate) workspace: &'a Path,
     /// The variable PATH.
     pub(crate) path: &'a OsStr,
 }
 
 /// Returns the places that a command line needs: the directories of its program, of the interpreter of a script, and of every file
-/// outside the workspace that a word names. The home directory, what contains it, and the root are never among them.
+/// that a word names. What lies in the workspace, or is found by a link there, is not among them. Neither are the home directory, what
+/// contains it, and the root.
 pub(crate) fn of(program: &Path, words: &[String], around: &KnownDirectories<'_>) -> Vec<PathBuf> {
-    let home = around.home;
     let mut found = Vec::new();
-    let workspace = around.workspace.canonicalize();
-    let workspace = workspace.as_deref().unwrap_or(around.workspace);
-    let is_inside = |it: &Path| {
-        it.starts_with(around.workspace)
-            || it.canonicalize().is_ok_and(|it| it.starts_with(workspace))
-    };
+    let is_chosen_there = |it: &Path| is_chosen_by(it, around.workspace);
     let files = words.iter().map(Path::new);
-    let files = files.filter(|it| it.is_absolute() && it.is_file() && !is_inside(it));
+    let files = files.filter(|it| it.is_absolute() && it.is_file());
     for file in std::iter::once(program).chain(files) {
-        found.extend(place(file, home));
-        if is_inside(file) {
+        if is_chosen_there(file) {
             continue;
         }
-        if let Some(interpreter) = interpreter(file, around.path) {
-            found.extend(place(&interpreter, home));
+        found.extend(place(file, around.home));
+        let interpreter = interpreter(file, around.path);
+        if let Some(interpreter) = interpreter.filter(|it| !is_chosen_there(it)) {
+            found.extend(place(&interpreter, around.home));
         }
     }
     found.sort();
     found.dedup();
     found
+}
+
+/// Returns whether a path, or a link on the way to what it names, lies in a workspace.
+pub(crate) fn is_chosen_by(path: &Path, workspace: &Path) -> bool {
+    let real = workspace.canonicalize();
+    path.starts_with(workspace) || leads_through(path, real.as_deref().unwrap_or(workspace))
+}
+
+/// Returns whether a path, or a link on the way to what it names, lies in a directory, a real path.
+fn leads_through(path: &Path, dir: &Path) -> bool {
+    let names = |path: &Path| {
+        let names = path.components().map(|it| it.as_os_str().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    let mut real = PathBuf::new();
+    let mut left = names(path);
+    left.reverse();
+    let mut links = 0;
+    while let Some(name) = left.pop() {
+        match name == ".." {
+            true => drop(real.pop()),
+            // The root replaces all before it.
+            false => real.push(name),
+        }
+        if real.starts_with(dir) {
+            return true;
+        }
+        if let Ok(target) = real.read_link() {
+            links += 1;
+            if links > MOST_LINKS {
+                return true;
+            }
+            real.pop();
+            left.extend(names(&target).into_iter().rev());
+        }
+    }
+    false
 }
 
 /// Returns the directory that a program is installed in, or the program alone if the directory may hold more than a tool.
@@ -136,7 +173,16 @@ mod tests {
         for word in [&chosen, &link] {
             assert_eq!(found(&bin.join("acp"), &[word.to_str().unwrap()]), npm);
         }
-        assert_eq!(found(&chosen, &[]), "ws");
+        assert_eq!(found(&chosen, &[]), "");
+        // By a link there, or by one that leads to one there.
+        assert_eq!(found(&link, &[]), "");
+        symlink(&link, bin.join("indirect")).unwrap();
+        symlink(real.join("ws"), bin.join("dir")).unwrap();
+        for indirect in ["indirect", "dir/link.js", "../bin/dir/link.js"] {
+            assert_eq!(found(&bin.join(indirect), &[]), "", "{indirect}");
+        }
+        symlink(bin.join("loop"), bin.join("loop")).unwrap();
+        assert_eq!(found(&bin.join("loop"), &[]), "");
         let alone = program("home/ann/agent", "");
         assert_eq!(found(&alone, &[]), "home/ann/agent");
         let in_bin = program("home/ann/bin/agent", "");
