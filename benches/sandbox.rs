@@ -65,6 +65,7 @@ fn main() {
         layer,
         ignored: None,
         caches: None,
+        places: co_exec::GrantedPlaces::default(),
     };
     launcher.report().trials(&workspace).unwrap();
     let way = |name, target, launcher: &Launcher, level: &Confinement| Way {

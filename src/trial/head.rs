@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use super::place::TrialPlace;
 use crate::checkpoint::Head;
-use co_exec::{Caller, CommandSpec, Confinement, Environment, Executor, GIT_ENVIRONMENT, Program};
+use co_exec::{
+    Caller, CommandSpec, Confinement, Environment, Executor, GIT_ENVIRONMENT, GrantedPlaces,
+    Program,
+};
 use co_text::{counted, one_line};
 
 /// Prints a line each: the branch, the commit, the numbers of commits that are new and that are gone, the number of changed
@@ -52,6 +55,7 @@ impl TrialPlace {
                 layer: self.layer.path(),
                 ignored: None,
                 caches: None,
+                places: GrantedPlaces::default(),
             },
             environment: Environment::Executor,
             extra_env: extra_env

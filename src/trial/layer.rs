@@ -13,12 +13,12 @@ use super::ignored::{self, Cleared, EndedTrial, IgnoredLayer};
 use super::rules::RulesBefore;
 use crate::paths::{self, private_dir};
 use crate::workspace::files::PathFilter;
-use co_exec::Confinement;
 use co_exec::regular::{ChangeTime, FileStamp};
 use co_exec::sandbox::{
     LAYER_CACHES, LAYER_DOWNLOADS, LAYER_FILES, PrivateTmp, Removals, prune_in,
 };
 use co_exec::secrets::Survey;
+use co_exec::{Confinement, GrantedPlaces};
 
 /// The most time of co's own work after a trial: to read its changes, and to leave its ignored files.
 pub(super) const MOST_WORK: Duration = Duration::from_secs(10);
@@ -110,6 +110,7 @@ impl Layer {
             layer: self.path(),
             ignored: self.ignored.as_ref().map(IgnoredLayer::path),
             caches: self.ignored.as_ref().map(IgnoredLayer::caches),
+            places: GrantedPlaces::default(),
         }
     }
 

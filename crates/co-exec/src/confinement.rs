@@ -54,6 +54,8 @@ pub enum Confinement {
         /// The command may also change the places where toolchains keep packages. These changes go to `downloads` in the layer.
         /// The directory `downloads` beside this one has the changes of earlier trials.
         caches: Option<PathBuf>,
+        /// What it changes in these places stays.
+        places: GrantedPlaces,
     },
     /// The process is another agent. It writes in the workspace and a private temporary directory, and gets places of its own.
     Agent {
@@ -106,8 +108,10 @@ impl Confinement {
                 layer,
                 ignored,
                 caches,
+                places,
             } => Holder::Kernel(trial::level(
                 workspace,
+                places,
                 OverlayPlaces {
                     layer,
                     ignored: ignored.as_deref(),

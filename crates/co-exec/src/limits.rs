@@ -373,6 +373,7 @@ mod tests {
             layer: "/l".into(),
             ignored: None,
             caches: None,
+            places: crate::GrantedPlaces::default(),
         };
         let of = |caller| CommandLimits::of(&settings, caller, trial.holder());
         let (agent, person) = (of(Caller::Agent), of(Caller::Person));

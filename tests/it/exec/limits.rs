@@ -176,6 +176,7 @@ fn trial(bench: &Bench, line: &str) -> CommandSpec {
             layer,
             ignored: None,
             caches: Some(caches),
+            places: co_exec::GrantedPlaces::default(),
         },
         ..bench.spec(line)
     }

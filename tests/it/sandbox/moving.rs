@@ -95,6 +95,7 @@ impl Place {
                 layer: self.layer.clone(),
                 ignored: None,
                 caches: None,
+                places: co_exec::GrantedPlaces::default(),
             },
         }
     }

@@ -195,6 +195,7 @@ impl Scene {
             layer: self.layer.clone(),
             ignored: None,
             caches: None,
+            places: co_exec::GrantedPlaces::default(),
         }
     }
 

@@ -265,6 +265,7 @@ fn refused(launcher: &Launcher, workspace: &Path, layer: &Path) -> SandboxRefusa
         layer: layer.to_owned(),
         ignored: None,
         caches: None,
+        places: co_exec::GrantedPlaces::default(),
     };
     let wrapped = launcher.wrap(
         level.level().unwrap(),
@@ -353,6 +354,7 @@ fn a_layer_serves_one_command_at_a_time() {
         layer,
         ignored: None,
         caches: None,
+        places: co_exec::GrantedPlaces::default(),
     };
     let done = scene.bash(&other, "cat new; echo two > new; cat new");
     assert_eq!(stdout(&done), "two\n", "{done:?}");
@@ -440,6 +442,7 @@ fn a_trial_sees_ignored_files_and_caches_and_writes_in_its_layer() {
             layer: scene.layer.clone(),
             ignored: Some(ignored.clone()),
             caches: Some(caches.clone()),
+            places: co_exec::GrantedPlaces::default(),
         };
         let line = "mkdir $GOCACHE; echo built > $GOCACHE/a; cat one.txt .env; echo more >> one.txt; cat one.txt; read -r";
         let (mut command, wrapped) = scene.confined(&level, &["bash", "-c", line]);

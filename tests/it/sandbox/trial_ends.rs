@@ -36,6 +36,7 @@ impl Place {
                 layer: self.layer.clone(),
                 ignored: None,
                 caches: None,
+                places: co_exec::GrantedPlaces::default(),
             },
             ..self.bench.spec(line)
         }

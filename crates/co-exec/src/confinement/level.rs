@@ -42,6 +42,11 @@ pub struct GrantedPlaces {
 }
 
 impl GrantedPlaces {
+    /// Returns true if no place is granted.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.read.is_empty() && self.write.is_empty()
+    }
+
     /// Returns whether a path leads into a place that the command may change.
     pub(crate) fn writes(&self, path: &Path) -> bool {
         let real = path.canonicalize();

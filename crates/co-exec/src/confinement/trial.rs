@@ -3,15 +3,19 @@
 use std::path::Path;
 
 use super::level::{
-    Access, Calls, ClosedBy, ClosedSecrets, Level, LevelLimits, Network, OverlayPlaces,
-    ShownSecrets, TmpPlace,
+    Access, Calls, ClosedBy, ClosedSecrets, GrantedPlaces, Level, LevelLimits, Network,
+    OverlayPlaces, ShownSecrets, TmpPlace,
 };
 
 /// The level in a few words.
 pub const WORDS: &str =
     "a trial that leaves the workspace as it is and reaches only hosts that you allow";
 
-pub(super) fn level<'a>(workspace: &'a Path, places: OverlayPlaces<'a>) -> Level<'a> {
+pub(super) fn level<'a>(
+    workspace: &'a Path,
+    granted: &'a GrantedPlaces,
+    places: OverlayPlaces<'a>,
+) -> Level<'a> {
     Level {
         name: "trial",
         words: WORDS,
@@ -21,7 +25,7 @@ pub(super) fn level<'a>(workspace: &'a Path, places: OverlayPlaces<'a>) -> Level
             closed_by: ClosedBy::OverlayMounts,
         },
         access: Access::Overlay(places),
-        places: None,
+        places: Some(granted).filter(|it| !it.is_empty()),
         calls: Calls::Work { reserve: false },
         network: Network::Own,
         tmp: TmpPlace::Disk,

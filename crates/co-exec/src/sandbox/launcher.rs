@@ -185,7 +185,7 @@ impl Launcher {
             Access::Read | Access::Write => self.report.confined()?,
             Access::Overlay(_) => self.report.trials(level.secrets.workspace)?,
         }
-        // Only agents and tool servers have places of their own.
+        // Only agents and tool servers have places of their own, and trials of the programs of agents.
         if level.places.is_some() {
             self.report.agents()?;
         }

@@ -42,7 +42,11 @@ pub(super) fn add(
     if !request.survey.is_some_and(|survey| survey.complete) {
         return Err(HidingRefusal::NotSurveyed(workspace.clone()).into());
     }
-    let temporary = temporary(kept, caches.as_deref());
+    let granted = request.level.places.into_iter();
+    let granted = granted.flat_map(|it| it.read.iter().chain(&it.write));
+    let granted: Vec<_> = granted.filter_map(|it| it.canonicalize().ok()).collect();
+    let others = caches.iter().chain(&granted).map(PathBuf::as_path);
+    let temporary = temporary(kept, others);
     let mut covered = temporary.iter().copied();
     let covered = covered.find(|place| request.tmp.starts_with(place));
     // The path of the private directory for the command.
@@ -116,11 +120,14 @@ pub(super) fn add(
 }
 
 /// Returns the places for temporary files that the private directory can cover: nothing that the command needs is there.
-fn temporary(kept: &WorkspacePaths, caches: Option<&Path>) -> Vec<&'static Path> {
+fn temporary<'a>(
+    kept: &'a WorkspacePaths,
+    others: impl Iterator<Item = &'a Path>,
+) -> Vec<&'static Path> {
     let needed = kept.reads.iter().map(|Grant(_, path)| path.0.as_path());
     let needed: Vec<_> = needed
         .chain([&*kept.real, &*kept.home])
-        .chain(caches)
+        .chain(others)
         .collect();
     let places = system::TEMPORARY.iter().map(Path::new);
     let is_free = |place: &&Path| {
