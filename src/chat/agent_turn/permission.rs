@@ -32,6 +32,9 @@ const SHELLS: &[&str] = &[
     "/usr/bin/bash",
 ];
 
+/// The fields of an input that have a command.
+const COMMAND_FIELDS: [&str; 2] = ["command", "cmd"];
+
 /// A request for permission that waits for its answer.
 #[derive(Debug, Clone)]
 pub(super) struct PermissionRequest {
@@ -54,6 +57,8 @@ pub(super) struct AskedCall<'a> {
 pub(super) struct ShownCall {
     pub call: AgentCall,
     pub command: Option<String>,
+    /// The input, without what `command` says.
+    pub input: Option<String>,
     pub output: String,
 }
 
@@ -197,15 +202,17 @@ fn verdict(judge: &Judge, program: &Program, cwd: &Path) -> Verdict {
 
 impl ShownCall {
     /// Returns the text of the question about the call, and whether a part was left out. The command comes first, because the agent
-    /// chooses the order of all else.
+    /// chooses the order of all else. A title that only repeats the command is left out.
     fn text(&self, agent: &str) -> (String, bool) {
-        let about = format!("{agent} asks for permission: {}", self.call.title.trim());
+        let title = self.call.title.trim();
+        let about = format!("{agent} asks for permission: {title}");
         let command = self.command.as_ref();
+        let repeats = command.is_some_and(|it| it.trim() == title.trim_matches('`').trim());
         let command = command.map(|it| format!("{agent} asks to run this command: {it}"));
         let parts = [
             command.as_deref(),
-            Some(about.as_str()),
-            self.call.input.as_deref(),
+            Some(about.as_str()).filter(|_| !repeats),
+            self.input.as_deref(),
             Some(self.output.as_str()),
         ];
         let parts = parts.into_iter().flatten().map(str::trim_end);
@@ -226,24 +233,45 @@ impl AskedCall<'_> {
     /// Returns whether co may say yes for the person: the agent is confined, and the call is a command in this directory and nothing
     /// else.
     fn may_be_allowed(&self, cwd: &Path) -> bool {
-        let fields = self.input.and_then(serde_json::Value::as_object);
-        let commands = ["command", "cmd"];
-        let only_command = fields.is_some_and(|fields| {
-            let is_known = |(name, value): (&String, &serde_json::Value)| match name.as_str() {
-                "command" | "cmd" => {
-                    let words = value.as_array().into_iter().flatten();
-                    let words: Vec<_> = words.filter_map(serde_json::Value::as_str).collect();
-                    // Any other program of this name is not the shell that co reads the text for.
-                    !matches!(words.as_slice(), [shell, "-c" | "-lc", ..] if !SHELLS.contains(shell))
-                }
-                "cwd" | "workdir" => value.as_str().is_some_and(|it| Path::new(it) == cwd),
-                _ => false,
-            };
-            let named = commands.iter().filter(|name| fields.contains_key(**name));
-            named.count() == 1 && fields.iter().all(is_known)
-        });
+        let only_command = self
+            .input
+            .is_some_and(|it| input_beside_command(it, cwd).is_none());
         self.is_confined && self.kind == Some(ToolKind::Execute) && only_command
     }
+}
+
+/// Returns the input of a call without its command and the directory `cwd`; none if nothing is left. If the text of the command does
+/// not say all of it, the whole input is returned.
+pub(super) fn input_beside_command(
+    input: &serde_json::Value,
+    cwd: &Path,
+) -> Option<serde_json::Value> {
+    let Some(fields) = input.as_object() else {
+        return Some(input.clone());
+    };
+    let named = COMMAND_FIELDS.iter().filter_map(|name| fields.get(*name));
+    let named: Vec<_> = named.collect();
+    let is_told = match named.as_slice() {
+        [serde_json::Value::String(_)] => true,
+        [serde_json::Value::Array(words)] => {
+            let texts: Vec<_> = words.iter().filter_map(serde_json::Value::as_str).collect();
+            // Any other program of this name is not the shell that co reads the text for.
+            let is_other =
+                matches!(texts.as_slice(), [shell, "-c" | "-lc", ..] if !SHELLS.contains(shell));
+            !texts.is_empty() && texts.len() == words.len() && !is_other
+        }
+        _ => false,
+    };
+    if !is_told {
+        return Some(input.clone());
+    }
+    let is_known = |(name, value): &(&String, &serde_json::Value)| match name.as_str() {
+        "cwd" | "workdir" => value.as_str().is_some_and(|it| Path::new(it) == cwd),
+        name => COMMAND_FIELDS.contains(&name),
+    };
+    let rest = fields.iter().filter(|field| !is_known(field));
+    let rest: serde_json::Map<_, _> = rest.map(|(name, it)| (name.clone(), it.clone())).collect();
+    (!rest.is_empty()).then_some(serde_json::Value::Object(rest))
 }
 
 /// Returns the text of the command in the input of a call, if it has one.
@@ -256,8 +284,7 @@ pub(super) fn command_text(input: &serde_json::Value) -> Option<String> {
 
 /// Returns the command in the input of a call, if it has one.
 fn command(input: &serde_json::Value) -> Option<Program> {
-    let named = ["command", "cmd"];
-    let value = named.iter().find_map(|name| input.get(name))?;
+    let value = COMMAND_FIELDS.iter().find_map(|name| input.get(name))?;
     if let Some(text) = value.as_str() {
         return Some(Program::Shell(text.to_owned()));
     }
@@ -384,16 +411,18 @@ mod tests {
     #[test]
     fn a_question_begins_with_the_command_and_tells_that_it_is_cut() {
         let input = json!({ "reason": "x".repeat(LONGEST_QUESTION), "command": "rm -rf src" });
-        let shown = |input: &serde_json::Value| ShownCall {
+        let titled = |title: &str, input: &serde_json::Value| ShownCall {
             call: AgentCall {
-                title: "Look".to_owned(),
+                title: title.to_owned(),
                 kind: String::new(),
-                input: Some(input.to_string()),
+                input: None,
                 places: Vec::new(),
             },
             command: command_text(input),
+            input: input_beside_command(input, Path::new("/w")).map(|it| it.to_string()),
             output: String::new(),
         };
+        let shown = |input: &serde_json::Value| titled("Look", input);
         let (text, is_cut) = shown(&input).text("codex");
         assert!(is_cut && text.starts_with("codex asks to run this command: rm -rf src\n"));
         assert!(
@@ -405,6 +434,30 @@ mod tests {
             (text.as_str(), is_cut),
             ("codex asks for permission: Look\n\n{\"path\":\"a\"}", false)
         );
+        // The command is there once, and all that it does not say.
+        let lead = "codex asks to run this command: rm x";
+        for (title, input, rest) in [
+            ("`rm x`", json!({ "command": "rm x", "cwd": "/w" }), ""),
+            ("rm x", json!({ "cmd": ["/bin/sh", "-c", "rm x"] }), ""),
+            (
+                "rm x",
+                json!({ "command": "rm x", "cwd": "/v", "why": "so" }),
+                "\n\n{\"cwd\":\"/v\",\"why\":\"so\"}",
+            ),
+            (
+                "rm x",
+                json!({ "command": ["/w/evilbash", "-c", "rm x"] }),
+                "\n\n{\"command\":[\"/w/evilbash\",\"-c\",\"rm x\"]}",
+            ),
+            (
+                "rm x",
+                json!({ "command": "rm x", "cmd": "rm y" }),
+                "\n\n{\"command\":\"rm x\",\"cmd\":\"rm y\"}",
+            ),
+        ] {
+            let (text, _) = titled(title, &input).text("codex");
+            assert_eq!(text, format!("{lead}{rest}"));
+        }
         let mut cut = request();
         cut.bound_options(true);
         assert_eq!(cut.options.len(), 2);
