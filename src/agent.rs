@@ -7,8 +7,13 @@ mod hosts;
 mod preset;
 mod process;
 mod session;
+mod trial;
 
 pub use hosts::TurnAsker;
 pub use preset::{AgentSpec, PRESETS, names};
-pub use process::{AgentProcess, AgentStart, EarlyUpdate, MOST_MEMORY, SessionBegin, StartFault};
+pub use process::{
+    AgentProcess, AgentStart, ConnectedAgent, EarlyUpdate, MOST_MEMORY, OpenedAgent, SessionBegin,
+    StartFault,
+};
 pub use session::{AgentOption, AgentWish, PlanMode, SessionChange, SessionState};
+pub use trial::TrialGrants;

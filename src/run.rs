@@ -211,6 +211,7 @@ async fn image_build(services: &Services, run: Run) -> Result<PersonCommand, Str
         open: false,
         options: run.options,
         confinement: Confinement::Plain,
+        grants: None,
     })
 }
 
@@ -233,6 +234,21 @@ async fn begin(
         true => Some(trial::begin(services, cwd.clone()).await?),
         false => None,
     };
+    let (mut confinement, mut grants) = (Confinement::Plain, None);
+    if let Some(place) = &trial {
+        confinement = place.confinement();
+        grants = trial::grants(services, &command, &cwd).await?;
+        if let (Confinement::Trial { places, .. }, Some(grants)) = (&mut confinement, &grants) {
+            places.clone_from(&grants.places);
+            services.editor.tell(ToEditor::RunStarted {
+                run: number,
+                command: command.clone(),
+                cwd: cwd.display().to_string(),
+                owner: None,
+                detail: Some(format!("{TRIAL_WORDS}; {}", grants.words)),
+            });
+        }
+    }
     let typed = PersonCommand {
         command,
         cwd: run.cwd,
@@ -240,10 +256,8 @@ async fn begin(
         terminal: matches!(streams, Streams::Terminal(_)),
         open: matches!(streams, Streams::Open),
         options: run.options,
-        confinement: match &trial {
-            Some(place) => place.confinement(),
-            None => Confinement::Plain,
-        },
+        confinement,
+        grants,
     };
     let workspace = || workspace_of(&cwd);
     let asks = HostQuestions {

@@ -158,6 +158,9 @@ local handlers = {
   run_started = function(message)
     require('co.run').started(message)
   end,
+  open_terminal = function(message)
+    require('co.run').run(message.command, message.cwd, nil, { mode = 'pty' })
+  end,
   run_output = function(message)
     require('co.run').output(message)
   end,

@@ -13,6 +13,8 @@ pub struct AgentPreset {
     pub name: &'static str,
     /// Its program and arguments.
     pub cmd: &'static [&'static str],
+    /// The programs of its package, also those for a terminal.
+    pub programs: &'static [&'static str],
     /// Variables for its environment. They turn its own sandbox off, because no sandbox can start inside another one.
     pub env: &'static [(&'static str, &'static str)],
     /// The variables of the person that it gets: the keys for its vendor, and the settings beside a key.
@@ -22,6 +24,8 @@ pub struct AgentPreset {
     pub hosts: &'static [&'static str],
     /// The command that logs in, for a terminal.
     pub login: &'static str,
+    /// Its methods to log in that wait for the person's browser at the loopback interface. They cannot work while it is confined.
+    pub browser_logins: &'static [&'static str],
     /// The command that installs it.
     pub install: &'static str,
 }
@@ -57,6 +61,7 @@ pub const PRESETS: &[AgentPreset] = &[
     AgentPreset {
         name: "claude",
         cmd: &["claude-agent-acp"],
+        programs: &["claude", "claude-agent-acp"],
         env: &[("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")],
         keys: &[
             "ANTHROPIC_API_KEY",
@@ -82,6 +87,7 @@ pub const PRESETS: &[AgentPreset] = &[
         },
         hosts: &["api.anthropic.com", "claude.ai", "platform.claude.com"],
         login: "claude-agent-acp --cli auth login",
+        browser_logins: &[],
         install: "npm install -g @agentclientprotocol/claude-agent-acp",
     },
     // Sources: the README and dist/index.js of @agentclientprotocol/codex-acp 2.6.0, and docs/config.md of openai/codex.
@@ -89,6 +95,7 @@ pub const PRESETS: &[AgentPreset] = &[
     AgentPreset {
         name: "codex",
         cmd: &["codex-acp"],
+        programs: &["codex", "codex-acp"],
         env: &[
             ("INITIAL_AGENT_MODE", "agent-full-access"),
             ("NO_BROWSER", "1"),
@@ -105,6 +112,7 @@ pub const PRESETS: &[AgentPreset] = &[
         },
         hosts: &["api.openai.com", "auth.openai.com", "chatgpt.com"],
         login: "codex login",
+        browser_logins: &["chat-gpt"],
         install: "npm install -g @agentclientprotocol/codex-acp @openai/codex",
     },
     // Sources: docs/cli/acp-mode.md, docs/reference/configuration.md and the Storage class of @google/gemini-cli 0.61.0. Its own
@@ -113,6 +121,7 @@ pub const PRESETS: &[AgentPreset] = &[
     AgentPreset {
         name: "gemini",
         cmd: &["gemini", "--acp"],
+        programs: &["gemini"],
         env: &[
             ("GEMINI_CLI_TRUST_WORKSPACE", "true"),
             ("GEMINI_PTY_INFO", "child_process"),
@@ -149,9 +158,20 @@ pub const PRESETS: &[AgentPreset] = &[
             "oauth2.googleapis.com",
         ],
         login: "gemini",
+        browser_logins: &["oauth-personal"],
         install: "npm install -g @google/gemini-cli",
     },
 ];
+
+impl AgentPreset {
+    /// Returns whether the first word of a command starts a program of it: its name alone, or its absolute path.
+    pub(super) fn is_started_by(&self, word: &str) -> bool {
+        let path = Path::new(word);
+        let name = path.file_name().and_then(OsStr::to_str);
+        let is_known = name.is_some_and(|name| self.programs.contains(&name));
+        is_known && (path.is_absolute() || name == Some(word))
+    }
+}
 
 impl AgentHome {
     /// Returns sentences about the entries of the person's directories that it reads and writes.
@@ -288,6 +308,15 @@ mod tests {
         assert_ne!(own("/a"), own("/b"));
         let all = ["bare", "claude", "codex", "gemini", "mine"];
         assert_eq!(names(&config), all);
+    }
+
+    #[test]
+    fn a_command_that_starts_a_program_of_an_agent_is_known() {
+        let is_claude = |word: &str| preset("claude").unwrap().is_started_by(word);
+        assert!(is_claude("claude") && is_claude("/opt/bin/claude"));
+        for other in ["claudette", "./claude", "bin/claude", "codex", ""] {
+            assert!(!is_claude(other), "{other}");
+        }
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! The process of an agent: its start in its confinement, the handshake, and its end.
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -13,13 +15,14 @@ use super::preset::AgentSpec;
 use super::session::{SessionChange, SessionState};
 use crate::blocking::blocking;
 use crate::cancellable::last_words;
+use crate::checkpoint::CurrentFile;
 use crate::config::AgentConfinement;
 use crate::network::{self, HostAccess, HostAsker, OpenAccess, OpenCommand, StartError};
 use crate::program_places::{self, KnownDirectories};
 use crate::services::Services;
 use co_acp::schema::{
-    AuthMethod, ErrorCode, InitializeResponse, SessionConfigOption, SessionId, SessionModeState,
-    SessionUpdate,
+    AuthMethod, ErrorCode, InitializeResponse, SessionConfigOption, SessionId, SessionInfo,
+    SessionModeState, SessionUpdate,
 };
 use co_acp::{AgentAnswer, AgentConnection, ClientName, Incoming, RequestNumber, SendError};
 use co_exec::{
@@ -31,7 +34,7 @@ use co_proxy::Target;
 use co_text::start_of;
 
 /// The HTTPS port of the hosts of vendors.
-const HTTPS: u16 = 443;
+pub(super) const HTTPS: u16 = 443;
 
 /// The most bytes of an agent's standard error that are shown.
 const LONGEST_OUTPUT: usize = 2_000;
@@ -39,6 +42,13 @@ const LONGEST_OUTPUT: usize = 2_000;
 /// The most bytes of memory, about, that the messages of one turn or the messages before the session may take. An agent that
 /// sends more is ended.
 pub const MOST_MEMORY: u64 = 256 << 20;
+
+/// The time for an agent to tell its sessions.
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The most sessions that are listed, and the most answers that are asked for.
+const MOST_SESSIONS: usize = 200;
+const MOST_PAGES: usize = 20;
 
 /// The version of the protocol that co speaks.
 const VERSION: &str = "1";
@@ -54,6 +64,8 @@ pub struct AgentStart {
     pub past: Option<SessionId>,
     /// The agent gets the whole network, because no network of its own is possible here, and the person said yes.
     pub whole_network: bool,
+    /// It is asked for its sessions only, so nobody is asked about the hosts of its vendor.
+    pub only_lists: bool,
 }
 
 /// The reason why an agent did not start.
@@ -80,8 +92,8 @@ pub enum StartFault {
     Ended(String),
     #[error("it speaks version {0} of the protocol, and co version {VERSION}")]
     Version(String),
-    #[error("it needs a login: {0}")]
-    Login(String),
+    #[error("co cannot find the secret files of the workspace, so it does not start: {0}")]
+    Secrets(String),
     #[error(
         "it sent more before its session than {} of memory hold",
         co_text::size_text(MOST_MEMORY)
@@ -119,6 +131,42 @@ struct OpenedSession {
     state: SessionState,
 }
 
+/// The reply to the request for a session.
+enum OpenReply {
+    Opened(OpenedSession),
+    /// It needs a login first, for this reason.
+    NeedsLogin(String),
+}
+
+/// The reply to the request to continue a session.
+enum GoOnReply {
+    Opened(OpenedSession),
+    /// It needs a login first, for this reason.
+    NeedsLogin(String),
+    /// The agent does not continue it, for this reason.
+    Lost(String),
+}
+
+/// A running agent without a session. Dropping it ends the agent and all that it started.
+pub struct ConnectedAgent {
+    pub connection: AgentConnection,
+    initialized: Box<InitializeResponse>,
+    /// The updates so far.
+    early: Vec<EarlyUpdate>,
+    start: AgentStart,
+    /// The secret files that were closed to it at its start.
+    closed: HashSet<PathBuf>,
+    command: RunningCommand,
+    access: Option<OpenAccess>,
+}
+
+/// An agent that was asked for a session.
+pub enum OpenedAgent {
+    Ready(Box<AgentProcess>),
+    /// It opens no session before a login, for this reason.
+    NeedsLogin(Box<ConnectedAgent>, String),
+}
+
 /// A running agent with a session. Dropping it ends the agent and all that it started.
 pub struct AgentProcess {
     pub connection: AgentConnection,
@@ -134,6 +182,8 @@ pub struct AgentProcess {
     pub asker: Arc<TurnAsker>,
     /// The cost of the session that was told so far, in US dollars.
     pub cost: f64,
+    /// The files of which the agent was told that somebody else changed them, as they were then.
+    pub told: Vec<CurrentFile>,
     /// The directories that it was started for.
     workspace: PathBuf,
     cwd: PathBuf,
@@ -151,13 +201,16 @@ impl AgentProcess {
     }
 
     /// Returns the secret files of the workspace that are not closed to the agent, because they appeared after its start.
-    pub async fn open_secrets(&self, services: &Arc<Services>) -> Vec<PathBuf> {
+    ///
+    /// # Errors
+    /// They cannot be found, so the agent may read some.
+    pub async fn open_secrets(&self, services: &Arc<Services>) -> Result<Vec<PathBuf>, String> {
         if self.spec.confinement == AgentConfinement::None {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        let mut found = secrets(services, &self.workspace).await;
+        let mut found = secrets(services, &self.workspace).await?;
         found.retain(|it| !self.closed.contains(it));
-        found
+        Ok(found)
     }
 
     /// Sends a change of the session. Its answer comes to [`Self::changed`].
@@ -220,138 +273,36 @@ impl AgentStart {
         self.spec.confinement == AgentConfinement::Workspace && lacks
     }
 
-    /// Starts the agent and its session, unless that is cancelled. Do not drop the future: it ends the process before it returns.
+    /// Starts the agent, unless that is cancelled. Do not drop the future: it ends the process before it returns.
     ///
     /// # Errors
-    /// It did not start, or it ended, or it refused, or the start was cancelled. No process is left.
-    pub async fn start(self, cancel: &CancellationToken) -> Result<AgentProcess, StartFault> {
+    /// It did not start, or it ended, or the start was cancelled. No process is left.
+    pub async fn start(self, cancel: &CancellationToken) -> Result<ConnectedAgent, StartFault> {
         // Before the start: one that appears meanwhile counts as open.
-        let closed = secrets(&self.services, &self.workspace).await;
+        let closed = match self.spec.confinement {
+            AgentConfinement::Workspace => secrets(&self.services, &self.workspace).await,
+            AgentConfinement::None => Ok(Vec::new()),
+        };
+        let closed = closed.map_err(StartFault::Secrets)?;
         let (mut command, access) = self.spawn().await?;
         let Some(pipes) = command.take_pipes() else {
             return Err(StartFault::Ended(last_words(command, LONGEST_OUTPUT).await));
         };
         let mut connection = AgentConnection::new(pipes.output, pipes.input);
-        let made = async {
-            let sent = connection.initialize(ClientName {
-                name: "co",
-                version: env!("CARGO_PKG_VERSION"),
-            })?;
-            let mut early = Vec::new();
-            let initialized = match answer(&mut connection, sent, &mut early).await? {
-                HandshakeReply::Answer(AgentAnswer::Initialized(it)) => it,
-                HandshakeReply::Refused(why, _) => return Err(StartFault::Refused(why)),
-                HandshakeReply::Answer(_) => unreachable_answer()?,
-            };
-            let version = serde_json::to_string(&initialized.protocol_version).unwrap_or_default();
-            if version != VERSION {
-                return Err(StartFault::Version(version));
-            }
-            let opened = self.open(&mut connection, &initialized, &mut early).await?;
-            Ok((initialized, opened, early))
-        };
-        let made = cancel.run_until_cancelled(made).await;
-        match made.unwrap_or(Err(StartFault::Cancelled)) {
-            Ok((initialized, opened, early)) => Ok(AgentProcess {
+        let mut early = Vec::new();
+        let initialized = initialize(&mut connection, &mut early);
+        let initialized = cancel.run_until_cancelled(initialized).await;
+        match initialized.unwrap_or(Err(StartFault::Cancelled)) {
+            Ok(initialized) => Ok(ConnectedAgent {
                 connection,
-                session: opened.id,
-                begin: opened.begin,
+                initialized,
                 early,
-                state: opened.state,
-                changes: Vec::new(),
-                takes_images: initialized.agent_capabilities.prompt_capabilities.image,
-                asker: self.asker,
-                cost: 0.0,
-                workspace: self.workspace,
-                cwd: self.cwd,
-                spec: self.spec,
+                start: self,
                 closed: closed.into_iter().collect(),
                 command,
-                _access: access,
+                access,
             }),
-            Err(StartFault::Ended(_) | StartFault::Send(_)) => {
-                drop(connection);
-                Err(StartFault::Ended(last_words(command, LONGEST_OUTPUT).await))
-            }
-            Err(fault) => {
-                command.cancel();
-                last_words(command, LONGEST_OUTPUT).await;
-                Err(fault)
-            }
-        }
-    }
-
-    /// Continues the earlier session if there is one and the agent can; otherwise opens a new session.
-    async fn open(
-        &self,
-        connection: &mut AgentConnection,
-        initialized: &InitializeResponse,
-        early: &mut Vec<EarlyUpdate>,
-    ) -> Result<OpenedSession, StartFault> {
-        let mut begin = SessionBegin::New;
-        if let Some(past) = &self.past {
-            match self.go_on(connection, initialized, past, early).await? {
-                Ok(opened) => return Ok(opened),
-                Err(why) => begin = SessionBegin::Lost(why),
-            }
-            early.clear();
-        }
-        let sent = connection.new_session(self.cwd.clone())?;
-        match answer(connection, sent, early).await? {
-            HandshakeReply::Answer(AgentAnswer::Session(session)) => Ok(OpenedSession {
-                id: session.session_id,
-                begin,
-                state: state(session.modes, session.config_options),
-            }),
-            HandshakeReply::Answer(_) => unreachable_answer()?,
-            HandshakeReply::Refused(why, code) => Err(self.refused(initialized, why, code)),
-        }
-    }
-
-    /// Continues a session. The inner error is why the agent does not.
-    async fn go_on(
-        &self,
-        connection: &mut AgentConnection,
-        initialized: &InitializeResponse,
-        past: &SessionId,
-        early: &mut Vec<EarlyUpdate>,
-    ) -> Result<Result<OpenedSession, String>, StartFault> {
-        let capabilities = &initialized.agent_capabilities;
-        let sent = if capabilities.session_capabilities.resume.is_some() {
-            connection.resume_session(past, self.cwd.clone())?
-        } else if capabilities.load_session {
-            connection.load_session(past, self.cwd.clone())?
-        } else {
-            return Ok(Err("it cannot continue sessions".to_owned()));
-        };
-        let (begin, state) = match answer(connection, sent, early).await? {
-            HandshakeReply::Answer(AgentAnswer::Resumed(it)) => {
-                (SessionBegin::Resumed, state(it.modes, it.config_options))
-            }
-            HandshakeReply::Answer(AgentAnswer::Loaded(it)) => {
-                (SessionBegin::Loaded, state(it.modes, it.config_options))
-            }
-            HandshakeReply::Answer(_) => unreachable_answer()?,
-            HandshakeReply::Refused(why, code @ ErrorCode::AuthRequired) => {
-                return Err(self.refused(initialized, why, code));
-            }
-            HandshakeReply::Refused(why, _) => return Ok(Err(why)),
-        };
-        let id = past.clone();
-        Ok(Ok(OpenedSession { id, begin, state }))
-    }
-
-    fn refused(
-        &self,
-        initialized: &InitializeResponse,
-        why: String,
-        code: ErrorCode,
-    ) -> StartFault {
-        match code {
-            ErrorCode::AuthRequired => {
-                StartFault::Login(self.login(&initialized.auth_methods, &why))
-            }
-            _ => StartFault::Refused(why),
+            Err(fault) => Err(failed(fault, connection, command).await),
         }
     }
 
@@ -364,7 +315,7 @@ impl AgentStart {
         let prepared = blocking(move || Ok::<_, String>(prepare(&spec, &of_agent, &workspace)));
         let PreparedAgent { argv, env, places } = prepared.await.map_err(StartFault::Refused)??;
         let has_own_network = is_confined && !self.whole_network;
-        if has_own_network {
+        if has_own_network && !self.only_lists {
             self.grant_hosts().await?;
         }
         let spec = CommandSpec {
@@ -413,25 +364,200 @@ impl AgentStart {
         }
         Ok(())
     }
+}
 
-    /// Returns how to log in.
-    fn login(&self, methods: &[AuthMethod], why: &str) -> String {
-        let command = self.spec.preset().map(|it| it.login);
-        let offered = methods.iter().filter_map(|it| match it {
-            AuthMethod::Agent(it) => Some(it.name.clone()),
-            AuthMethod::Terminal(it) => Some(it.name.clone()),
-            _ => None,
-        });
-        let offered: Vec<_> = offered.collect();
-        match command {
-            Some(command) => format!("`:Co! ++pty {command}`, then send the prompt again ({why})"),
-            None => format!("{why}; it offers: {}", offered.join(", ")),
+impl ConnectedAgent {
+    /// Opens the session, unless that is cancelled: continues the earlier one if there is one and the agent can. Do not drop the
+    /// future: it ends the process before it returns.
+    ///
+    /// # Errors
+    /// The agent ended, or it refused, or that was cancelled. No process is left.
+    pub async fn open(mut self, cancel: &CancellationToken) -> Result<OpenedAgent, StartFault> {
+        let opened = cancel.run_until_cancelled(self.try_open()).await;
+        match opened.unwrap_or(Err(StartFault::Cancelled)) {
+            Ok(OpenReply::Opened(opened)) => {
+                let capabilities = &self.initialized.agent_capabilities;
+                Ok(OpenedAgent::Ready(Box::new(AgentProcess {
+                    takes_images: capabilities.prompt_capabilities.image,
+                    connection: self.connection,
+                    session: opened.id,
+                    begin: opened.begin,
+                    early: self.early,
+                    state: opened.state,
+                    changes: Vec::new(),
+                    asker: self.start.asker,
+                    cost: 0.0,
+                    told: Vec::new(),
+                    workspace: self.start.workspace,
+                    cwd: self.start.cwd,
+                    spec: self.start.spec,
+                    closed: self.closed,
+                    command: self.command,
+                    _access: self.access,
+                })))
+            }
+            Ok(OpenReply::NeedsLogin(why)) => Ok(OpenedAgent::NeedsLogin(Box::new(self), why)),
+            Err(fault) => Err(failed(fault, self.connection, self.command).await),
+        }
+    }
+
+    /// Returns the sessions of the agent in its directory, as far as it tells them until the deadline. Ends the process.
+    ///
+    /// # Errors
+    /// It does not tell them, for this reason.
+    pub async fn sessions(mut self) -> Result<Vec<SessionInfo>, String> {
+        let asked = tokio::time::timeout(LIST_TIMEOUT, self.ask_sessions()).await;
+        self.last_words().await;
+        let late = || {
+            Err(format!(
+                "it did not answer within {} s",
+                LIST_TIMEOUT.as_secs()
+            ))
+        };
+        asked.unwrap_or_else(|_| late())
+    }
+
+    async fn ask_sessions(&mut self) -> Result<Vec<SessionInfo>, String> {
+        let capabilities = &self.initialized.agent_capabilities;
+        let sessions = &capabilities.session_capabilities;
+        if sessions.list.is_none() {
+            return Err("it does not list its sessions".to_owned());
+        }
+        if sessions.resume.is_none() && !capabilities.load_session {
+            return Err("it cannot continue sessions".to_owned());
+        }
+        let mut found = Vec::new();
+        let mut cursor = None;
+        for _ in 0..MOST_PAGES {
+            let cwd = self.start.cwd.clone();
+            let sent = self.connection.list_sessions(cwd, cursor);
+            let sent = sent.map_err(|error| error.to_string())?;
+            let reply = answer(&mut self.connection, sent, &mut self.early).await;
+            match reply.map_err(|fault| fault.to_string())? {
+                HandshakeReply::Answer(AgentAnswer::Sessions(page)) => {
+                    found.extend(page.sessions);
+                    cursor = page.next_cursor;
+                }
+                HandshakeReply::Answer(_) => return Err("its answer is of another kind".to_owned()),
+                HandshakeReply::Refused(why, _) => return Err(why),
+            }
+            if cursor.is_none() || found.len() >= MOST_SESSIONS {
+                break;
+            }
+        }
+        found.truncate(MOST_SESSIONS);
+        Ok(found)
+    }
+
+    /// Returns the ways to log in that the agent offers.
+    pub fn login_methods(&self) -> &[AuthMethod] {
+        &self.initialized.auth_methods
+    }
+
+    /// Ends the process, and returns the last that it said on its standard error.
+    pub async fn last_words(self) -> String {
+        self.command.cancel();
+        last_words(self.command, LONGEST_OUTPUT).await
+    }
+
+    async fn try_open(&mut self) -> Result<OpenReply, StartFault> {
+        let mut begin = SessionBegin::New;
+        if let Some(past) = self.start.past.clone() {
+            match self.go_on(past).await? {
+                GoOnReply::Opened(opened) => return Ok(OpenReply::Opened(opened)),
+                GoOnReply::NeedsLogin(why) => return Ok(OpenReply::NeedsLogin(why)),
+                GoOnReply::Lost(why) => begin = SessionBegin::Lost(why),
+            }
+            self.early.clear();
+        }
+        let sent = self.connection.new_session(self.start.cwd.clone())?;
+        match answer(&mut self.connection, sent, &mut self.early).await? {
+            HandshakeReply::Answer(AgentAnswer::Session(session)) => {
+                Ok(OpenReply::Opened(OpenedSession {
+                    id: session.session_id,
+                    begin,
+                    state: state(session.modes, session.config_options),
+                }))
+            }
+            HandshakeReply::Answer(_) => unreachable_answer()?,
+            HandshakeReply::Refused(why, ErrorCode::AuthRequired) => Ok(OpenReply::NeedsLogin(why)),
+            HandshakeReply::Refused(why, _) => Err(StartFault::Refused(why)),
+        }
+    }
+
+    /// Continues a session, if the agent can.
+    async fn go_on(&mut self, id: SessionId) -> Result<GoOnReply, StartFault> {
+        let (connection, cwd) = (&mut self.connection, self.start.cwd.clone());
+        let capabilities = &self.initialized.agent_capabilities;
+        let sent = if capabilities.session_capabilities.resume.is_some() {
+            connection.resume_session(&id, cwd)?
+        } else if capabilities.load_session {
+            connection.load_session(&id, cwd)?
+        } else {
+            return Ok(GoOnReply::Lost("it cannot continue sessions".to_owned()));
+        };
+        let (begin, state) = match answer(connection, sent, &mut self.early).await? {
+            HandshakeReply::Answer(AgentAnswer::Resumed(it)) => {
+                (SessionBegin::Resumed, state(it.modes, it.config_options))
+            }
+            HandshakeReply::Answer(AgentAnswer::Loaded(it)) => {
+                (SessionBegin::Loaded, state(it.modes, it.config_options))
+            }
+            HandshakeReply::Answer(_) => unreachable_answer()?,
+            HandshakeReply::Refused(why, ErrorCode::AuthRequired) => {
+                return Ok(GoOnReply::NeedsLogin(why));
+            }
+            HandshakeReply::Refused(why, _) => return Ok(GoOnReply::Lost(why)),
+        };
+        Ok(GoOnReply::Opened(OpenedSession { id, begin, state }))
+    }
+}
+
+/// Sends the first request, and returns the answer.
+async fn initialize(
+    connection: &mut AgentConnection,
+    early: &mut Vec<EarlyUpdate>,
+) -> Result<Box<InitializeResponse>, StartFault> {
+    let sent = connection.initialize(ClientName {
+        name: "co",
+        version: env!("CARGO_PKG_VERSION"),
+    })?;
+    let initialized = match answer(connection, sent, early).await? {
+        HandshakeReply::Answer(AgentAnswer::Initialized(it)) => it,
+        HandshakeReply::Refused(why, _) => return Err(StartFault::Refused(why)),
+        HandshakeReply::Answer(_) => unreachable_answer()?,
+    };
+    let version = serde_json::to_string(&initialized.protocol_version).unwrap_or_default();
+    match version == VERSION {
+        true => Ok(initialized),
+        false => Err(StartFault::Version(version)),
+    }
+}
+
+/// Ends a process whose start failed. If it has ended by itself, the fault gets its last words.
+async fn failed(
+    fault: StartFault,
+    connection: AgentConnection,
+    command: RunningCommand,
+) -> StartFault {
+    match fault {
+        StartFault::Ended(_) | StartFault::Send(_) => {
+            drop(connection);
+            StartFault::Ended(last_words(command, LONGEST_OUTPUT).await)
+        }
+        fault => {
+            command.cancel();
+            last_words(command, LONGEST_OUTPUT).await;
+            fault
         }
     }
 }
 
 /// Returns the secret files and directories of a workspace, in their order.
-async fn secrets(services: &Arc<Services>, workspace: &Path) -> Vec<PathBuf> {
+///
+/// # Errors
+/// They cannot be found.
+async fn secrets(services: &Arc<Services>, workspace: &Path) -> Result<Vec<PathBuf>, String> {
     let judge = services.judge(workspace);
     let read = move || {
         let survey = judge.survey();
@@ -440,8 +566,13 @@ async fn secrets(services: &Arc<Services>, workspace: &Path) -> Vec<PathBuf> {
         names.dedup();
         Ok::<_, String>(names)
     };
-    // It fails only if the survey panicked, which is logged.
-    blocking(read).await.unwrap_or_default()
+    blocking(read).await
+}
+
+/// What a program of an agent gets beside what every command gets.
+pub(super) struct AgentGrants {
+    pub(super) env: Vec<(String, String)>,
+    pub(super) places: GrantedPlaces,
 }
 
 /// The command line of an agent with the path of its program, and what its process gets.
@@ -457,44 +588,64 @@ fn prepare(
     services: &Services,
     workspace: &Path,
 ) -> Result<PreparedAgent, StartFault> {
-    let path = services.executor.agent_environment();
-    let path = path.iter().find(|(name, _)| name == "PATH");
-    let path = path.map(|(_, value)| value.clone()).unwrap_or_default();
-    let preset = spec.preset();
-    let program = spec.installed(&path);
+    let program = spec.installed(&path_variable(services));
     let program = program.ok_or_else(|| StartFault::NotInstalled {
         program: spec.cmd.first().cloned().unwrap_or_default(),
-        install: preset.map(|it| it.install),
+        install: spec.preset().map(|it| it.install),
     })?;
     let mut argv = spec.cmd.clone();
     if let Some(first) = argv.first_mut() {
         *first = program.display().to_string();
     }
-    let keys = preset.map_or(&[][..], |it| it.keys);
-    let keys = keys.iter().filter_map(|name| {
-        let value = std::env::var(name).ok()?;
-        Some(((*name).to_owned(), value))
-    });
-    let mut env: Vec<_> = keys.chain(spec.env.iter().cloned()).collect();
-    let around = KnownDirectories {
-        home: &services.places.home,
-        workspace,
-        path: &path,
-    };
-    let mut places = GrantedPlaces {
-        read: program_places::of(&program, &argv[1..], &around),
-        write: Vec::new(),
-    };
-    let is_confined = spec.confinement == AgentConfinement::Workspace;
-    if let Some(preset) = preset.filter(|_| is_confined) {
-        let own = spec.own_home(&services.places.agents, workspace);
-        home::prepare(&own, &preset.home, &spec.person_homes, &mut places)
-            .map_err(StartFault::Home)?;
-        let inside = preset.home.variables.iter();
-        let inside = inside.map(|(name, inside)| (*name, own.join(inside)));
-        env.extend(inside.map(|(name, dir)| (name.to_owned(), dir.display().to_string())));
-    }
+    let grants = AgentGrants::of(spec, (&program, &argv[1..]), services, workspace);
+    let AgentGrants { env, places } = grants.map_err(StartFault::Home)?;
     Ok(PreparedAgent { argv, env, places })
+}
+
+/// Returns the variable PATH of commands.
+pub(super) fn path_variable(services: &Services) -> OsString {
+    let environment = services.executor.agent_environment();
+    let path = environment.into_iter().find(|(name, _)| name == "PATH");
+    path.map(|(_, value)| value).unwrap_or_default()
+}
+
+impl AgentGrants {
+    /// Returns what a program of an agent gets with its arguments, and makes the agent's directory. It blocks.
+    ///
+    /// # Errors
+    /// The directory cannot be made.
+    pub(super) fn of(
+        spec: &AgentSpec,
+        (program, arguments): (&Path, &[String]),
+        services: &Services,
+        workspace: &Path,
+    ) -> io::Result<Self> {
+        let preset = spec.preset();
+        let keys = preset.map_or(&[][..], |it| it.keys);
+        let keys = keys.iter().filter_map(|name| {
+            let value = std::env::var(name).ok()?;
+            Some(((*name).to_owned(), value))
+        });
+        let mut env: Vec<_> = keys.chain(spec.env.iter().cloned()).collect();
+        let around = KnownDirectories {
+            home: &services.places.home,
+            workspace,
+            path: &path_variable(services),
+        };
+        let mut places = GrantedPlaces {
+            read: program_places::of(program, arguments, &around),
+            write: Vec::new(),
+        };
+        let is_confined = spec.confinement == AgentConfinement::Workspace;
+        if let Some(preset) = preset.filter(|_| is_confined) {
+            let own = spec.own_home(&services.places.agents, workspace);
+            home::prepare(&own, &preset.home, &spec.person_homes, &mut places)?;
+            let inside = preset.home.variables.iter();
+            let inside = inside.map(|(name, inside)| (*name, own.join(inside)));
+            env.extend(inside.map(|(name, dir)| (name.to_owned(), dir.display().to_string())));
+        }
+        Ok(Self { env, places })
+    }
 }
 
 /// The reply to a request of the handshake.

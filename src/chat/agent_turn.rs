@@ -7,9 +7,12 @@
 mod calls;
 mod content;
 mod elicitation;
+mod images;
 mod live;
+mod login;
 mod past;
 mod permission;
+mod start;
 mod subagents;
 
 use std::path::PathBuf;
@@ -25,20 +28,18 @@ use tokio::sync::{mpsc, oneshot};
 use self::calls::{AgentPiece, CallLog, LoggedCall};
 use self::content::{block_text, steps};
 use self::elicitation::Elicitation;
+use self::images::KeptImages;
 use self::live::LiveCall;
 pub(super) use self::past::PastSession;
-use self::past::{Replay, sent_text};
+use self::past::sent_text;
 use self::permission::{AskedCall, PermissionAnswer, PermissionRequest, ShownCall};
 use self::subagents::{SubAgentNews, SubAgents};
 use super::turn::{Halt, LiveThought, ToChat, TurnEnd, TurnEvent};
-use crate::agent::{
-    AgentProcess, AgentSpec, AgentStart, AgentWish, MOST_MEMORY, PlanMode, SessionBegin,
-    StartFault, TurnAsker,
-};
+use crate::agent::{AgentProcess, AgentSpec, AgentWish, MOST_MEMORY, PlanMode, TurnAsker};
 use crate::audit::Record;
-use crate::checkpoint::named;
+use crate::checkpoint::{CurrentFile, named};
 use crate::config::AgentConfinement;
-use crate::protocol::{Asker, ChatState, Question};
+use crate::protocol::{ChatState, Question};
 use crate::services::audit_task;
 use crate::tool::ToolSet;
 use crate::tool::agent_call::{AgentCall, ShownAgentCall};
@@ -47,12 +48,12 @@ use crate::tool::event::{CallEnd, CallEvent};
 use crate::tool::permissions::Reply;
 use co_acp::MaybeUndefined;
 use co_acp::schema::{
-    CompactionId, CompactionStatus, CompactionUpdate, ContentBlock, ElicitationAction,
-    ImageContent, NoticeSeverity, PlanUpdateContent, RequestId, SessionId, SessionUpdate,
-    StopReason, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
-    ToolKind, UsageUpdate,
+    AuthMethodId, CompactionId, CompactionStatus, CompactionUpdate, ContentBlock,
+    CreateElicitationRequest, ElicitationAction, ImageContent, NoticeSeverity, PlanUpdateContent,
+    RequestId, SessionId, SessionUpdate, StopReason, ToolCallContent, ToolCallId, ToolCallStatus,
+    ToolCallUpdate, ToolCallUpdateFields, ToolKind, UsageUpdate,
 };
-use co_acp::{AgentAnswer, Incoming, RequestNumber};
+use co_acp::{AgentAnswer, AgentConnection, Incoming, RequestNumber};
 use co_exec::AGENT;
 use co_llm::transcript::{Call, Cost, Decision, End, Item, Outcome, ShownPart, Usage};
 use co_text::{one_line, start_of};
@@ -90,6 +91,8 @@ pub(super) struct AgentTurn {
     pub wishes: Vec<AgentWish>,
     /// Receives the choices of the person while the turn runs.
     pub new_wishes: mpsc::Receiver<AgentWish>,
+    /// The method by which an earlier process of the agent was logged in.
+    pub login: Option<AuthMethodId>,
 }
 
 /// The number of choices that may wait for the turn. A person types no more.
@@ -110,6 +113,7 @@ struct Progress {
     asked: Vec<(AgentRequest, u64)>,
     replies: FuturesUnordered<QuestionReply>,
     agents: SubAgents,
+    images: KeptImages,
     /// The last plan that came as a text.
     plan_text: Option<String>,
     /// The cost of the session in another currency than US dollars.
@@ -126,6 +130,10 @@ struct Progress {
     recorded: Instant,
     /// The secret files of which the person was told that the agent can read them.
     open_secrets: Vec<PathBuf>,
+    /// The person was told that co cannot find them.
+    has_told_unknown: bool,
+    /// The method by which the agent was logged in before.
+    login: Option<AuthMethodId>,
 }
 
 /// A request of the agent that the person answers.
@@ -141,6 +149,16 @@ impl AgentRequest {
             Self::Elicitation(asked) => &asked.id,
         }
     }
+}
+
+/// The way in which the plan mode of an agent was asked for.
+enum PlanEntry {
+    Entered(PlanMode),
+    /// The agent is not in it, which the person was told.
+    Refused,
+    Cancelled,
+    /// The agent has ended, or sent too much, or does not read.
+    Dead,
 }
 
 /// A call that the chat stops following: it has ended, or `status` says that it goes on.
@@ -178,9 +196,16 @@ impl AgentTurn {
             past,
             wishes,
             new_wishes,
+            login,
         } = self;
         let missing = context.unless_cancelled(context.first_checkpoint()).await;
+        // Before the checkpoint of this turn, of which the agent knows all.
+        let changed = match has_past {
+            true => context.changed_since().await,
+            false => Vec::new(),
+        };
         let checkpoint = context.turn_checkpoint(spec.name.clone()).await;
+        let images = context.services.executor.settings().spill_dir.clone();
         let mut progress = Progress {
             turn: TurnParts {
                 context: Arc::clone(&context),
@@ -194,6 +219,7 @@ impl AgentTurn {
             is_speaking: false,
             asked: Vec::new(),
             agents: SubAgents::default(),
+            images: KeptImages::new(images),
             plan_text: None,
             other_cost: None,
             past,
@@ -205,13 +231,26 @@ impl AgentTurn {
             memory_before: 0,
             recorded: Instant::now(),
             open_secrets: Vec::new(),
+            has_told_unknown: false,
+            login,
         };
         let mut kept = None;
-        let told = progress.tell_no_undo(missing.ok().flatten()).await;
+        let mut prompt = prompt;
+        let told = match progress.tell_no_undo(missing.ok().flatten()).await {
+            Ok(()) => {
+                progress
+                    .tell_changed(&changed, process.as_ref(), &mut prompt)
+                    .await
+            }
+            Err(halt) => Err(halt),
+        };
         let done = match told {
             Ok(()) => progress.run(process, &prompt, has_past, &mut kept).await,
             Err(halt) => Err(halt),
         };
+        if let Some(process) = &mut kept {
+            process.told = changed;
+        }
         // Whatever the agent still does between two turns, it asks nobody.
         if let Some(asker) = &progress.asker {
             asker.end();
@@ -257,17 +296,22 @@ impl Progress {
         }
         let mut plan = None;
         if self.turn.context.kind == TurnKind::Plan {
-            plan = match self.enter_plan(&mut process).await {
-                Ok(Some(plan)) => Some(plan),
-                Ok(None) => {
+            match self.enter_plan(&mut process).await {
+                Ok(PlanEntry::Entered(entered)) => plan = Some(entered),
+                Ok(PlanEntry::Refused) => {
                     *kept = Some(process);
                     return Ok(End::Failed);
                 }
+                Ok(PlanEntry::Cancelled) => {
+                    *kept = Some(process);
+                    return Err(Halt::Cancelled);
+                }
+                Ok(PlanEntry::Dead) => return self.end_process(process).await,
                 Err(halt) => {
                     process.last_words().await;
                     return Err(halt);
                 }
-            };
+            }
         }
         let done = self.prompt(&mut process, prompt).await;
         if let Some(plan) = plan
@@ -282,9 +326,20 @@ impl Progress {
             *kept = Some(process);
             return Ok(end);
         }
+        match done {
+            // Until it has ended, it may still change files.
+            Err(halt) => {
+                process.last_words().await;
+                Err(halt)
+            }
+            Ok(_) => self.end_process(process).await,
+        }
+    }
+
+    /// Ends a process that does not serve the turn any more, and tells the person.
+    async fn end_process(&mut self, process: AgentProcess) -> Result<End, Halt> {
         // Until it has ended, it may still change files.
         let words = process.last_words().await;
-        done?;
         self.tell_death(&words, "the next prompt starts it anew")
             .await?;
         Ok(End::Failed)
@@ -308,170 +363,47 @@ impl Progress {
         }
     }
 
-    /// Brings the agent into its plan mode. Returns none if that is not possible, which the person is told.
-    async fn enter_plan(&mut self, process: &mut AgentProcess) -> Result<Option<PlanMode>, Halt> {
+    /// Brings the agent into its plan mode.
+    async fn enter_plan(&mut self, process: &mut AgentProcess) -> Result<PlanEntry, Halt> {
         let name = self.turn.spec.name.clone();
         let Some(plan) = process.state.plan_mode() else {
             let text = format!(
                 "{name} has no plan mode, and co cannot keep it from more than planning: ask it for a plan in words"
             );
             self.turn.chat.note(&text).await?;
-            return Ok(None);
+            return Ok(PlanEntry::Refused);
         };
         if process.state.is_so(&plan.enter) {
-            return Ok(Some(plan));
+            return Ok(PlanEntry::Entered(plan));
         }
         if process.change(plan.enter.clone()).is_err() {
-            return Ok(None);
+            return Ok(PlanEntry::Dead);
         }
         self.tell_state(process).await?;
         let cancel = self.turn.context.cancel.clone();
         while process.is_changing() {
             let incoming = cancel.run_until_cancelled(process.connection.next()).await;
-            match incoming.ok_or(Halt::Cancelled)? {
-                Incoming::Ended => return Err(Halt::Cancelled),
-                incoming => self.hear(process, incoming).await?,
-            }
-        }
-        Ok(process.state.is_so(&plan.enter).then_some(plan))
-    }
-
-    /// Returns the process that serves the turn; none if it cannot be started, which the person is told.
-    async fn process(
-        &mut self,
-        process: Option<AgentProcess>,
-        has_past: bool,
-    ) -> Result<Option<AgentProcess>, Halt> {
-        let context = Arc::clone(&self.turn.context);
-        let start = AgentStart {
-            spec: self.turn.spec.clone(),
-            services: Arc::clone(&context.services),
-            workspace: context.workspace.clone(),
-            cwd: context.cwd.clone(),
-            asker: Arc::new(TurnAsker::new(
-                &self.turn.spec.name,
-                Arc::clone(&context.services),
-                context.workspace.clone(),
-            )),
-            past: self.past.as_ref().map(|it| SessionId::new(it.id.as_str())),
-            whole_network: false,
-        };
-        if let Some(mut process) = process.filter(|it| it.serves(&start)) {
-            process.asker.begin(&context);
-            self.asker = Some(Arc::clone(&process.asker));
-            self.memory_before = process.connection.memory_taken();
-            let heard = self.hear_late(&mut process).await;
-            let open = process.open_secrets(&context.services).await;
-            if let Ok(true) = heard
-                && open.is_empty()
-            {
-                return Ok(Some(process));
-            }
-            process.asker.end();
-            if let Ok(true) = heard {
-                process.last_words().await;
-                let text = format!(
-                    "{} is started anew, because it could read what is secret now: {}",
-                    self.turn.spec.name,
-                    self.names(&open)
-                );
-                self.turn.chat.note(&text).await?;
-                return self.begin(start, has_past).await;
-            }
-            let words = process.last_words().await;
-            heard?;
-            self.tell_death(&words, "it starts anew").await?;
-        }
-        self.begin(start, has_past).await
-    }
-
-    /// Starts the agent. Returns none if that fails, which the person is told.
-    async fn begin(
-        &mut self,
-        mut start: AgentStart,
-        has_past: bool,
-    ) -> Result<Option<AgentProcess>, Halt> {
-        let context = Arc::clone(&self.turn.context);
-        self.memory_before = 0;
-        let name = self.turn.spec.name.clone();
-        self.state(ChatState::Thinking, format!("starts {name}"))
-            .await?;
-        if start.lacks_own_network() {
-            if !self.ask_for_network().await? {
-                return Ok(None);
-            }
-            start.whole_network = true;
-        }
-        start.asker.begin(&context);
-        self.asker = Some(Arc::clone(&start.asker));
-        match self.start(start).await {
-            Ok(mut process) => match self.begin_session(&mut process, has_past).await {
-                Ok(()) => Ok(Some(process)),
-                Err(halt) => {
-                    process.last_words().await;
-                    Err(halt)
-                }
-            },
-            Err(_) if context.cancel.is_cancelled() => Err(Halt::Cancelled),
-            Err(fault) => {
-                let text = self
-                    .redacted(&format!("{name} cannot work: {fault}"))
-                    .await
-                    .0;
-                self.turn.chat.note(&text).await?;
-                Ok(None)
-            }
-        }
-    }
-
-    /// Records the session of a process that has started, tells the person what the agent knows of the chat, and sends the choices of
-    /// the person.
-    async fn begin_session(
-        &mut self,
-        process: &mut AgentProcess,
-        has_past: bool,
-    ) -> Result<(), Halt> {
-        let name = self.turn.spec.name.clone();
-        let mut replay = Replay::default();
-        for (update, unread) in std::mem::take(&mut process.early) {
-            let update = match process.begin {
-                SessionBegin::Loaded => replay.take(update),
-                _ => Some(update),
+            let Some(incoming) = incoming else {
+                // If it does not read, its next turn tells.
+                let _stuck = process.change(plan.leave);
+                return Ok(PlanEntry::Cancelled);
             };
-            if let Some(update) = update {
-                self.updated(process, update, unread).await?;
+            if incoming == Incoming::Ended {
+                return Ok(PlanEntry::Dead);
+            }
+            self.hear(process, incoming).await?;
+            if self.is_flooded(process).await? {
+                return Ok(PlanEntry::Dead);
             }
         }
-        let forgot = "does not know what this chat said before";
-        let text = match &process.begin {
-            SessionBegin::New => has_past.then(|| format!("{name} starts anew, and {forgot}")),
-            SessionBegin::Lost(why) => Some(format!("{name} starts anew, and {forgot}: {why}")),
-            SessionBegin::Resumed => Some(format!("{name} goes on with its session of this chat")),
-            SessionBegin::Loaded => {
-                let past = self.past.as_ref();
-                Some(match past.and_then(|past| past.difference(&replay)) {
-                    Some(difference) => {
-                        format!("{name} goes on with its session, which {difference}")
-                    }
-                    None => format!("{name} goes on with its session of this chat"),
-                })
-            }
-        };
-        if let Some(text) = text {
-            let text = self.redacted(&text).await.0;
-            self.turn.chat.note(&text).await?;
+        if process.state.is_so(&plan.enter) {
+            return Ok(PlanEntry::Entered(plan));
         }
-        if matches!(process.begin, SessionBegin::New | SessionBegin::Lost(_)) {
-            let session = Item::AgentSession {
-                agent: name,
-                session: Some(process.session.to_string()),
-            };
-            self.turn.chat.record(session).await?;
-        }
-        for wish in self.wishes.clone() {
-            self.wish(process, &wish).await?;
-        }
-        self.tell_state(process).await
+        let text = format!(
+            "{name} is not in its plan mode, so it did not get the task: ask it for a plan in words"
+        );
+        self.turn.chat.note(&text).await?;
+        Ok(PlanEntry::Refused)
     }
 
     /// Sends a choice of the person to the agent.
@@ -486,27 +418,13 @@ impl Progress {
             let text = self.redacted(&format!("{name}{why}")).await.0;
             self.turn.chat.note(&one_line(&text)).await?;
         }
-        self.tell_state(process).await
+        Ok(())
     }
 
     /// Tells the chat the modes, options and commands of the agent.
     async fn tell_state(&self, process: &AgentProcess) -> Result<(), Halt> {
         let state = Box::new(process.state.clone());
         Ok(self.turn.chat.send(TurnEvent::AgentState(state)).await?)
-    }
-
-    /// Starts the agent. After a cancel, waits until its processes have ended.
-    async fn start(&self, start: AgentStart) -> Result<AgentProcess, StartFault> {
-        let (cancel, asker) = (self.turn.context.cancel.clone(), Arc::clone(&start.asker));
-        let mut started = std::pin::pin!(start.start(&cancel));
-        tokio::select! {
-            started = &mut started => started,
-            () = cancel.cancelled() => {
-                // The start may wait for an answer about a host.
-                asker.end();
-                started.await
-            }
-        }
     }
 
     /// Takes what the agent wrote since the last turn, unless the turn is cancelled. Returns false if the agent has ended.
@@ -552,41 +470,34 @@ impl Progress {
         }
     }
 
+    /// Adds a note to the prompt about files that the agent has changed before, and somebody else since. The process was told about some
+    /// of them already.
+    async fn tell_changed(
+        &self,
+        changed: &[CurrentFile],
+        process: Option<&AgentProcess>,
+        prompt: &mut Vec<Item>,
+    ) -> Result<(), Halt> {
+        let is_new = |it: &&CurrentFile| process.is_none_or(|process| !process.told.contains(it));
+        let new = changed.iter().filter(is_new);
+        let new: Vec<_> = new.map(|(path, _)| path.display().to_string()).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let names = self.redacted(&one_line(&named(new))).await.0;
+        let text = format!(
+            "Not you, but somebody else has changed these files since your last change of them: {names}. Read them again before you change them."
+        );
+        self.turn.chat.tell_model(text.clone(), true).await?;
+        prompt.push(Item::Note { text, once: true });
+        Ok(())
+    }
+
     async fn tell_death(&mut self, words: &str, then: &str) -> Result<(), Halt> {
         let name = &self.turn.spec.name;
         let text = format!("{name} has ended; {then}\n{words}");
         let text = self.redacted(text.trim_end()).await.0;
         Ok(self.turn.chat.note(&text).await?)
-    }
-
-    /// Asks whether the agent may have the whole network.
-    async fn ask_for_network(&self) -> Result<bool, Halt> {
-        let context = &self.turn.context;
-        let name = &self.turn.spec.name;
-        let question = Question {
-            id: context.services.id(),
-            asker: Asker::Chat(context.chat),
-            command: name.clone(),
-            cwd: one_line(&context.cwd.display().to_string()),
-            confinement: AGENT.to_owned(),
-            reasons: vec![format!(
-                "Here, {name} cannot have a network of its own. A yes gives it every host, and what listens on this machine."
-            )],
-            alone: Some("what is sent cannot be taken back".to_owned()),
-            ..Question::default()
-        };
-        let reply = QuestionHost::ask(&self.turn.chat, question).await?;
-        let reply = context.unless_cancelled(reply).await?;
-        match reply {
-            Ok(Reply::Once | Reply::Always(_)) => Ok(true),
-            _ => {
-                self.turn
-                    .chat
-                    .note(&format!("{name} was not started"))
-                    .await?;
-                Ok(false)
-            }
-        }
     }
 
     /// Returns the prompt of the person in the form of the protocol.
@@ -653,13 +564,16 @@ impl Progress {
                     }
                 },
                 Some((question, reply)) = self.replies.next(), if !self.replies.is_empty() => {
-                    self.replied(process, question, reply).await?;
+                    self.replied(&mut process.connection, question, reply).await?;
                 }
                 () = tokio::time::sleep_until(gives_way.unwrap_or(now)), if gives_way.is_some() => {
                     self.close_call(true).await?;
                     self.drain().await?;
                 }
-                Some(wish) = self.new_wishes.recv() => self.wish(process, &wish).await?,
+                Some(wish) = self.new_wishes.recv() => {
+                    self.wish(process, &wish).await?;
+                    self.tell_state(process).await?;
+                }
                 () = tokio::time::sleep_until(shows.unwrap_or(now)), if shows.is_some() => {
                     self.show_live().await?;
                 }
@@ -667,9 +581,7 @@ impl Progress {
                     deadline = Some(now + CANCEL_TIMEOUT);
                     // If it does not read, it is ended at the deadline.
                     let _stuck = process.connection.cancel(&process.session);
-                    for (_, question) in std::mem::take(&mut self.asked) {
-                        QuestionHost::withdraw(&self.turn.chat, question).await?;
-                    }
+                    self.withdraw_all().await?;
                     process.asker.end();
                 }
                 () = tokio::time::sleep_until(deadline.unwrap_or(now)), if deadline.is_some() => {
@@ -726,23 +638,17 @@ impl Progress {
     /// Takes a message of the agent.
     async fn hear(&mut self, process: &mut AgentProcess, incoming: Incoming) -> Result<(), Halt> {
         match incoming {
-            Incoming::Update { update, unread } if update.session_id == process.session => {
-                self.updated(process, update.update, unread).await
-            }
-            Incoming::Update { update, unread } => {
+            Incoming::Update { mut update, unread } => {
+                self.images.keep(&mut update.update).await;
                 let (session, update) = (update.session_id, update.update);
-                self.child_updated(process, session, update, unread).await
-            }
-            Incoming::Elicitation { id, request } => match Elicitation::new(id.clone(), &request) {
-                Ok(asked) => self.elicit(process, asked).await,
-                Err(why) => {
-                    let action = ElicitationAction::Decline;
-                    let _stuck = process.connection.answer_elicitation(&id, action);
-                    let message = start_of(&request.message, LONGEST_ODD);
-                    let text = format!("asked you something that co declined: {why}\n{message}");
-                    self.say(&text).await
+                match session == process.session {
+                    true => self.updated(process, update, unread).await,
+                    false => self.child_updated(process, session, update, unread).await,
                 }
-            },
+            }
+            Incoming::Elicitation { id, request } => {
+                self.elicit(&mut process.connection, id, &request).await
+            }
             Incoming::ElicitationCompleted(_) => self.say("has what it asked you for").await,
             Incoming::Permission { id, request } => {
                 let fields = request.tool_call.fields.clone();
@@ -764,14 +670,7 @@ impl Progress {
                 }
                 self.ask(process, request, input).await
             }
-            Incoming::Withdrawn(id) => {
-                let at = self.asked.iter().position(|(asked, _)| *asked.id() == id);
-                let Some(at) = at else {
-                    return Ok(());
-                };
-                let (_, question) = self.asked.swap_remove(at);
-                Ok(QuestionHost::withdraw(&self.turn.chat, question).await?)
-            }
+            Incoming::Withdrawn(id) => self.withdrawn(&id).await,
             // Or it is the answer to a prompt that was given up.
             Incoming::Answer { number, answer } => {
                 if let Some(why) = process.changed(number, answer) {
@@ -1028,19 +927,26 @@ impl Progress {
         Ok(())
     }
 
-    /// Tells the person about secret files that appeared since the agent started.
+    /// Tells the person about secret files that appeared since the agent started, or that co cannot find out about them.
     async fn tell_secrets(&mut self, process: &AgentProcess) -> Result<(), Halt> {
-        let mut new = process.open_secrets(&self.turn.context.services).await;
-        new.retain(|it| !self.open_secrets.contains(it));
-        if new.is_empty() {
-            return Ok(());
-        }
-        let text = format!(
-            "{} can read what is secret since it started: {}; the next prompt starts it anew, without that",
-            self.turn.spec.name,
-            self.names(&new)
-        );
-        self.open_secrets.extend(new);
+        let name = &self.turn.spec.name;
+        let text = match process.open_secrets(&self.turn.context.services).await {
+            Ok(mut new) => {
+                new.retain(|it| !self.open_secrets.contains(it));
+                if new.is_empty() {
+                    return Ok(());
+                }
+                let files = self.names(&new);
+                self.open_secrets.extend(new);
+                format!(
+                    "{name} can read what is secret since it started: {files}; the next prompt starts it anew, without that"
+                )
+            }
+            Err(_) if std::mem::replace(&mut self.has_told_unknown, true) => return Ok(()),
+            Err(why) => format!(
+                "{name} may read what is secret since it started, because co cannot look for secret files ({why}); the next prompt starts it anew"
+            ),
+        };
         self.show(AgentPiece::Note(text)).await
     }
 
@@ -1074,12 +980,53 @@ impl Progress {
         Ok(())
     }
 
-    /// Asks the person what the agent asks, unless the turn is cancelled.
-    async fn elicit(&mut self, process: &mut AgentProcess, asked: Elicitation) -> Result<(), Halt> {
+    /// Withdraws the question about a request that the agent takes back.
+    async fn withdrawn(&mut self, id: &RequestId) -> Result<(), Halt> {
+        let at = self.asked.iter().position(|(asked, _)| asked.id() == id);
+        let Some(at) = at else {
+            return Ok(());
+        };
+        let (_, question) = self.asked.swap_remove(at);
+        Ok(QuestionHost::withdraw(&self.turn.chat, question).await?)
+    }
+
+    /// Withdraws the questions about all requests of the agent.
+    async fn withdraw_all(&mut self) -> Result<(), Halt> {
+        for (_, question) in std::mem::take(&mut self.asked) {
+            QuestionHost::withdraw(&self.turn.chat, question).await?;
+        }
+        Ok(())
+    }
+
+    /// Asks the person what the agent asks. Declines what co cannot ask.
+    async fn elicit(
+        &mut self,
+        connection: &mut AgentConnection,
+        id: RequestId,
+        request: &CreateElicitationRequest,
+    ) -> Result<(), Halt> {
+        match Elicitation::new(id.clone(), request) {
+            Ok(asked) => self.put_elicitation(connection, asked).await,
+            Err(why) => {
+                let action = ElicitationAction::Decline;
+                let _stuck = connection.answer_elicitation(&id, action);
+                let message = start_of(&request.message, LONGEST_ODD);
+                let text = format!("asked you something that co declined: {why}\n{message}");
+                self.say(&text).await
+            }
+        }
+    }
+
+    /// Puts what the agent asks to the person, unless the turn is cancelled.
+    async fn put_elicitation(
+        &mut self,
+        connection: &mut AgentConnection,
+        asked: Elicitation,
+    ) -> Result<(), Halt> {
         let turn = &self.turn;
         if turn.context.cancel.is_cancelled() {
             let action = ElicitationAction::Cancel;
-            let _stuck = process.connection.answer_elicitation(&asked.id, action);
+            let _stuck = connection.answer_elicitation(&asked.id, action);
             return Ok(());
         }
         let mut question = asked.question(&turn.context, &turn.spec.name);
@@ -1106,7 +1053,7 @@ impl Progress {
     /// Takes the person's reply to what the agent asks. An answer that the agent cannot take is asked for again.
     async fn elicited(
         &mut self,
-        process: &mut AgentProcess,
+        connection: &mut AgentConnection,
         asked: Elicitation,
         reply: Option<Reply>,
     ) -> Result<(), Halt> {
@@ -1114,7 +1061,7 @@ impl Progress {
             Ok(action) => action,
             Err(why) => {
                 self.turn.chat.note(&self.redacted(&why).await.0).await?;
-                return self.elicit(process, asked).await;
+                return self.put_elicitation(connection, asked).await;
             }
         };
         let word = match action {
@@ -1125,7 +1072,7 @@ impl Progress {
         let text = format!("{} asked you; {word}", self.turn.spec.name);
         self.turn.chat.note(&text).await?;
         // If it does not read, its prompt does not end, and the person cancels it.
-        let _stuck = process.connection.answer_elicitation(&asked.id, action);
+        let _stuck = connection.answer_elicitation(&asked.id, action);
         self.state(ChatState::Running, "").await
     }
 
@@ -1148,12 +1095,15 @@ impl Progress {
             is_confined: turn.spec.confinement == AgentConfinement::Workspace,
         };
         if let Some(answer) = request.decided(&asked, &turn.context).await {
-            return self.answer(process, &request, answer, "policy").await;
+            return self
+                .answer(&mut process.connection, &request, answer, "policy")
+                .await;
         }
         let record = logged.map(|it| turn.record(it));
         let output = logged.map(LoggedCall::output);
-        let command = logged.and_then(|it| it.call.raw_input.as_ref());
-        let command = command.and_then(permission::command_text);
+        let raw = logged.and_then(|it| it.call.raw_input.as_ref());
+        let command = raw.and_then(permission::command_text);
+        let beside = raw.and_then(|it| permission::input_beside_command(it, &turn.context.cwd));
         let record = record.unwrap_or_else(|| AgentCall {
             title: request.title.clone(),
             kind: String::new(),
@@ -1164,6 +1114,10 @@ impl Progress {
             call: turn.redacted_call(record).await,
             command: match command {
                 Some(command) => Some(self.redacted(&command).await.0),
+                None => None,
+            },
+            input: match beside {
+                Some(input) => Some(self.redacted(&calls::input_text(&input)).await.0),
                 None => None,
             },
             output: self.redacted(&output.unwrap_or_default()).await.0,
@@ -1179,7 +1133,7 @@ impl Progress {
     /// Takes the person's reply to a question.
     async fn replied(
         &mut self,
-        process: &mut AgentProcess,
+        connection: &mut AgentConnection,
         question: u64,
         reply: Option<Reply>,
     ) -> Result<(), Halt> {
@@ -1188,12 +1142,12 @@ impl Progress {
         };
         let request = match self.asked.swap_remove(at) {
             (AgentRequest::Elicitation(asked), _) => {
-                return self.elicited(process, asked, reply).await;
+                return self.elicited(connection, asked, reply).await;
             }
             (AgentRequest::Permission(request), _) => request,
         };
         let answer = request.answer(reply);
-        self.answer(process, &request, answer, "person").await?;
+        self.answer(connection, &request, answer, "person").await?;
         self.state(ChatState::Running, one_line(&request.title))
             .await
     }
@@ -1201,7 +1155,7 @@ impl Progress {
     /// Answers a request for permission, after the answer is recorded.
     async fn answer(
         &mut self,
-        process: &mut AgentProcess,
+        connection: &mut AgentConnection,
         request: &PermissionRequest,
         answer: PermissionAnswer,
         by: &str,
@@ -1230,9 +1184,7 @@ impl Progress {
         // It fails only if the writing panicked, which is logged.
         let _ = audit_task::write(&turn.context.services, record, None).await;
         // If it does not read, its prompt does not end, and the person cancels it.
-        let _stuck = process
-            .connection
-            .answer_permission(&request.id, answer.option);
+        let _stuck = connection.answer_permission(&request.id, answer.option);
         Ok(())
     }
 

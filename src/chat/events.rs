@@ -72,6 +72,8 @@ pub enum ChatEvent {
     TurnEnded {
         end: End,
         fault: Option<Fault>,
+        /// It was the turn of an agent, which no `/retry` asks again.
+        by_agent: bool,
     },
     /// A slash command failed because of the provider.
     ProviderFailed(Fault),

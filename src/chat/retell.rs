@@ -79,6 +79,8 @@ struct Retelling<'a> {
     /// A prompt came, so a turn follows or runs.
     prompted: bool,
     in_turn: bool,
+    /// An agent works in the chat.
+    by_agent: bool,
     /// The answer of the last prompt has started.
     answering: bool,
     calls: HashMap<&'a str, &'a Call>,
@@ -99,6 +101,7 @@ impl<'a> Retelling<'a> {
             thoughts: false,
             prompted: false,
             in_turn: false,
+            by_agent: false,
             answering: false,
             calls: HashMap::new(),
             open: HashSet::new(),
@@ -171,8 +174,10 @@ impl<'a> Retelling<'a> {
                 self.events.push(ChatEvent::TurnEnded {
                     end: *reason,
                     fault: None,
+                    by_agent: self.by_agent,
                 });
             }
+            Item::ModelChosen { agent, .. } => self.by_agent = agent.is_some(),
             Item::Summary { .. } => {
                 self.start_turn();
                 self.events.push(ChatEvent::Summarised);
@@ -214,11 +219,7 @@ impl<'a> Retelling<'a> {
             Item::Surroundings(_) => self.start_turn(),
             Item::Shortened { .. } => self.events.push(ChatEvent::TextsShortened),
             Item::JobStarted { .. } | Item::JobEnded { .. } => {}
-            Item::Plan { .. }
-            | Item::ModelChosen { .. }
-            | Item::AgentSession { .. }
-            | Item::Reduced
-            | Item::Unknown => {}
+            Item::Plan { .. } | Item::AgentSession { .. } | Item::Reduced | Item::Unknown => {}
         }
     }
 

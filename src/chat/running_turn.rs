@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::Chat;
 use super::agent_turn::{AgentTurn, MAX_WISHES, PastSession, since_last_turn};
 use super::events::ChatEvent;
+use super::person::agent::log_in_by;
 use super::person::plan;
 use super::retell;
 use super::scout::Scouts;
@@ -170,10 +171,11 @@ impl Chat {
             context: Arc::new(context),
             chat,
             tools: self.tools.clone(),
-            past: PastSession::find(items, &spec.name),
+            past: PastSession::find(items, &spec.name, self.agent.session.as_deref()),
             spec,
             process: self.agent.process.take().map(|process| *process),
             wishes: self.agent.wishes.clone(),
+            login: self.agent.login.clone(),
             new_wishes,
             prompt: since_last_turn(items),
             has_past: items.iter().any(|item| matches!(item, Item::End { .. })),
@@ -258,6 +260,10 @@ impl Chat {
                 if self.agent.take_state(&self.context, name, *state) {
                     self.show_state();
                 }
+            }
+            TurnEvent::AgentLogin(method) => self.agent.login = Some(method),
+            TurnEvent::LoginCommand(command) => {
+                log_in_by(&self.context, &self.recorder, command);
             }
             TurnEvent::Title(title) => {
                 match self.agent.take_title(&mut self.recorder, title).await {
@@ -363,7 +369,12 @@ impl Chat {
     pub(super) async fn end_turn(&mut self, end: End, fault: Option<Fault>) {
         let usage = self.status.turn_usage;
         self.recorder.record(Item::End { reason: end, usage }).await;
-        self.context.show(ChatEvent::TurnEnded { end, fault });
+        let by_agent = self.model.agent().is_some();
+        self.context.show(ChatEvent::TurnEnded {
+            end,
+            fault,
+            by_agent,
+        });
         for text in self.undo.take_notes() {
             self.recorder.note(text).await;
         }

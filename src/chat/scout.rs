@@ -237,7 +237,11 @@ impl Scout {
             }
             TurnEvent::AllowedHosts(reply) => drop(reply.send(Vec::new())),
             // Only agents send these.
-            TurnEvent::AgentState(_) | TurnEvent::Title(_) | TurnEvent::PlanRemoved => {}
+            TurnEvent::AgentState(_)
+            | TurnEvent::AgentLogin(_)
+            | TurnEvent::LoginCommand(_)
+            | TurnEvent::Title(_)
+            | TurnEvent::PlanRemoved => {}
             // A scout asks nothing and allows nothing. A dropped reply denies.
             TurnEvent::Question(question, _) => {
                 tracing::error!(command = question.command, "a scout wanted to ask");

@@ -30,6 +30,7 @@ impl Chat {
             "effort" => self.switch_effort(args),
             "agent" => self.switch_agent(args),
             "mode" => self.switch_mode(args),
+            "session" => self.switch_session(args),
             "retry" => self.retry().await,
             "continue" => self.go_on().await,
             "compact" => self.compact().await,
@@ -84,6 +85,27 @@ impl Chat {
                 .context
                 .complain("a model has no modes: /mode is about an agent, which /agent chooses"),
         }
+    }
+
+    /// Carries out `/session`, which only agents have.
+    fn switch_session(&mut self, id: &str) {
+        let context = &self.context;
+        let spec = match self.model.agent_spec(&context.services) {
+            Some(Ok(spec)) => spec,
+            Some(Err(why)) => return context.complain(why),
+            None => {
+                return context.complain(
+                    "a model has no sessions: /session is about an agent, which /agent chooses; /resume goes on with a chat",
+                );
+            }
+        };
+        if self.running.is_some() || self.recorder.has_prompt() {
+            return context.complain(format!(
+                "this chat has begun: start another with :Co /new and /agent {}, then choose a session",
+                spec.name
+            ));
+        }
+        self.agent.switch_session(context, spec, id);
     }
 
     fn set_agent_option(&mut self, option: AgentOption, value: &str) {

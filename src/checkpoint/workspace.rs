@@ -1,6 +1,6 @@
 //! Snapshots of one workspace, and the call that each change belongs to.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::mem::take;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,9 @@ use co_exec::watcher::{ChangeMark, Changes};
 
 /// The reason why nothing can be taken back while the first snapshot is taken.
 pub(super) const NOT_YET: &str = "the first checkpoint of the workspace is being made";
+
+/// The most files that are compared with what a chat left.
+const MOST_COMPARED: usize = 500;
 
 /// The snapshots of one workspace.
 pub struct Workspace {
@@ -73,6 +76,9 @@ pub struct Window {
 
 /// The files of an edit before it, by their paths in the workspace.
 pub type EditedFiles = Vec<(PathBuf, Option<Entry>)>;
+
+/// A file by its path in the workspace, as it is now; none if it is not there.
+pub type CurrentFile = (PathBuf, Option<Entry>);
 
 /// The changes of the files during a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -278,6 +284,38 @@ impl Workspace {
             .flat_map(|it| it.ancestors().skip(1).filter(is_missing));
         let paths: Vec<_> = paths.clone().chain(above).map(Path::to_owned).collect();
         self.entries(&paths)
+    }
+
+    /// Returns the files that differ from what the last change of these records left, as they are now. Of many, it looks at the last
+    /// ones.
+    ///
+    /// # Errors
+    /// The workspace cannot be opened, or the store cannot take a copy.
+    pub fn changed_since(&self, records: &[Record]) -> Result<Vec<CurrentFile>, String> {
+        let of_here = records
+            .iter()
+            .filter(|it| it.workspace == self.root && !it.planned);
+        let mut left: HashMap<&Path, &Option<Entry>> = HashMap::new();
+        let changes: Vec<_> = of_here.flat_map(|it| &it.changes).collect();
+        for change in changes.iter().rev() {
+            if left.len() < MOST_COMPARED {
+                left.entry(&change.path).or_insert(&change.after);
+            }
+        }
+        let is_known = |entry: &Option<Entry>| match entry {
+            None | Some(Entry::Link { .. } | Entry::File { blob: Some(_), .. }) => true,
+            Some(Entry::Dir { .. } | Entry::File { blob: None, .. }) => false,
+        };
+        let root = self.open()?;
+        let mut changed = Vec::new();
+        for (path, left) in left.into_iter().filter(|(_, left)| is_known(left)) {
+            let now = entry_at(&root, path, &self.store).map_err(|error| error.to_string())?;
+            if now != *left {
+                changed.push((path.to_owned(), now));
+            }
+        }
+        changed.sort_by(|one, other| one.0.cmp(&other.0));
+        Ok(changed)
     }
 
     /// Returns the changes of an edit.

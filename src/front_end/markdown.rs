@@ -524,7 +524,11 @@ fn remark(event: &ChatEvent) -> Option<String> {
             "> asked again: the model no longer sees the answer above".to_owned()
         }
         ChatEvent::AskedToContinue => "> asked the model to continue".to_owned(),
-        ChatEvent::TurnEnded { end, fault } => return self::end(*end, fault.as_ref()),
+        ChatEvent::TurnEnded {
+            end,
+            fault,
+            by_agent,
+        } => return self::end(*end, fault.as_ref(), *by_agent),
         _ => return None,
     })
 }
@@ -558,9 +562,12 @@ fn note(text: &str) -> String {
 }
 
 /// Returns how a turn ended, unless it ended well.
-fn end(end: End, fault: Option<&Fault>) -> Option<String> {
+fn end(end: End, fault: Option<&Fault>, by_agent: bool) -> Option<String> {
     let text = match (end, fault) {
         (End::Done, _) => return None,
+        (End::Failed, None) if by_agent => "the turn failed; a new prompt asks again".to_owned(),
+        (End::Guarded, _) if by_agent => "stopped at a limit; a new prompt continues it".to_owned(),
+        (End::Interrupted, _) if by_agent => "interrupted; a new prompt continues it".to_owned(),
         (End::Failed, Some(fault)) => error::text_of(fault).markdown(),
         (End::Failed, None) => {
             "the turn failed; `:Co /log` says more, `:Co /retry` asks again".to_owned()
@@ -634,6 +641,7 @@ mod tests {
         let done = || ChatEvent::TurnEnded {
             end: End::Done,
             fault: None,
+            by_agent: false,
         };
         let turn = |prompt: &str, pieces: &[&str]| {
             let start = [sent(prompt), ChatEvent::TurnStarted];
@@ -665,6 +673,7 @@ mod tests {
         let done = ChatEvent::TurnEnded {
             end: End::Done,
             fault: None,
+            by_agent: false,
         };
         let start = [
             sent("hi"),
@@ -731,6 +740,7 @@ mod tests {
         let cut = ChatEvent::TurnEnded {
             end: End::Cancelled,
             fault: None,
+            by_agent: false,
         };
         let events = [
             sent("why?\n```\nx"),

@@ -132,6 +132,8 @@ pub enum ToEditor {
         #[serde(skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
     },
+    /// The person runs this command in a terminal: Lua starts it as a run.
+    OpenTerminal { command: String, cwd: String },
     /// New output of a run.
     RunOutput { run: u64, patch: ScreenPatch },
     /// New output of a run in a terminal, with its escape sequences.

@@ -2,13 +2,14 @@
 //!
 //! The chats share the code: `tool::tried` reads the changes and keeps them, and the question is that of a trial of a model.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::questions::RunQuestions;
+use crate::agent::TrialGrants;
 use crate::blocking::blocking;
 use crate::chat::person::command::RunConditions;
 use crate::checkpoint::By;
@@ -22,7 +23,7 @@ use crate::trial::TrialPlace;
 use crate::workspace::confinement_hint::may_have_failed;
 use crate::workspace::edits::comments;
 use crate::workspace::judge::workspace_of;
-use co_exec::{Caller, CommandOutcome};
+use co_exec::{Caller, CommandOutcome, Program};
 use co_llm::transcript::Decision;
 use co_text::{counted, one_line};
 
@@ -80,6 +81,26 @@ pub(super) async fn begin(services: &Services, cwd: PathBuf) -> Result<TrialPlac
     let checked = blocking(move || checked.check_trial()).await;
     checked.map_err(|why| format!("{why}; {FOR_REAL}"))?;
     tried::begin(services, judge).await
+}
+
+/// Returns what the command of a trial gets because it starts a program of an agent; none if it starts none.
+///
+/// # Errors
+/// The directory of the agent cannot be made: a sentence.
+pub(super) async fn grants(
+    services: &Arc<Services>,
+    command: &str,
+    cwd: &Path,
+) -> Result<Option<TrialGrants>, String> {
+    let (services, cwd) = (Arc::clone(services), cwd.to_owned());
+    let program = Program::Shell(command.to_owned());
+    blocking(move || {
+        let workspace = workspace_of(&cwd);
+        let judge = services.judge(&workspace);
+        let commands = judge.assess(&program, &cwd, false).words();
+        TrialGrants::find(&commands, &services, judge.root())
+    })
+    .await
 }
 
 impl TrialRun<'_> {

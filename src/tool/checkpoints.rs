@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::context::CallContext;
 use super::job_list::checkpoint::{JobCheckpoint, append_record, try_append};
 use crate::blocking::blocking;
-use crate::checkpoint::{By, CallChanges, EditedFiles, Head, HeadMove, Record, Window, Workspace};
+use crate::checkpoint::{
+    By, CallChanges, CurrentFile, EditedFiles, Head, HeadMove, Record, Window, Workspace,
+};
 use crate::workspace::edits::{AppliedChange, Proposal};
 use co_llm::transcript::Decision;
 
@@ -85,6 +87,20 @@ impl CallContext {
         };
         let prepared = tokio::task::spawn_blocking(prepare).await;
         prepared.unwrap_or_else(|error| Some(error.to_string()))
+    }
+
+    /// Returns the files that somebody has changed since the last change of this chat, as they are now.
+    pub async fn changed_since(&self) -> Vec<CurrentFile> {
+        let (checkpoints, chat) = (
+            Arc::clone(&self.services.checkpoints),
+            self.transcript_id.clone(),
+        );
+        let changed = self.with_workspace(move |workspace| {
+            let changed = workspace.changed_since(&checkpoints.records(&chat));
+            let told = |why: &String| tracing::warn!(why, "files cannot be compared");
+            changed.inspect_err(told).ok()
+        });
+        changed.await.unwrap_or_default()
     }
 
     /// Takes a checkpoint at the start of an approved job. It finds the changes that the job makes while no call runs.

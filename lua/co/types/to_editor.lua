@@ -424,6 +424,12 @@
 ---@field owner? co.Owner nil if the person started it
 ---@field detail? string the confinement in a few words, and a hint for a command that may want a terminal
 
+--- The person runs a command in a terminal.
+---@class (exact) co.OpenTerminal
+---@field type 'open_terminal'
+---@field command string
+---@field cwd string
+
 ---@class (exact) co.RunOutput
 ---@field type 'run_output'
 ---@field run integer

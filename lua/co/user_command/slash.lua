@@ -391,9 +391,14 @@ M.commands = {
     words = function()
       local set = require('co.config').settings().agents
       local known = type(set) == 'table' and set or {}
-      return vim.tbl_keys(vim.tbl_extend('force', { codex = {}, none = {} }, known))
+      local presets = { claude = {}, codex = {}, gemini = {}, none = {} }
+      return vim.tbl_keys(vim.tbl_extend('force', presets, known))
     end,
     about = 'let an agent such as codex work in the chat, before its first prompt',
+  },
+  session = {
+    arguments = '[id]',
+    about = 'continue an earlier session of the agent, before the first prompt',
   },
   effort = {
     arguments = '[how]',

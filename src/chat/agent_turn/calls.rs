@@ -350,10 +350,7 @@ impl LoggedCall {
                 title => title.to_owned(),
             },
             kind: kind.as_str().unwrap_or("other").to_owned(),
-            input: self.call.raw_input.as_ref().map(|input| {
-                let input = pretty(input);
-                start_of(&input, LONGEST_INPUT).to_owned()
-            }),
+            input: self.call.raw_input.as_ref().map(input_text),
             places: places(&self.call.locations, cwd),
         }
     }
@@ -420,6 +417,11 @@ fn places(locations: &[ToolCallLocation], cwd: &Path) -> Vec<String> {
     let mut places: Vec<_> = locations.iter().take(MOST_PLACES).map(place).collect();
     places.dedup();
     places
+}
+
+/// Returns the start of an input.
+pub(super) fn input_text(input: &serde_json::Value) -> String {
+    start_of(&pretty(input), LONGEST_INPUT).to_owned()
 }
 
 /// Returns the text of a result, which agents write in forms of their own.

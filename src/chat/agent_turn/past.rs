@@ -11,6 +11,8 @@ const AGENT_COMMAND: &str = "/agent:";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::chat) struct PastSession {
     pub id: String,
+    /// The person chose it among the sessions of the agent, so the transcript has nothing of it.
+    pub is_chosen: bool,
     /// The prompts of the session, in the words that the agent got.
     prompts: Vec<String>,
 }
@@ -23,16 +25,24 @@ pub(super) struct Replay {
 }
 
 impl PastSession {
-    /// Returns the last session of an agent in a transcript; none if the agent cannot continue it.
-    pub(in crate::chat) fn find(items: &[Item], agent: &str) -> Option<Self> {
-        let (at, id) = items
+    /// Returns the last session of an agent in a transcript; none if the agent cannot continue it. If the transcript has no session, it
+    /// is the one that the person chose among those of the agent.
+    pub(in crate::chat) fn find(items: &[Item], agent: &str, chosen: Option<&str>) -> Option<Self> {
+        let last = items
             .iter()
             .enumerate()
             .rev()
             .find_map(|(at, item)| match item {
                 Item::AgentSession { agent, session } => Some((at, (agent, session))),
                 _ => None,
-            })?;
+            });
+        let Some((at, id)) = last else {
+            return chosen.map(|id| Self {
+                id: id.to_owned(),
+                is_chosen: true,
+                prompts: Vec::new(),
+            });
+        };
         let id = id.1.clone().filter(|_| id.0 == agent)?;
         let is_end = |item: &Item| matches!(item, Item::End { .. });
         // The session begins after the prompt of its first turn was recorded.
@@ -48,6 +58,7 @@ impl PastSession {
         });
         Some(Self {
             id,
+            is_chosen: false,
             prompts: prompts.collect(),
         })
     }
@@ -150,7 +161,7 @@ mod tests {
             end(),
             Item::user("this turn"),
         ];
-        let past = PastSession::find(&items, "codex").unwrap();
+        let past = PastSession::find(&items, "codex", None).unwrap();
         assert_eq!((past.id.as_str(), past.prompts.len()), ("s1", 2));
         let difference = |prompts: &[&[&str]]| past.difference(&replay(prompts));
         assert_eq!(
@@ -162,10 +173,12 @@ mod tests {
         let more = difference(&[&["/review a"], &["it"], &["more"]]);
         assert_eq!(more.unwrap(), "knows 3 prompts, and this chat has 2");
         // Another agent, or a copy of the chat.
-        assert_eq!(PastSession::find(&items, "other"), None);
+        assert_eq!(PastSession::find(&items, "other", Some("s0")), None);
         let copied = [items.to_vec(), vec![session("codex", None)]].concat();
-        assert_eq!(PastSession::find(&copied, "codex"), None);
-        assert_eq!(PastSession::find(&[], "codex"), None);
+        assert_eq!(PastSession::find(&copied, "codex", Some("s0")), None);
+        assert_eq!(PastSession::find(&[], "codex", None), None);
+        let chosen = PastSession::find(&[Item::user("first")], "codex", Some("s0")).unwrap();
+        assert!(chosen.is_chosen && chosen.id == "s0");
     }
 
     #[test]

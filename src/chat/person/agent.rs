@@ -1,14 +1,20 @@
 //! The agent of a chat: the person's choice with `/agent`, before the first prompt.
 
+use std::sync::Arc;
+
 use tokio::sync::mpsc;
 
-use crate::agent::{AgentOption, AgentProcess, AgentSpec, AgentWish, SessionState, names};
+use crate::agent::{
+    AgentOption, AgentProcess, AgentSpec, AgentStart, AgentWish, SessionState, TurnAsker, names,
+};
 use crate::chat::chat_context::ChatContext;
 use crate::chat::person::model::ChatModel;
 use crate::chat::record::Recorder;
 use crate::config::{AgentConfinement, ModelChoice};
-use crate::protocol::{AgentCommand, Choice, ToEditor};
+use crate::protocol::{AgentCommand, Choice, NoticeLevel, ToEditor};
+use co_acp::schema::{AuthMethodId, SessionInfo};
 use co_exec::AGENT_WORDS;
+use co_llm::transcript::Item;
 use co_text::{one_line, printable};
 
 /// The word that gives a chat back to a model.
@@ -25,6 +31,10 @@ pub(in crate::chat) struct ChatAgent {
     pub wishes: Vec<AgentWish>,
     /// Takes the choices of the person to the running turn.
     pub new_wishes: Option<mpsc::Sender<AgentWish>>,
+    /// The session that the person chose for the first prompt.
+    pub session: Option<String>,
+    /// The method by which it was logged in.
+    pub login: Option<AuthMethodId>,
     /// The title that it gave the chat last.
     title: Option<String>,
 }
@@ -150,6 +160,24 @@ impl ChatAgent {
         self.tell_state(context, name);
     }
 
+    /// Carries out `/session [id]` before the first prompt: the agent goes on with an earlier session of its own.
+    pub(in crate::chat) fn switch_session(
+        &mut self,
+        context: &ChatContext,
+        spec: AgentSpec,
+        id: &str,
+    ) {
+        let name = &spec.name;
+        if id.is_empty() {
+            context.say(format!("asks {name} for its sessions"));
+            return list_sessions(context, spec);
+        }
+        self.session = Some(id.to_owned());
+        context.say(format!(
+            "{name} goes on with that session with the first prompt"
+        ));
+    }
+
     /// Carries out `/agent [name]`.
     pub(in crate::chat) fn switch(
         &mut self,
@@ -223,4 +251,73 @@ fn is_installed(context: &ChatContext, spec: &AgentSpec) -> bool {
     let environment = context.services.executor.agent_environment();
     let path = environment.iter().find(|(name, _)| name == "PATH");
     path.is_some_and(|(_, path)| spec.installed(path).is_some())
+}
+
+/// Opens a terminal with the command that logs in to the agent, as a run of the person. Gives the last prompt back, to be sent again.
+pub(in crate::chat) fn log_in_by(context: &ChatContext, recorder: &Recorder, command: String) {
+    let mut items = recorder.items().iter().rev();
+    let prompt = items.find_map(|item| match item {
+        Item::User { text, .. } => Some(text.clone()),
+        _ => None,
+    });
+    let editor = &context.services.editor;
+    if let Some(text) = prompt {
+        let chat = context.id;
+        editor.tell(ToEditor::Unsent { chat, text });
+    }
+    editor.tell(ToEditor::OpenTerminal {
+        command,
+        cwd: context.dirs.cwd.display().to_string(),
+    });
+}
+
+/// Starts the agent, and lets the person choose one of its sessions.
+fn list_sessions(context: &ChatContext, spec: AgentSpec) {
+    let (services, name, chat) = (Arc::clone(&context.services), spec.name.clone(), context.id);
+    let workspace = context.dirs.workspace.clone();
+    let asker = TurnAsker::new(&name, Arc::clone(&services), workspace.clone());
+    let start = AgentStart {
+        asker: Arc::new(asker),
+        spec,
+        services: Arc::clone(&services),
+        workspace,
+        cwd: context.dirs.cwd.clone(),
+        past: None,
+        whole_network: false,
+        only_lists: true,
+    };
+    let cancel = context.cancel.clone();
+    tokio::spawn(async move {
+        let sessions = match start.start(&cancel).await {
+            Ok(agent) => agent.sessions().await,
+            Err(fault) => Err(fault.to_string()),
+        };
+        let why = match sessions {
+            Ok(sessions) if sessions.is_empty() => "has no session in this directory".to_owned(),
+            Ok(sessions) => {
+                return services.editor.tell(ToEditor::Choose {
+                    chat,
+                    name: "session".to_owned(),
+                    title: "Session".to_owned(),
+                    choices: sessions.into_iter().map(session_choice).collect(),
+                });
+            }
+            Err(why) => format!("cannot tell its sessions: {why}"),
+        };
+        let text = format!("{name} {}", one_line(&printable(&why)));
+        services.notice(NoticeLevel::Warn, text);
+    });
+}
+
+/// Returns a session for the list: its title and the time of its last change.
+fn session_choice(session: SessionInfo) -> Choice {
+    let id = session.session_id.to_string();
+    let title = session.title.filter(|it| !it.trim().is_empty());
+    let title = title.unwrap_or_else(|| id.clone());
+    let words: Vec<_> = std::iter::once(title).chain(session.updated_at).collect();
+    Choice {
+        label: one_line(&printable(&words.join("  "))),
+        value: id,
+        confirm: None,
+    }
 }

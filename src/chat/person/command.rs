@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::agent::TrialGrants;
 use crate::blocking::blocking;
 use crate::chat::person::run_editor::{EditorSocket, RunEditor};
 use crate::chat::person::wants_terminal;
@@ -37,6 +38,8 @@ pub struct PersonCommand {
     pub open: bool,
     pub options: RunOptions,
     pub confinement: Confinement,
+    /// What it gets as a program of an agent, if it is tried.
+    pub grants: Option<TrialGrants>,
 }
 
 /// A command that has started.
@@ -95,11 +98,12 @@ impl PersonCommand {
             Some(host) => Environment::Restricted(host),
         };
         let no_editor = |name: &str| (name.to_owned(), NO_EDITOR.to_owned());
-        let extra_env = match (editor, self.terminal) {
+        let mut extra_env = match (editor, self.terminal) {
             (Some(editor), _) => editor,
             (None, true) => Vec::new(),
             (None, false) => ["GIT_EDITOR", "GIT_SEQUENCE_EDITOR"].map(no_editor).into(),
         };
+        extra_env.extend(self.grants.into_iter().flat_map(|it| it.env));
         let has_input = self.terminal || self.open || self.stdin.is_some();
         let conditions = RunConditions {
             command: self.command.clone(),
@@ -188,7 +192,15 @@ impl PersonCommand {
             cwd: &self.cwd,
             confinement: self.confinement.name(),
         };
-        hosts::access(services, questions.host, &self.confinement, &reaching).await
+        match &self.grants {
+            Some(grants) => Some(hosts::access_to(
+                services,
+                questions.host,
+                &reaching,
+                grants.hosts.clone(),
+            )),
+            None => hosts::access(services, questions.host, &self.confinement, &reaching).await,
+        }
     }
 
     /// Returns a socket by which the command can open files in Neovim, and the variables that name it; none if the command is

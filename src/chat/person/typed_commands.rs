@@ -360,6 +360,7 @@ impl TypedCommand {
             open: false,
             options,
             confinement: Confinement::Plain,
+            grants: None,
         };
         let workspace = || self.workspace.clone();
         typed

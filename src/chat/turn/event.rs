@@ -8,6 +8,7 @@ use crate::protocol::{ChatState, Question};
 use crate::tool::context;
 use crate::tool::job_list::JobListRequest;
 use crate::tool::permissions::{Allowance, AllowedHost, Reply};
+use co_acp::schema::AuthMethodId;
 use co_llm::Fault;
 use co_llm::transcript::{Item, Usage};
 
@@ -41,6 +42,10 @@ pub(in crate::chat) enum TurnEvent {
     WindowUsed(u64),
     /// The modes, options and commands of the chat's agent.
     AgentState(Box<SessionState>),
+    /// The agent was logged in by this method.
+    AgentLogin(AuthMethodId),
+    /// The person logs in by this command in a terminal. The last prompt comes back to the person, because nobody answers it.
+    LoginCommand(String),
     /// The agent gives the chat a title.
     Title(String),
     /// The agent has no plan any more.

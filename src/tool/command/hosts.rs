@@ -37,8 +37,9 @@ pub(crate) struct PersonAsker {
     services: Arc<Services>,
     host: Arc<dyn QuestionHost>,
     workspace: PathBuf,
-    /// The hosts that the chat allowed at the start of the command, so that a connection to them waits for no open question.
-    chat_hosts: Vec<HostPattern>,
+    /// The hosts that the command reaches anyway: those that its chat allowed before it started, because it does not wait for them
+    /// behind an open question, or those of its agent.
+    granted: Vec<HostPattern>,
     question: Question,
 }
 
@@ -70,10 +71,22 @@ pub(crate) async fn access(
     let of_chat = host.allowed_hosts().await.unwrap_or_default();
     let mut asker = PersonAsker::new(Arc::clone(services), host, command);
     let of_chat = of_chat.into_iter();
-    asker.chat_hosts = of_chat
+    asker.granted = of_chat
         .filter_map(|it| it.for_command(&asker.question.command))
         .collect();
     Some(HostAccess::new(Arc::new(asker)))
+}
+
+/// Returns the way of a command to these hosts, and to others that the person allows, whatever the settings are.
+pub(crate) fn access_to(
+    services: &Arc<Services>,
+    host: Arc<dyn QuestionHost>,
+    command: &ReachingCommand<'_>,
+    hosts: Vec<HostPattern>,
+) -> HostAccess {
+    let mut asker = PersonAsker::new(Arc::clone(services), host, command);
+    asker.granted = hosts;
+    HostAccess::new(Arc::new(asker))
 }
 
 impl PersonAsker {
@@ -86,7 +99,7 @@ impl PersonAsker {
             services,
             host,
             workspace: command.workspace.to_owned(),
-            chat_hosts: Vec::new(),
+            granted: Vec::new(),
             question: Question {
                 asker: command.asker,
                 command: co_text::printable(command.command),
@@ -103,7 +116,7 @@ impl PersonAsker {
 impl HostAsker for PersonAsker {
     async fn rules(&self) -> Result<HostRules, String> {
         let mut rules = self.services.host_rules(&self.workspace).await?;
-        rules.allow.extend(self.chat_hosts.iter().cloned());
+        rules.allow.extend(self.granted.iter().cloned());
         Ok(rules)
     }
 

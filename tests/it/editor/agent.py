@@ -6,7 +6,9 @@ question to the person), {"notify": METHOD, "params": ...}, {"sh": COMMAND} (its
 (answers this request), {"stop": REASON}, {"error": MESSAGE} or {"die": STATUS}.
 
 The script may also have `capabilities` and `session` (fields of the answers to `initialize` and `session/new`), `load` (the steps of
-`session/load`), `lost` (the error of `session/load` and `session/resume`), and `log` (a file that gets each message of the client).
+`session/load`), `lost` (the error of `session/load` and `session/resume`), `sessions` (the pages of `session/list`), `methods` (the ways
+to log in, without which there is no session), `login` (for each method the steps of `authenticate`), `on_change` (for changes of the
+session: "die", "stay" as it is, or "wait" for a file), and `log` (a file that gets each message of the client).
 """
 
 import json
@@ -58,6 +60,16 @@ def elicit(params: dict) -> None:
 def change(request: dict) -> dict:
     """Changes the session as a request says, and returns the reply."""
     params = request["params"]
+    match script.get("on_change"):
+        case "die":
+            sys.exit(1)
+        case "stay":
+            return {"result": {"configOptions": session["configOptions"]}}
+        case "wait":
+            with open("changing", "w", encoding="utf8"):
+                pass
+            while not os.path.exists("go"):
+                time.sleep(0.02)
     if request["method"] == "session/set_mode":
         if params["modeId"] == "broken":
             return {"error": {"code": -32603, "message": "this mode is broken"}}
@@ -106,6 +118,10 @@ def prompt(steps: list[dict]) -> dict:
                 while (request := receive()).get("method") != method:
                     pass
                 send({"id": request["id"], **change(request)})
+            case {"withdraw": id}:
+                send({"method": "$/cancel_request", "params": {"requestId": id}})
+            case {"request": method, "id": id, "params": params}:
+                send({"id": id, "method": method, "params": params})
             case {"stop": reason}:
                 return {"result": {"stopReason": reason}}
             case {"error": message}:
@@ -117,11 +133,29 @@ def prompt(steps: list[dict]) -> dict:
 
 
 def main() -> None:
+    # The login holds for this process, unless a file says that it was made in a terminal.
+    logged_in = os.path.exists("logged-in")
     while True:
         request = receive()
         match request.get("method"):
             case "initialize":
-                reply = {"result": {"protocolVersion": 1, "agentCapabilities": script.get("capabilities", {})}}
+                reply = {
+                    "result": {
+                        "protocolVersion": 1,
+                        "agentCapabilities": script.get("capabilities", {}),
+                        "authMethods": script.get("methods", []),
+                    }
+                }
+            case "authenticate":
+                reply = prompt(script["login"][request["params"]["methodId"]])
+                logged_in = "result" in reply
+            case "session/new" | "session/load" | "session/resume" if "methods" in script and not logged_in:
+                reply = {"error": {"code": -32000, "message": "Authentication required"}}
+            case "session/list":
+                pages = script["sessions"]
+                page = int(request["params"].get("cursor", "0"))
+                more = {"nextCursor": str(page + 1)} if page + 1 < len(pages) else {}
+                reply = {"result": {"sessions": pages[page], **more}}
             case "session/new":
                 reply = {"result": {"sessionId": SESSION, **session}}
             case "session/load" | "session/resume" if "lost" in script:

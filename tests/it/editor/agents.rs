@@ -489,7 +489,7 @@ fn what_the_agent_asks_becomes_questions() {
     scene.wait_chat("scripted has what it asked you for");
     scene.wait_turns(2);
     scene.co("cancel");
-    scene.nvim.wait_text("this address of evil.test:");
+    scene.nvim.wait_text("chat 1 · #4");
     scene.interrupt();
     scene.wait_turns(3);
     scene.nvim.wait_no_text("this address of evil.test:");
@@ -585,8 +585,9 @@ fn a_permission_is_a_question_with_the_options_of_the_agent() {
     });
     let scene = scene(&script);
     scene.co("ask");
-    scene.nvim.wait_text("\"command\": \"touch made\"");
     let screen = scene.nvim.wait_text("Option never").join("\n");
+    // The command is there once, and once more in the chat.
+    assert_eq!(screen.matches("touch made").count(), 2, "{screen}");
     assert!(
         screen.contains("1  Option once") && screen.contains("2  Option always"),
         "{screen}"
@@ -962,4 +963,331 @@ fn a_secret_that_appears_is_told_and_closed_from_the_next_turn_on() {
     let later = chat.split("started anew").last().unwrap();
     assert!(!later.contains("hunter2"), "{chat}");
     assert!(later.contains("status 1"), "{chat}");
+}
+
+/// Returns a step that asks for permission, without waiting for the answer.
+fn asks(id: &str, call: &str) -> Value {
+    json!({ "request": "session/request_permission", "id": id, "params": {
+        "sessionId": "s1",
+        "toolCall": { "toolCallId": call, "title": "Run it", "kind": "execute", "status": "in_progress", "rawInput": { "command": "touch made" } },
+        "options": [
+            { "optionId": "once", "name": "Option once", "kind": "allow_once" },
+            { "optionId": "no", "name": "Option no", "kind": "reject_once" },
+        ],
+    } })
+}
+
+#[test]
+fn a_question_goes_when_the_agent_goes_on_without_it() {
+    let script = json!({
+        "call ends": [
+            asks("q1", "9"),
+            message("Asked."),
+            { "until": "seen" },
+            ended("9", "completed", "done"),
+            { "until": "gone" },
+            message("Went on."),
+        ],
+        "taken back": [asks("q2", "8"), { "until": "seen" }, { "withdraw": "q2" }, { "until": "gone" }, message("Went on too.")],
+        "turn ends": [asks("q3", "7"), { "until": "seen" }],
+        "on": [message("Back.")],
+    });
+    let scene = scene(&script);
+    for (turn, prompt) in ["call ends", "taken back", "turn ends"].iter().enumerate() {
+        for file in ["seen", "gone"] {
+            std::fs::remove_file(scene.workspace.path().join(file)).ok();
+        }
+        scene.co(prompt);
+        scene.nvim.wait_text("2  Option no");
+        scene.workspace.write("seen", "");
+        scene.nvim.wait_no_text("2  Option no");
+        scene.workspace.write("gone", "");
+        scene.wait_turns(turn as u64 + 1);
+    }
+    scene.co("on");
+    scene.wait_chat("Back.");
+    scene.wait_turns(4);
+}
+
+#[test]
+fn a_login_is_a_choice_of_the_agents_methods() {
+    let address = json!({ "mode": "url", "requestId": 1, "elicitationId": "e1", "url": "https://login.test/device", "message": "Enter ABCD-1234" });
+    let script = json!({
+        "log": "requests",
+        "methods": [
+            { "id": "bad", "name": "Broken login" },
+            { "id": "device", "name": "Device code", "description": "Opens a page" },
+            { "id": "term", "name": "In a terminal", "type": "terminal", "args": ["--log-in"], "env": { "HOW": "well" } },
+        ],
+        "login": {
+            "bad": [{ "error": "the server is down" }],
+            "device": [
+                { "elicit": address },
+                { "notify": "elicitation/complete", "params": { "elicitationId": "e1" } },
+            ],
+        },
+        "hi": [message("Hello.")],
+        "die": [{ "die": 1 }],
+        "on": [message("Back.")],
+    });
+    let scene = scene(&script);
+    scene.co("hi");
+    let screen = scene
+        .nvim
+        .wait_text("scripted needs a login: Authentication required");
+    let screen = screen.join("\n");
+    for text in [
+        "1  Broken login",
+        "2  Device code",
+        "Opens a page",
+        "3  In a terminal",
+    ] {
+        assert!(screen.contains(text), "{text}: {screen}");
+    }
+    scene.answer("1");
+    scene.wait_chat("scripted was not logged in: the server is down");
+    scene.wait_turns(1);
+    // Nobody logs in.
+    scene.co("hi");
+    scene.nvim.wait_text("chat 1 · #2");
+    scene.answer("n");
+    scene.wait_chat("scripted was not logged in, so it did not get the prompt");
+    scene.wait_turns(2);
+    // The agent asks for an address while it logs in.
+    scene.co("hi");
+    scene.nvim.wait_text("chat 1 · #3");
+    scene.answer("2");
+    scene.nvim.wait_text("https://login.test/device");
+    scene.nvim.wait_text("Enter ABCD-1234");
+    scene.answer("1");
+    scene.wait_chat("Hello.");
+    scene.wait_turns(3);
+    assert!(scene.chat().contains("scripted has what it asked you for"));
+    // A later process logs in in the same way, without the question about the methods.
+    scene.co("die");
+    scene.wait_turns(4);
+    scene.co("on");
+    scene.nvim.wait_text("chat 1 · #5");
+    scene.answer("1");
+    scene.wait_chat("Back.");
+    scene.wait_turns(5);
+}
+
+#[test]
+fn a_login_in_a_terminal_is_a_run_of_the_person() {
+    let script = json!({
+        "methods": [{ "id": "term", "name": "In a terminal", "type": "terminal", "args": ["--log-in"], "env": { "HOW": "so well" } }],
+        "hi": [message("Hello.")],
+    });
+    let workspace = Workspace::new();
+    // The program of the agent also logs in.
+    let log_in = "import os, sys\nif sys.argv[-1] == '--log-in':\n    open('logged-in', 'w').write(os.environ['HOW'])\n    sys.exit()\n";
+    workspace.write(
+        "wrapper.py",
+        &format!("{log_in}{}", include_str!("agent.py")),
+    );
+    let wrapper = workspace.path().join("wrapper.py");
+    let script_file = workspace.path().join("script.json");
+    let cmd = json!({ "cmd": ["python3", wrapper, script_file] });
+    let scene = scene_in(workspace, &script.to_string(), cmd);
+    scene.co("hi");
+    let screen = scene
+        .nvim
+        .wait_text("in a terminal, not confined: HOW='so well' python3");
+    assert!(screen.join("\n").contains("--log-in"), "{screen:?}");
+    scene.answer("1");
+    scene.wait_chat("then send the prompt again");
+    scene.wait_turns(1);
+    wait_until(LONG, "the login", || scene.workspace.read("logged-in"));
+    assert_eq!(scene.workspace.read("logged-in").unwrap(), "so well");
+    scene.wait_for(
+        "vim.bo.filetype == 'co-terminal'",
+        "the terminal of the login",
+    );
+    // The prompt came back.
+    scene.wait_for(
+        "vim.iter(vim.api.nvim_list_bufs()):any(function(buf) return vim.api.nvim_buf_get_lines(buf, 0, 1, false)[1] == 'hi' end)",
+        "the prompt in its window",
+    );
+    scene.nvim.type_keys("<C-\\><C-n>");
+    scene.co("hi");
+    scene.wait_chat("Hello.");
+    scene.wait_turns(2);
+}
+
+#[test]
+fn a_session_of_the_agent_goes_on_in_a_new_chat() {
+    let user = |text: &str| {
+        said(SessionUpdate::UserMessageChunk(ContentChunk::new(
+            text.into(),
+        )))
+    };
+    let session = |id: &str, title: &str| json!({ "sessionId": id, "cwd": "/", "title": title, "updatedAt": "2026-11-29" });
+    let script = json!({
+        "log": "requests",
+        "capabilities": { "loadSession": true, "sessionCapabilities": { "list": {} } },
+        "sessions": [[session("s0", "First work")], [session("s1", "Second work")]],
+        "load": [user("an earlier prompt"), message("An earlier answer.")],
+        "on": [message("Went on.")],
+    });
+    let mut scene = scene(&script);
+    scene.co("/session");
+    scene.nvim.wait_text("First work  2026-11-29");
+    scene.nvim.wait_text("Second work");
+    scene.press("2<CR>");
+    scene.wait_notice("scripted goes on with that session with the first prompt");
+    scene.co("on");
+    scene.wait_chat("Went on.");
+    scene.wait_turns(1);
+    let chat = scene.chat();
+    for text in [
+        "scripted was asked: an earlier prompt",
+        "An earlier answer.",
+        "goes on with its session",
+    ] {
+        assert!(chat.contains(text), "{text}: {chat}");
+    }
+    let requests = scene.workspace.read("requests").unwrap();
+    assert!(
+        requests.contains(r#""method":"session/load""#) && requests.contains(r#""sessionId":"s1""#),
+        "{requests}"
+    );
+    scene.co("/session s0");
+    scene.wait_notice("this chat has begun");
+    // What it tells again is not recorded twice.
+    scene.restart_with(settings(&scene.workspace, json!({})));
+    scene.resume();
+    scene.wait_chat("Went on.");
+    scene.co("on");
+    scene.wait_turns(1);
+    assert_eq!(scene.chat().matches("An earlier answer.").count(), 1);
+}
+
+#[test]
+fn the_agent_is_told_what_somebody_else_changed_since() {
+    let script = json!({
+        "log": "requests",
+        "go": [{ "sh": "echo two > a.txt; echo new > b.txt" }, message("Gone.")],
+        "next": [message("Went on.")],
+        "more": [{ "sh": "echo three > a.txt" }, message("More.")],
+    });
+    let scene = scene(&script);
+    scene.co("go");
+    scene.wait_chat("Gone.");
+    scene.wait_turns(1);
+    scene.workspace.write("a.txt", "mine\n");
+    let told = || {
+        let requests = scene.workspace.read("requests").unwrap();
+        requests
+            .matches("somebody else has changed these files since your last change of them: a.txt.")
+            .count()
+    };
+    scene.co("next");
+    scene.wait_turns(2);
+    assert_eq!(told(), 1);
+    // Only once.
+    scene.co("next");
+    scene.wait_turns(3);
+    assert_eq!(told(), 1);
+    scene.co("more");
+    scene.wait_turns(4);
+    scene.workspace.write("a.txt", "mine again\n");
+    scene.co("next");
+    scene.wait_turns(5);
+    assert_eq!(told(), 2);
+}
+
+#[test]
+fn a_plan_that_the_agent_cannot_begin_ends_with_a_sentence() {
+    let modes = ["ask", "plan"].map(|it| SessionMode::new(it, it.to_uppercase()));
+    let modes = SessionModeState::new("ask", modes.to_vec());
+    // It dies at the change of its mode, and the next one does not change it.
+    let dies =
+        json!({ "session": { "modes": modes }, "on_change": "die", "on": [message("Back.")] });
+    let scene = scene(&dies);
+    scene.co("/plan it");
+    scene.wait_turns(1);
+    scene.wait_chat("scripted has ended; the next prompt starts it anew");
+    let option = SessionConfigOption::select(
+        "together",
+        "Together",
+        "default",
+        vec![
+            SessionConfigSelectOption::new("default", "Default"),
+            SessionConfigSelectOption::new("plan", "Plan"),
+        ],
+    );
+    let stays = json!({ "session": { "configOptions": [option] }, "on_change": "stay", "on": [message("Back.")] });
+    scene.workspace.write("script.json", &stays.to_string());
+    scene.co("/plan it");
+    scene.wait_turns(2);
+    scene.wait_chat("scripted is not in its plan mode, so it did not get the task");
+    scene.co("on");
+    scene.wait_chat("Back.");
+    scene.wait_turns(3);
+    // A cancel while it does not answer leaves it alive.
+    let waits =
+        json!({ "session": { "modes": modes }, "on_change": "wait", "on": [message("Again.")] });
+    scene.workspace.write("script.json", &waits.to_string());
+    scene.co("/new");
+    scene.co("/agent scripted");
+    scene.co("/plan it");
+    wait_until(LONG, "the change", || scene.workspace.read("changing"));
+    scene.interrupt();
+    scene.wait_turns(4);
+    scene.workspace.write("go", "");
+    scene.co("on");
+    let chat = scene.wait_buffer("co://chat/2", "Again.");
+    scene.wait_turns(5);
+    assert!(!chat.contains("anew"), "{chat}");
+}
+
+#[test]
+fn its_changes_are_listed_brought_back_rewound_and_copied() {
+    let script = json!({
+        "one": [{ "sh": "echo 1 > a.txt" }, message("First.")],
+        "two": [{ "sh": "echo 2 > a.txt; echo new > b.txt" }, message("Second.")],
+        "on": [message("Went on.")],
+    });
+    let scene = scene(&script);
+    let read = |name| scene.workspace.read(name);
+    scene.co("one");
+    scene.wait_turns(1);
+    scene.co("two");
+    scene.wait_turns(2);
+    scene.co("/changes");
+    let entry = "vim.iter(vim.fn.getqflist()):any(function(it) return it.text:find('· scripted', 1, true) ~= nil end)";
+    scene.wait_for(entry, "the agent's entry");
+    scene.co("/undo");
+    scene.approve();
+    scene.wait_notice("2 files taken back");
+    assert_eq!(
+        (read("a.txt").unwrap().as_str(), read("b.txt")),
+        ("1\n", None)
+    );
+    scene.co("/redo");
+    scene.approve();
+    scene.wait_notice("2 files brought back");
+    assert_eq!(read("b.txt").unwrap(), "new\n");
+    scene.co("/rewind 1 both");
+    scene.approve();
+    let is_back = "vim.deep_equal(vim.fn.readfile('a.txt'), { 'one', 'two' })";
+    scene.wait_for(is_back, "the text before both turns");
+    let draft = "vim.fn.getbufline('co://chat/1/prompt', 1, '$')[1] == 'one'";
+    scene.wait_for(draft, "the prompt is the draft");
+    // Its agent knows nothing of the chat before, so it starts anew.
+    scene.co("one");
+    scene.wait_chat("First.");
+    scene.wait_turns(3);
+    scene.co("two");
+    scene.wait_turns(4);
+    // A copy has the changes too, and its agent starts anew.
+    scene.co("/fork");
+    scene.wait_for("require('co.chat.registry').current().id == 1", "the copy");
+    scene.co("on");
+    scene.wait_chat("does not know what this chat said before");
+    scene.wait_turns(5);
+    scene.co("/undo");
+    scene.approve();
+    scene.wait_text("of the turn “two”");
 }

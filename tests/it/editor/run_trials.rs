@@ -74,6 +74,60 @@ fn a_no_drops_all_and_a_review_keeps_parts() {
 }
 
 #[test]
+fn a_program_of_an_agent_gets_what_its_preset_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let bin = dir.path().join("agent/bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    std::fs::write(dir.path().join("agent/greeting"), "greeting\n").unwrap();
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap();
+    let script = format!(
+        "#!/bin/bash
+cat \"$(dirname \"$0\")/../greeting\" \"$CLAUDE_CONFIG_DIR/CLAUDE.md\"
+echo s > \"$CLAUDE_CONFIG_DIR/session\"
+echo x 2>/dev/null > ~/.claude/CLAUDE.md || echo refused
+exec 3<>/dev/tcp/127.0.0.1/{} && echo reached
+echo two > a.txt
+",
+        address.port()
+    );
+    for name in ["claude", "other"] {
+        let program = bin.join(name);
+        std::fs::write(&program, &script).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&program, mode).unwrap();
+    }
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let agents = json!({ "agents": { "claude": { "hosts": [address.to_string()] } } });
+    let scene = Scene::with(agents, &[("PATH", &path)]);
+    let home = scene.home.path();
+    std::fs::create_dir_all(home.join(".claude")).unwrap();
+    std::fs::write(home.join(".claude/CLAUDE.md"), "instructions\n").unwrap();
+    scene.try_run("claude -p hello", "+ two");
+    let shell = scene.wait_shell("nothing has changed yet");
+    assert!(
+        shell.contains("greeting\ninstructions\nrefused\nreached\n"),
+        "{shell}"
+    );
+    scene.answer("n");
+    scene.wait_shell("tried: its changes are dropped");
+    assert!(!scene.workspace.exists("a.txt"));
+    let kept = std::fs::read_to_string(home.join(".claude/CLAUDE.md"));
+    assert_eq!(kept.unwrap(), "instructions\n");
+    // Another program gets nothing of that.
+    scene.run("++try other -p hello");
+    scene.wait_text("run 2 · #2");
+    scene.answer("n");
+    scene.wait_for("(co_seen.CoJobDone or 0) == 2", "the end of the other run");
+    let shell = scene.wait_shell("$ ++try other");
+    let other = shell.split("$ ++try other").last().unwrap();
+    assert!(
+        !other.contains("instructions") && !other.contains("reached"),
+        "{shell}"
+    );
+}
+
+#[test]
 fn a_terminal_runs_as_a_trial_too() {
     let scene = Scene::new();
     scene.type_keys(":Co! ++try ++pty test -t 0 && echo two > a.txt<CR>");

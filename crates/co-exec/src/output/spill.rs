@@ -22,6 +22,8 @@ const BYTES_PER_TIMEOUT: u64 = 100 << 20;
 /// The most bytes of the lines that are shown of a file. A message to the editor has at most 16 MiB.
 const MOST_SHOWN: usize = 12 << 20;
 const SUFFIX: &str = "out";
+/// The suffixes of images that agents sent, which are kept in the same directory.
+const IMAGES: [&str; 4] = ["gif", "jpg", "png", "webp"];
 
 /// Returns the path of the file for the output of a command.
 pub(crate) fn path(dir: &Path, name: &str) -> PathBuf {
@@ -178,8 +180,9 @@ pub(crate) fn prune(dir: &Path, age: Duration, total: u64) {
         return;
     };
     let ours = |path: &Path| {
-        path.extension()
-            .is_some_and(|it| it == SUFFIX || it == file::TAIL_SUFFIX)
+        path.extension().is_some_and(|it| {
+            it == SUFFIX || it == file::TAIL_SUFFIX || IMAGES.iter().any(|image| it == *image)
+        })
     };
     let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
         .flatten()

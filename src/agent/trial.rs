@@ -1,0 +1,71 @@
+//! What a program of an agent gets when the person tries a command that starts it.
+
+use std::path::Path;
+
+use super::preset::{AgentSpec, PRESETS};
+use super::process::{AgentGrants, HTTPS, path_variable};
+use crate::config::AgentConfinement;
+use crate::program_places;
+use crate::services::Services;
+use co_exec::{GrantedPlaces, find_program};
+use co_policy::HostPattern;
+
+/// What a command of the person gets in a trial beside what every trial gets.
+pub struct TrialGrants {
+    pub places: GrantedPlaces,
+    pub env: Vec<(String, String)>,
+    /// The hosts that it reaches unasked.
+    pub hosts: Vec<HostPattern>,
+    /// The agent and what it gets, for the person.
+    pub words: String,
+}
+
+impl TrialGrants {
+    /// Returns what a command gets because it starts a program of an agent with a preset; none if it starts none. `commands` has the
+    /// words of each of its simple commands. Makes the directory of the agent. It blocks.
+    ///
+    /// # Errors
+    /// The directory cannot be made: a sentence.
+    pub fn find(
+        commands: &[Vec<String>],
+        services: &Services,
+        workspace: &Path,
+    ) -> Result<Option<Self>, String> {
+        let path = path_variable(services);
+        let mut programs = commands.iter().filter_map(|words| words.first());
+        let found = programs.find_map(|word| {
+            let preset = PRESETS.iter().find(|it| it.is_started_by(word))?;
+            let program = match Path::new(word).is_absolute() {
+                true => word.into(),
+                false => find_program(word, &path)?,
+            };
+            // The workspace must not choose who gets the keys.
+            let is_chosen = program_places::is_chosen_by(&program, workspace);
+            (!is_chosen).then_some((preset, program))
+        });
+        let Some((preset, program)) = found else {
+            return Ok(None);
+        };
+        let (config, home) = (&services.config, &services.places.home);
+        let Some(mut spec) = AgentSpec::find(preset.name, config, home) else {
+            return Ok(None);
+        };
+        spec.confinement = AgentConfinement::Workspace;
+        let grants = AgentGrants::of(&spec, (&program, &[]), services, workspace);
+        let AgentGrants { places, env } = grants
+            .map_err(|error| format!("the directory of {} cannot be made: {error}", spec.name))?;
+        let exact = |it: &String| HostPattern::exact(it, HTTPS);
+        let hosts = spec.vendor_hosts.iter().map(exact);
+        Ok(Some(Self {
+            places,
+            env,
+            hosts: hosts.chain(spec.allowed_hosts.iter().cloned()).collect(),
+            words: format!(
+                "{} also gets a directory of its own, of which all changes stay, and {}; {}",
+                spec.name,
+                spec.vendor_hosts.join(", "),
+                preset.home.words()
+            ),
+        }))
+    }
+}

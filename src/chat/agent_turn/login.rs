@@ -1,0 +1,236 @@
+//! The ways to log in that an agent and its preset offer.
+
+use crate::agent::AgentSpec;
+use crate::config::AgentConfinement;
+use crate::protocol::{ChoiceQuestion, ChosenAnswer, OfferedChoice};
+use co_acp::schema::{AuthMethod, AuthMethodId, AuthMethodTerminal};
+use co_policy::rules::shell_join;
+use co_text::{one_line, printable, start_of};
+
+/// The most ways that are offered, and the most bytes of a text of the agent about one.
+const MOST_WAYS: usize = 9;
+const LONGEST_TEXT: usize = 500;
+
+/// A way to log in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum LoginWay {
+    /// The agent logs in by itself, by this method.
+    Agent(AuthMethodId),
+    /// The person runs this command in a terminal.
+    Terminal(String),
+}
+
+/// The ways to log in to one agent.
+pub(super) struct LoginWays {
+    ways: Vec<OfferedWay>,
+}
+
+struct OfferedWay {
+    way: LoginWay,
+    label: String,
+    about: String,
+}
+
+impl LoginWays {
+    /// Returns the methods of the agent, and the command of its preset. A method that waits for a browser on loopback is left out
+    /// if the agent is confined, because the browser does not reach it there.
+    pub(super) fn new(spec: &AgentSpec, methods: &[AuthMethod]) -> Self {
+        let is_confined = spec.confinement == AgentConfinement::Workspace;
+        let preset = spec.preset();
+        let in_browser = preset.map_or(&[][..], |it| it.browser_logins);
+        let offered = methods.iter().filter_map(|method| {
+            let about = method.description().unwrap_or_default();
+            let (way, about) = match method {
+                AuthMethod::Agent(it) if is_confined && in_browser.contains(&&*it.id.0) => {
+                    return None;
+                }
+                AuthMethod::Agent(it) => (LoginWay::Agent(it.id.clone()), text(about)),
+                AuthMethod::Terminal(it) => {
+                    let command = terminal_command(spec, it)?;
+                    let about = in_terminal(&command);
+                    (LoginWay::Terminal(command), about)
+                }
+                _ => return None,
+            };
+            Some(OfferedWay {
+                way,
+                label: text(method.name()),
+                about,
+            })
+        });
+        let mut ways: Vec<_> = offered.take(MOST_WAYS - 1).collect();
+        if let Some(preset) = preset {
+            ways.push(OfferedWay {
+                way: LoginWay::Terminal(preset.login.to_owned()),
+                label: format!("the login of {}", spec.name),
+                about: in_terminal(preset.login),
+            });
+        }
+        Self { ways }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ways.is_empty()
+    }
+
+    /// Returns whether the agent still offers a method.
+    pub(super) fn offers(&self, method: &AuthMethodId) -> bool {
+        let mut ways = self.ways.iter();
+        ways.any(|it| matches!(&it.way, LoginWay::Agent(it) if it == method))
+    }
+
+    /// Returns the question about them. `why` is the reason that the agent gives, without secrets.
+    pub(super) fn question(&self, agent: &str, why: &str) -> ChoiceQuestion {
+        let choices = self.ways.iter().map(|it| OfferedChoice {
+            label: it.label.clone(),
+            about: Some(it.about.clone()).filter(|it| !it.is_empty()),
+            advised: false,
+        });
+        let why = start_of(why, LONGEST_TEXT);
+        ChoiceQuestion {
+            question: printable(&format!("{agent} needs a login: {why}")),
+            choices: choices.collect(),
+            several: false,
+        }
+    }
+
+    /// Returns the way that the person chose.
+    pub(super) fn chosen(&self, answers: &[ChosenAnswer]) -> Option<LoginWay> {
+        let [answer] = answers else {
+            return None;
+        };
+        match (answer.choices.as_slice(), &answer.text) {
+            ([number], None) => {
+                let chosen = self.ways.get(number.checked_sub(1)?)?;
+                Some(chosen.way.clone())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Returns the command line of a terminal method: the program of the agent with more arguments and variables. None if the person
+/// could not read all of it, because it runs without confinement.
+fn terminal_command(spec: &AgentSpec, method: &AuthMethodTerminal) -> Option<String> {
+    let is_name = |it: &str| {
+        let mut chars = it.chars();
+        let first = chars
+            .next()
+            .is_some_and(|it| it.is_ascii_alphabetic() || it == '_');
+        first && chars.all(|it| it.is_ascii_alphanumeric() || it == '_')
+    };
+    let mut words = Vec::new();
+    let mut env: Vec<_> = method.env.iter().collect();
+    env.sort();
+    for (name, value) in env {
+        if !is_name(name) {
+            return None;
+        }
+        words.push(format!("{name}={}", shell_join(&[value])));
+    }
+    let command: Vec<_> = spec.cmd.iter().chain(&method.args).collect();
+    words.push(shell_join(&command));
+    let command = words.join(" ");
+    let is_readable = command.len() <= LONGEST_TEXT && printable(&command) == command;
+    is_readable.then_some(command)
+}
+
+fn in_terminal(command: &str) -> String {
+    format!("in a terminal, not confined: {command}")
+}
+
+/// Returns a text of the agent in a line.
+fn text(text: &str) -> String {
+    one_line(&printable(start_of(text.trim(), LONGEST_TEXT)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::{AgentSettings, Config};
+    use co_acp::schema::AuthMethodAgent;
+
+    fn spec(name: &str, confinement: AgentConfinement) -> AgentSpec {
+        let mut config = Config::default();
+        config.agents.push(AgentSettings {
+            name: name.to_owned(),
+            cmd: Some(vec!["an agent".to_owned(), "--acp".to_owned()]),
+            confinement,
+            ..AgentSettings::default()
+        });
+        AgentSpec::find(name, &config, Path::new("/home/ann")).unwrap()
+    }
+
+    fn told(ways: &LoginWays) -> Vec<String> {
+        let question = ways.question("it", "log in");
+        let choices = question.choices.into_iter();
+        choices
+            .map(|it| format!("{}|{}", it.label, it.about.unwrap_or_default()))
+            .collect()
+    }
+
+    #[test]
+    fn the_methods_of_the_agent_and_its_own_command_are_a_choice() {
+        let terminal = AuthMethodTerminal::new("t", "Terminal\n login")
+            .args(vec!["log in".to_owned()])
+            .env([("MODE".to_owned(), "a b".to_owned())].into());
+        let methods = [
+            AuthMethod::Agent(AuthMethodAgent::new("chat-gpt", "Browser")),
+            AuthMethod::Agent(
+                AuthMethodAgent::new("key", "API key").description("Uses a key".to_owned()),
+            ),
+            AuthMethod::Terminal(terminal),
+        ];
+        let confined = LoginWays::new(&spec("codex", AgentConfinement::Workspace), &methods);
+        let command = "MODE='a b' 'an agent' --acp 'log in'";
+        assert_eq!(
+            told(&confined),
+            [
+                "API key|Uses a key".to_owned(),
+                format!("Terminal\\n login|in a terminal, not confined: {command}"),
+                "the login of codex|in a terminal, not confined: codex login".to_owned(),
+            ]
+        );
+        let chosen = |choices: &[usize], text: Option<&str>| {
+            confined.chosen(&[ChosenAnswer {
+                choices: choices.to_vec(),
+                text: text.map(str::to_owned),
+            }])
+        };
+        let key = AuthMethodId::new("key");
+        assert_eq!(chosen(&[1], None), Some(LoginWay::Agent(key.clone())));
+        assert_eq!(
+            chosen(&[2], None),
+            Some(LoginWay::Terminal(command.to_owned()))
+        );
+        for (choices, text) in [
+            (&[0][..], None),
+            (&[4], None),
+            (&[1], Some("x")),
+            (&[], None),
+        ] {
+            assert_eq!(chosen(choices, text), None);
+        }
+        assert!(confined.offers(&key) && !confined.offers(&AuthMethodId::new("chat-gpt")));
+        // A browser reaches an agent that is not confined.
+        let free = LoginWays::new(&spec("codex", AgentConfinement::None), &methods);
+        assert!(free.offers(&AuthMethodId::new("chat-gpt")));
+        let other = LoginWays::new(&spec("mine", AgentConfinement::Workspace), &methods);
+        assert_eq!(told(&other).len(), 3);
+    }
+
+    #[test]
+    fn a_command_that_a_person_could_not_read_is_not_offered() {
+        let spec = spec("mine", AgentConfinement::Workspace);
+        let odd = AuthMethodTerminal::new("t", "T");
+        for method in [
+            odd.clone().args(vec!["x".repeat(LONGEST_TEXT)]),
+            odd.clone().args(vec!["\u{202e}x".to_owned()]),
+            odd.clone().env([("A;B".to_owned(), String::new())].into()),
+        ] {
+            assert!(LoginWays::new(&spec, &[AuthMethod::Terminal(method)]).is_empty());
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! The start of an agent in a turn: its process, the login, and its session.
+
+use std::sync::Arc;
+
+use futures::stream::StreamExt;
+
+use super::content::block_text;
+use super::login::{LoginWay, LoginWays};
+use super::past::Replay;
+use super::{LONGEST_ODD, Progress};
+use crate::agent::{
+    AgentProcess, AgentStart, ConnectedAgent, MOST_MEMORY, OpenedAgent, SessionBegin, StartFault,
+    TurnAsker,
+};
+use crate::chat::turn::{Halt, TurnEvent};
+use crate::protocol::{Asker, ChatState, Question};
+use crate::tool::context::QuestionHost;
+use crate::tool::permissions::Reply;
+use co_acp::Incoming;
+use co_acp::schema::{AuthMethodId, SessionId, SessionUpdate};
+use co_exec::{AGENT, Confinement};
+use co_llm::transcript::Item;
+use co_text::{one_line, start_of};
+
+/// What is left to do after a login in a terminal, or without one.
+const SEND_AGAIN: &str = "then send the prompt again";
+
+impl Progress {
+    /// Returns the process that serves the turn; none if it cannot be started, which the person is told.
+    pub(super) async fn process(
+        &mut self,
+        process: Option<AgentProcess>,
+        has_past: bool,
+    ) -> Result<Option<AgentProcess>, Halt> {
+        let context = Arc::clone(&self.turn.context);
+        let start = AgentStart {
+            spec: self.turn.spec.clone(),
+            services: Arc::clone(&context.services),
+            workspace: context.workspace.clone(),
+            cwd: context.cwd.clone(),
+            asker: Arc::new(TurnAsker::new(
+                &self.turn.spec.name,
+                Arc::clone(&context.services),
+                context.workspace.clone(),
+            )),
+            past: self.past.as_ref().map(|it| SessionId::new(it.id.as_str())),
+            whole_network: false,
+            only_lists: false,
+        };
+        if let Some(mut process) = process.filter(|it| it.serves(&start)) {
+            process.asker.begin(&context);
+            self.asker = Some(Arc::clone(&process.asker));
+            self.memory_before = process.connection.memory_taken();
+            let heard = self.hear_late(&mut process).await;
+            let open = process.open_secrets(&context.services).await;
+            if let (Ok(true), Ok([])) = (&heard, open.as_deref()) {
+                return Ok(Some(process));
+            }
+            process.asker.end();
+            if let Ok(true) = heard {
+                process.last_words().await;
+                let name = &self.turn.spec.name;
+                let why = match open {
+                    Ok(open) => format!("it could read what is secret now: {}", self.names(&open)),
+                    Err(why) => format!("co cannot find out what it could read ({why})"),
+                };
+                let text = format!("{name} is started anew, because {why}");
+                self.turn.chat.note(&text).await?;
+                return self.begin(start, has_past).await;
+            }
+            let words = process.last_words().await;
+            heard?;
+            self.tell_death(&words, "it starts anew").await?;
+        }
+        self.begin(start, has_past).await
+    }
+
+    /// Starts the agent. Returns none if that fails, which the person is told.
+    async fn begin(
+        &mut self,
+        mut start: AgentStart,
+        has_past: bool,
+    ) -> Result<Option<AgentProcess>, Halt> {
+        let context = Arc::clone(&self.turn.context);
+        self.memory_before = 0;
+        let name = self.turn.spec.name.clone();
+        self.state(ChatState::Thinking, format!("starts {name}"))
+            .await?;
+        if start.lacks_own_network() {
+            if !self.ask_for_network().await? {
+                return Ok(None);
+            }
+            start.whole_network = true;
+        }
+        start.asker.begin(&context);
+        self.asker = Some(Arc::clone(&start.asker));
+        let opened = match self.start(start).await {
+            Ok(agent) => self.open(agent).await?,
+            Err(fault) => Err(fault),
+        };
+        match opened {
+            Ok(Some(mut process)) => match self.begin_session(&mut process, has_past).await {
+                Ok(()) => Ok(Some(process)),
+                Err(halt) => {
+                    process.last_words().await;
+                    Err(halt)
+                }
+            },
+            Ok(None) => Ok(None),
+            Err(_) if context.cancel.is_cancelled() => Err(Halt::Cancelled),
+            Err(fault) => {
+                let text = self
+                    .redacted(&format!("{name} cannot work: {fault}"))
+                    .await
+                    .0;
+                self.turn.chat.note(&text).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Records the session of a process that has started, tells the person what the agent knows of the chat, and sends the choices of
+    /// the person.
+    async fn begin_session(
+        &mut self,
+        process: &mut AgentProcess,
+        has_past: bool,
+    ) -> Result<(), Halt> {
+        let name = self.turn.spec.name.clone();
+        let mut replay = Replay::default();
+        for (update, unread) in std::mem::take(&mut process.early) {
+            let is_chosen = self.past.as_ref().is_some_and(|it| it.is_chosen);
+            let update = match (&process.begin, update) {
+                // The chat does not have it yet.
+                (SessionBegin::Loaded, SessionUpdate::UserMessageChunk(chunk)) if is_chosen => {
+                    let text = block_text(&chunk.content);
+                    self.say(&format!("was asked: {}", text.trim())).await?;
+                    None
+                }
+                (SessionBegin::Loaded, update) if !is_chosen => replay.take(update),
+                (_, update) => Some(update),
+            };
+            if let Some(update) = update {
+                self.updated(process, update, unread).await?;
+            }
+        }
+        let forgot = "does not know what this chat said before";
+        let text = match &process.begin {
+            SessionBegin::New => has_past.then(|| format!("{name} starts anew, and {forgot}")),
+            SessionBegin::Lost(why) => Some(format!("{name} starts anew, and {forgot}: {why}")),
+            SessionBegin::Resumed => Some(format!("{name} goes on with its session of this chat")),
+            SessionBegin::Loaded => {
+                let past = self.past.as_ref();
+                let past = past.filter(|it| !it.is_chosen);
+                Some(match past.and_then(|past| past.difference(&replay)) {
+                    Some(difference) => {
+                        format!("{name} goes on with its session, which {difference}")
+                    }
+                    None => format!("{name} goes on with its session of this chat"),
+                })
+            }
+        };
+        if let Some(text) = text {
+            let text = self.redacted(&text).await.0;
+            self.turn.chat.note(&text).await?;
+        }
+        let is_chosen = self.past.as_ref().is_some_and(|it| it.is_chosen);
+        if is_chosen || matches!(process.begin, SessionBegin::New | SessionBegin::Lost(_)) {
+            let session = Item::AgentSession {
+                agent: name,
+                session: Some(process.session.to_string()),
+            };
+            self.turn.chat.record(session).await?;
+        }
+        for wish in self.wishes.clone() {
+            self.wish(process, &wish).await?;
+        }
+        self.tell_state(process).await
+    }
+
+    /// Starts the agent. After a cancel, waits until its processes have ended.
+    async fn start(&self, start: AgentStart) -> Result<ConnectedAgent, StartFault> {
+        let (cancel, asker) = (self.turn.context.cancel.clone(), Arc::clone(&start.asker));
+        let mut started = std::pin::pin!(start.start(&cancel));
+        tokio::select! {
+            started = &mut started => started,
+            () = cancel.cancelled() => {
+                // The start may wait for an answer about a host.
+                asker.end();
+                started.await
+            }
+        }
+    }
+
+    /// Opens the session of an agent, after a login if it needs one. Returns none if it gets none, which the person is told.
+    async fn open(
+        &mut self,
+        mut agent: ConnectedAgent,
+    ) -> Result<Result<Option<AgentProcess>, StartFault>, Halt> {
+        let cancel = self.turn.context.cancel.clone();
+        let mut earlier = self.login.take();
+        loop {
+            let why = match agent.open(&cancel).await {
+                Ok(OpenedAgent::Ready(process)) => return Ok(Ok(Some(*process))),
+                Ok(OpenedAgent::NeedsLogin(it, why)) => {
+                    agent = *it;
+                    why
+                }
+                Err(fault) => return Ok(Err(fault)),
+            };
+            let logged_in = self.log_in(&mut agent, earlier.take(), &why).await;
+            if !matches!(logged_in, Ok(true)) {
+                agent.last_words().await;
+                logged_in?;
+                return Ok(Ok(None));
+            }
+        }
+    }
+
+    /// Logs in by the method of an earlier login, or by the one that the person chooses. Returns false if the agent cannot open a
+    /// session now, which the person is told.
+    async fn log_in(
+        &mut self,
+        agent: &mut ConnectedAgent,
+        earlier: Option<AuthMethodId>,
+        why: &str,
+    ) -> Result<bool, Halt> {
+        let name = self.turn.spec.name.clone();
+        let why = one_line(&self.redacted(why).await.0);
+        let ways = LoginWays::new(&self.turn.spec, agent.login_methods());
+        let earlier = earlier.filter(|it| ways.offers(it));
+        let way = match earlier {
+            Some(method) => Some(LoginWay::Agent(method)),
+            None if ways.is_empty() => {
+                let text = format!(
+                    "{name} needs a login ({why}): log in with its own program, {SEND_AGAIN}"
+                );
+                self.turn.chat.note(&text).await?;
+                return Ok(false);
+            }
+            None => self.choose_login(&ways, &why).await?,
+        };
+        match way {
+            Some(LoginWay::Agent(method)) => self.authenticate(agent, method).await,
+            Some(LoginWay::Terminal(command)) => {
+                let level = self.turn.context.services.probe.level();
+                let is_plain = level == Confinement::Plain.name();
+                let place = match is_plain {
+                    true => "in the terminal",
+                    false => {
+                        "in a terminal outside Neovim, because commands of :Co! are confined here"
+                    }
+                };
+                let text = format!("log in {place} (`{command}`), {SEND_AGAIN}");
+                self.turn.chat.note(&co_text::printable(&text)).await?;
+                if is_plain {
+                    self.turn
+                        .chat
+                        .send(TurnEvent::LoginCommand(command))
+                        .await?;
+                }
+                Ok(false)
+            }
+            None => {
+                let text = format!("{name} was not logged in, so it did not get the prompt");
+                self.turn.chat.note(&text).await?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Lets the person choose a way to log in.
+    async fn choose_login(&self, ways: &LoginWays, why: &str) -> Result<Option<LoginWay>, Halt> {
+        let context = &self.turn.context;
+        let name = &self.turn.spec.name;
+        let question = Question {
+            id: context.services.id(),
+            asker: Asker::Chat(context.chat),
+            command: format!("{name} needs a login"),
+            choices: vec![ways.question(name, why)],
+            ..Question::default()
+        };
+        self.state(ChatState::Asking, "").await?;
+        let reply = QuestionHost::ask(&self.turn.chat, question).await?;
+        let reply = context.unless_cancelled(reply).await?;
+        Ok(match reply {
+            Ok(Reply::Chosen(answers)) => ways.chosen(&answers),
+            _ => None,
+        })
+    }
+
+    /// Lets the agent log in, which may ask the person to open an address. Returns false if it does not, which the person is told.
+    async fn authenticate(
+        &mut self,
+        agent: &mut ConnectedAgent,
+        method: AuthMethodId,
+    ) -> Result<bool, Halt> {
+        let name = self.turn.spec.name.clone();
+        let state = format!("{name} logs in");
+        self.state(ChatState::Running, state.clone()).await?;
+        let why = match agent.connection.authenticate(&method) {
+            Err(error) => error.to_string(),
+            Ok(sent) => loop {
+                let cancel = &self.turn.context.cancel;
+                tokio::select! {
+                    incoming = agent.connection.next() => match incoming {
+                        Incoming::Answer { number, answer } if number == sent => {
+                            self.withdraw_all().await?;
+                            let Err(error) = answer else {
+                                self.turn.chat.send(TurnEvent::AgentLogin(method)).await?;
+                                return Ok(true);
+                            };
+                            break error.message;
+                        }
+                        Incoming::Ended => {
+                            self.withdraw_all().await?;
+                            break "it ended".to_owned();
+                        }
+                        incoming => self.hear_login(agent, incoming).await?,
+                    },
+                    Some((question, reply)) = self.replies.next(), if !self.replies.is_empty() => {
+                        self.replied(&mut agent.connection, question, reply).await?;
+                        self.state(ChatState::Running, state.clone()).await?;
+                    }
+                    () = cancel.cancelled() => {
+                        self.withdraw_all().await?;
+                        return Err(Halt::Cancelled);
+                    }
+                }
+                if agent.connection.memory_taken() > MOST_MEMORY {
+                    self.withdraw_all().await?;
+                    break "it sent more than co keeps".to_owned();
+                }
+            },
+        };
+        let why = one_line(&self.redacted(&why).await.0);
+        let text = format!("{name} was not logged in: {}", co_text::printable(&why));
+        self.turn.chat.note(&text).await?;
+        Ok(false)
+    }
+
+    /// Takes a message of an agent that logs in. It has no session, so only its questions count.
+    async fn hear_login(
+        &mut self,
+        agent: &mut ConnectedAgent,
+        incoming: Incoming,
+    ) -> Result<(), Halt> {
+        match incoming {
+            Incoming::Elicitation { id, request } => {
+                self.elicit(&mut agent.connection, id, &request).await
+            }
+            Incoming::ElicitationCompleted(_) => self.say("has what it asked you for").await,
+            Incoming::Withdrawn(id) => self.withdrawn(&id).await,
+            Incoming::Permission { id, .. } => {
+                // If it does not read, its answer does not come, and the person cancels the turn.
+                let _stuck = agent.connection.answer_permission(&id, None);
+                Ok(())
+            }
+            other => {
+                let other = format!("{other:?}");
+                let message = start_of(&other, LONGEST_ODD);
+                tracing::info!(message, "an agent spoke before its session");
+                Ok(())
+            }
+        }
+    }
+
+    /// Asks whether the agent may have the whole network.
+    async fn ask_for_network(&self) -> Result<bool, Halt> {
+        let context = &self.turn.context;
+        let name = &self.turn.spec.name;
+        let question = Question {
+            id: context.services.id(),
+            asker: Asker::Chat(context.chat),
+            command: name.clone(),
+            cwd: one_line(&context.cwd.display().to_string()),
+            confinement: AGENT.to_owned(),
+            reasons: vec![format!(
+                "Here, {name} cannot have a network of its own. A yes gives it every host, and what listens on this machine."
+            )],
+            alone: Some("what is sent cannot be taken back".to_owned()),
+            ..Question::default()
+        };
+        let reply = QuestionHost::ask(&self.turn.chat, question).await?;
+        let reply = context.unless_cancelled(reply).await?;
+        match reply {
+            Ok(Reply::Once | Reply::Always(_)) => Ok(true),
+            _ => {
+                self.turn
+                    .chat
+                    .note(&format!("{name} was not started"))
+                    .await?;
+                Ok(false)
+            }
+        }
+    }
+}
