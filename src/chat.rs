@@ -72,6 +72,7 @@ pub use self::message::{Msg, Prompt, WorkDirs};
 /// The notice if a prompt would start another transcript than the one on the screen.
 const NOT_RESUMED: &str = "not sent, because the chat could not be resumed: /resume it, or send the prompt again to start a new chat";
 
+/// The task of one chat: it takes the messages of the person one by one, and the events of its turn and its commands.
 struct Chat {
     context: ChatContext,
     /// Sends changed services to the running turn.

@@ -1,4 +1,4 @@
-//! The things that the person does in a chat: slash commands, `!` lines, rules and answers.
+//! The things that the person does in a chat and that no other part of it keeps: most slash commands, `!` lines and drafts.
 
 pub mod agent;
 pub mod command;

@@ -9,6 +9,7 @@ use crate::protocol::{
 };
 use crate::tool::permissions::{Permissions, Reply};
 
+/// The questions of a chat, or of the runs, that wait for an answer.
 pub struct OpenQuestions {
     editor: Editor,
     open: Vec<OpenQuestion>,

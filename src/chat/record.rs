@@ -22,6 +22,7 @@ const WRITE_INTERVAL: Duration = Duration::from_millis(30);
 /// Characters of the first prompt in the title of a chat.
 const TITLE_CHARS: usize = 60;
 
+/// Writes the transcript of a chat, and shows what was written.
 pub(super) struct Recorder {
     services: Arc<Services>,
     log: Option<Arc<Mutex<TranscriptWriter>>>,

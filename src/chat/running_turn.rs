@@ -43,6 +43,7 @@ const PROMPTS_WAIT: &str = "queued prompts wait: /steer sends the first, /stop d
 /// The notice of `/explore` in a chat in which an agent works.
 const NO_SCOUT_OF_AGENT: &str = "an agent works in this chat, and co has no model here for a scout: send /explore in another chat";
 
+/// A turn that runs in a task of its own, with the events that the chat takes from it.
 pub(super) struct RunningTurn {
     events: mpsc::Receiver<TurnEvent>,
     pub(super) cancel: CancellationToken,

@@ -1,7 +1,8 @@
 //! The confinement of a command: the list of levels, each made in a file of its own.
 //!
 //! A level is a value with its parts, see [`level::Level`]. Code that starts, limits or follows a command looks at these
-//! parts, and never asks which level it is. To add a level, add a file like [`read_only`] and its lines here.
+//! parts, and does not ask which level it is. Only [`Confinement::shown_mut`] and [`Confinement::only_looks`] do, for those who
+//! choose a level. To add a level, add a file like [`read_only`] and its lines here.
 
 mod agent;
 mod container;

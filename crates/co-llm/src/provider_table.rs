@@ -1,6 +1,6 @@
 //! The table of providers, and rules about their models.
 //!
-//! To add a provider that speaks one of the protocols, add one row to [`PROVIDERS`]. The settings, the help, error texts,
+//! To add a provider that speaks one of the protocols, add one row to `ROWS`. The settings, the help, error texts,
 //! the search for a key and redaction all read the table. A new protocol is a new variant of [`Protocol`]; the compiler
 //! then names the places that must know it.
 
