@@ -21,7 +21,7 @@ record: ## Record the sessions of docs/recordings; takes tmux
 test: ## Run every test: the set-up, the backend, Lua, and all of it together
 	@bash scripts/test.sh
 
-test-agents: ## Run real agents in co, offline (Claude Code, codex and gemini by npm; no part of `make test`)
+test-agents: ## Run real agents and tool servers in co, offline (by npm and pip; no part of `make test`)
 	@python3 scripts/test_agents.py
 
 fuzz: ## Run the tests with generated input, with more of it (CASES=40000)

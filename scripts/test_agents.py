@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs real agents in co, offline, with a scripted model on loopback. `make test-agents` calls it; words name the agents.
+"""Runs real agents and tool servers in co, offline, with a scripted model on loopback. `make test-agents` calls it; words name the agents,
+or are `servers`.
 
 It installs what `scripts/agents` pins into `.tools/`, and builds the backend. A turn of each agent edits two files and tries to leave
 its walls. Then a review takes one hunk back, and `/undo` must give back every byte.
@@ -22,8 +23,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "scripts" / "agents")]
 
 import models  # noqa: E402
+import servers  # noqa: E402
 from tools import ToolError, Tools  # noqa: E402
 
+SERVERS = "servers"
 SECRET = "hunter2-of-the-person"
 LINES = [f"line {number}\n" for number in range(20)]
 BEFORE = {"a.txt": "".join(LINES), "b.txt": "no newline"}
@@ -161,10 +164,11 @@ def check_turn(name: str, home: pathlib.Path, tools: Tools) -> None:
 
 def main() -> None:
     """Check one turn of each agent."""
-    names = sys.argv[1:] or list(AGENTS)
-    unknown = [name for name in names if name not in AGENTS]
+    known = [*AGENTS, SERVERS]
+    names = sys.argv[1:] or known
+    unknown = [name for name in names if name not in known]
     if unknown:
-        sys.exit(f"no such agent: {', '.join(unknown)}; the agents are: {', '.join(AGENTS)}")
+        sys.exit(f"no such agent: {', '.join(unknown)}; the words are: {', '.join(known)}")
     subprocess.run(["cargo", "build", "--locked"], cwd=ROOT, check=True)
     tools = Tools(pathlib.Path(os.environ.get("CO_TOOLS_DIR", ROOT / ".tools")).absolute())
     tools.home.mkdir(exist_ok=True)
@@ -172,7 +176,11 @@ def main() -> None:
         # codex does not find its own programs if its directory is below $TMPDIR.
         home = pathlib.Path(tempfile.mkdtemp(prefix="agents-", dir=tools.home.resolve()))
         try:
-            check_turn(name, home, tools)
+            if name == SERVERS:
+                print("tool servers, confined, with a scripted model:", flush=True)
+                servers.check(home, tools, check)
+            else:
+                check_turn(name, home, tools)
         finally:
             shutil.rmtree(home)
 
