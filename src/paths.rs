@@ -175,7 +175,12 @@ impl Paths {
     /// # Errors
     /// It cannot be made.
     pub fn trust_dir(&self) -> Result<PathBuf, Error> {
-        made(self.state.join("trust"))
+        made(self.trust())
+    }
+
+    /// Returns the directory of the answers about files of workspaces, which may not exist.
+    pub fn trust(&self) -> PathBuf {
+        self.state.join("trust")
     }
 }
 

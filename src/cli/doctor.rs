@@ -8,6 +8,7 @@ mod check;
 mod container;
 mod landlock;
 mod provider;
+mod servers;
 mod system;
 
 use std::ffi::OsString;
@@ -109,7 +110,8 @@ pub async fn checks(args: &DoctorArguments, found: &Findings, env: config::Env<'
     checks.extend(args.nvim.as_deref().map(system::nvim));
     let paths = Paths::discover(env);
     checks.extend(system::directories(&paths));
-    let file = paths.ok().map(|paths| paths.config_file());
+    let paths = paths.ok();
+    let file = paths.as_ref().map(Paths::config_file);
     let layers = Layers {
         file: file.as_deref(),
         lua: &args.lua,
@@ -127,6 +129,8 @@ pub async fn checks(args: &DoctorArguments, found: &Findings, env: config::Env<'
     checks.extend(provider::checks(&config, env).await);
     checks.extend(agents::checks(&config, env));
     let root = std::env::current_dir().map(|cwd| workspace_of(&cwd));
+    let workspace = root.as_deref().ok();
+    checks.extend(servers::checks(&config, env, workspace, paths.as_ref()));
     checks.push(sandbox(probe));
     checks.extend(root.as_ref().ok().and_then(|root| trials(probe, root)));
     checks.extend(hosts(found));

@@ -1,0 +1,133 @@
+//! Checks of the tool servers: which are set, and whether their programs are there.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use super::check::{Check, CheckLevel};
+use crate::config::{Config, Env, McpServerSettings};
+use crate::mcp::{WORKSPACE_FILE, WorkspaceServers, downloads};
+use crate::paths::Paths;
+use crate::text::one_line;
+use crate::trust::{FileText, FileTrust, Trust};
+use co_exec::{SERVER_WORDS, find_program};
+
+/// Checks the tool servers of the settings, and those that a file of the workspace names.
+pub(super) fn checks(
+    config: &Config,
+    env: Env<'_>,
+    workspace: Option<&Path>,
+    paths: Option<&Paths>,
+) -> Vec<Check> {
+    let path = env("PATH").unwrap_or_default();
+    let path = OsStr::new(&path);
+    let mut found: Vec<_> = config
+        .mcp_servers
+        .iter()
+        .map(|it| server(it, path))
+        .collect();
+    if let Some((workspace, paths)) = workspace.zip(paths) {
+        found.extend(file(workspace, paths, path));
+    }
+    found
+}
+
+fn bad(message: String, advice: impl Into<String>) -> Check {
+    Check::bad("tool server", CheckLevel::Warn, message, advice)
+}
+
+fn server(settings: &McpServerSettings, path: &OsStr) -> Check {
+    let McpServerSettings { name, cmd, .. } = settings;
+    let program = cmd.first().map(String::as_str).unwrap_or_default();
+    let found = match Path::new(program).is_absolute() {
+        true => Some(Path::new(program).to_owned()).filter(|it| it.is_file()),
+        false => find_program(program, path),
+    };
+    let Some(found) = found else {
+        return bad(
+            format!("{name}: {} is not installed", one_line(program)),
+            "install it, or set its cmd in mcp_servers",
+        );
+    };
+    if let Some(install) = downloads(program) {
+        return bad(
+            format!("{name}: {program} downloads its server, which has no network"),
+            format!("install the server (`{install} ...`), and set cmd to its program"),
+        );
+    }
+    Check::ok(
+        "tool server",
+        format!(
+            "{name} is {}; {SERVER_WORDS}; /mcp {name} says whether it runs",
+            one_line(&found.display().to_string())
+        ),
+    )
+}
+
+/// Checks the file of a workspace that names tool servers, if there is one.
+fn file(workspace: &Path, paths: &Paths, path: &OsStr) -> Vec<Check> {
+    let place = workspace.join(WORKSPACE_FILE);
+    let read = match FileText::read(place.clone()) {
+        Ok(read) => read,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
+        Err(error) => {
+            let message = format!("{WORKSPACE_FILE} cannot be read: {error}");
+            return vec![bad(message, "mend or remove that file")];
+        }
+    };
+    let answers = match Trust::new(paths.trust()).entries() {
+        Ok(answers) => answers,
+        Err(error) => return vec![bad(error.to_string(), "mend or remove that file")],
+    };
+    let answer = answers.iter().find(|it| it.path == place);
+    let trust = FileTrust::of(&read, answer);
+    if trust != FileTrust::Trusted {
+        let message = format!("{WORKSPACE_FILE} of this workspace: {}", trust.words());
+        return vec![Check::ok("tool server", format!("{message} in /mcp"))];
+    }
+    let WorkspaceServers { servers, problems } = WorkspaceServers::read(&read.text, workspace);
+    let problems = problems.into_iter();
+    let problems =
+        problems.map(|it| bad(it, format!("change {WORKSPACE_FILE}, or set mcp_servers")));
+    let servers = servers.iter().map(|it| server(it, path));
+    servers.chain(problems).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_must_be_there_and_download_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = |name: &str| {
+            use std::os::unix::fs::PermissionsExt;
+            let path = dir.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+            path.display().to_string()
+        };
+        let set = |name: &str, program: String| McpServerSettings {
+            name: name.to_owned(),
+            cmd: vec![program],
+            ..McpServerSettings::default()
+        };
+        let mut config = Config::default();
+        config.mcp_servers.extend([
+            set("there", program("server")),
+            set("gone", "/nowhere/server".to_owned()),
+            set("fetched", program("npx")),
+        ]);
+        let found = checks(&config, &|_| None, None, None);
+        let told: Vec<_> = found
+            .iter()
+            .map(|it| (it.level, it.message.as_str()))
+            .collect();
+        assert_eq!(told[0].0, CheckLevel::Ok);
+        assert!(told[0].1.contains("there is /") && told[0].1.contains(SERVER_WORDS));
+        assert_eq!(
+            told[1],
+            (CheckLevel::Warn, "gone: /nowhere/server is not installed")
+        );
+        assert!(told[2].0 == CheckLevel::Warn && told[2].1.contains("downloads its server"));
+    }
+}
