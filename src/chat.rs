@@ -202,7 +202,7 @@ impl Chat {
         match message {
             Msg::Prompt(prompt) => self.typed_prompt(prompt).await,
             Msg::CheckPromptFile(check) => prompt_file_trust::check(context, check).await,
-            Msg::ReadContext(request) => self.contexts.start(context, request),
+            Msg::ReadContext(request) => self.contexts.start(context, &self.servers, request),
             Msg::Cancel => self.cancel_turn(),
             Msg::EarlierText { above } => context.show(ChatEvent::EarlierTextWanted { above }),
             Msg::Draft { text, begins } => self.keep_draft(&text, begins).await,

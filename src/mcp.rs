@@ -12,7 +12,7 @@ mod server;
 mod shown;
 mod workspace_file;
 
-pub use download::fetching;
+pub use download::{advice as download_advice, fetching};
 pub use environment::ServerSecrets;
 pub use level::{acting_words, acts_for_good, level_hint, level_name, level_words, may_write};
 pub use process::ServerStart;

@@ -96,6 +96,9 @@ local handlers = {
   models = function(message)
     require('co.user_command.models').receive(message)
   end,
+  server_words = function(message)
+    require('co.user_command.server_words').receive(message)
+  end,
   agent_words = function(message)
     require('co.user_command.agent_words').receive(message)
   end,

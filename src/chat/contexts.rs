@@ -22,6 +22,7 @@ use crate::protocol::{
 use crate::services::Services;
 use crate::tool::permissions::Reply;
 use crate::tool::query::FileQuery;
+use crate::tool::server::{ChatServers, ServerText, Wanted};
 use crate::workspace::files::attached::{self, Attached};
 use crate::workspace::files::places::{PlaceReader, bounded, real_paths};
 use crate::workspace::files::{Deadline, FileScope, PathFilter};
@@ -85,7 +86,12 @@ impl ContextReads {
     }
 
     /// Reads a context in another task, and sends it to the editor.
-    pub(super) fn start(&self, context: &ChatContext, request: ContextRequest) {
+    pub(super) fn start(
+        &self,
+        context: &ChatContext,
+        servers: &ChatServers,
+        request: ContextRequest,
+    ) {
         let cwd = PathBuf::from(&request.cwd);
         let reader = ContextReader {
             word: request.word,
@@ -93,6 +99,8 @@ impl ContextReads {
             cwd,
             services: Arc::clone(&context.services),
             shared: self.shared.clone(),
+            servers: servers.clone(),
+            workspace: context.dirs.workspace.clone(),
             cancel: context.cancel.clone(),
         };
         let number = request.request;
@@ -147,6 +155,9 @@ struct ContextReader {
     judge: Arc<Judge>,
     services: Arc<Services>,
     shared: Shared,
+    servers: ChatServers,
+    /// The workspace of the chat, whose servers these are.
+    workspace: PathBuf,
     cancel: CancellationToken,
 }
 
@@ -174,6 +185,17 @@ impl ContextReader {
             }
             ContextQuery::Search { text } => self.search(text).await,
             ContextQuery::Skill { name } => self.skill(&name).await,
+            ContextQuery::Resource { server, uri } => {
+                self.of_server(&server, Wanted::Resource(&uri)).await
+            }
+            ContextQuery::ServerPrompt {
+                server,
+                name,
+                arguments,
+            } => {
+                let wanted = Wanted::Prompt(&name, &arguments);
+                self.of_server(&server, wanted).await
+            }
             ContextQuery::Places {
                 definitions,
                 references,
@@ -312,6 +334,20 @@ impl ContextReader {
         Ok(ContextRead {
             note: Some("a skill that the person trusts: follow it".to_owned()),
             ..text_read(skill.whole_text())
+        })
+    }
+
+    /// Returns a resource or a prompt of a tool server, which starts if it does not run.
+    async fn of_server(&self, name: &str, wanted: Wanted<'_>) -> Result<ContextRead, NoContext> {
+        let read = self
+            .servers
+            .read(&self.services, &self.workspace, name, wanted);
+        let read = self.cancel.run_until_cancelled(read).await;
+        let ServerText { text, image } = read.ok_or(NoContext::Cancelled)??;
+        Ok(ContextRead {
+            image,
+            note: Some("of a tool server".to_owned()),
+            ..text_read(text)
         })
     }
 

@@ -254,6 +254,9 @@ impl Turn {
         for notice in servers.begin(&self.context, &self.tools).await? {
             self.chat.note(&notice).await?;
         }
+        if let Some(words) = servers.new_words(self.context.chat) {
+            self.context.services.editor.tell(words);
+        }
         Ok(())
     }
 

@@ -50,7 +50,7 @@ fn downloader(settings: &McpServerSettings) -> Option<&'static Downloader> {
 
 /// Returns what to do if a server did not start because it is not downloaded yet; none if its program downloads none, or may reach the
 /// hosts for it.
-pub(super) fn advice(settings: &McpServerSettings) -> Option<String> {
+pub fn advice(settings: &McpServerSettings) -> Option<String> {
     let Downloader {
         program,
         hosts,

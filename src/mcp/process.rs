@@ -20,7 +20,7 @@ use co_exec::{
     Caller, CommandSpec, Environment, ExecSettings, Executor, GrantedPlaces, Program,
     RunningCommand, Streams, UNTIL_IT_ENDS,
 };
-use co_mcp::{CallError, ClientName, OpenError, ServerConnection, ServerTool};
+use co_mcp::{CallError, ClientName, OpenError, ServerConnection, ServerOffers, ServerTool};
 
 /// The time for a server to start and to tell its tools.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
@@ -82,6 +82,7 @@ fn after(words: &str) -> String {
 /// A server that has answered.
 pub(super) struct StartedServer {
     pub connection: ServerConnection,
+    pub offers: ServerOffers,
     pub tools: Vec<ServerTool>,
     pub more_tools: bool,
     pub command: RunningCommand,
@@ -160,8 +161,10 @@ impl ServerStart {
             }
         };
         let (tools, more_tools) = connection.tools().await.map_err(StartFault::Tools)?;
+        let offers = connection.offers().await;
         Ok(StartedServer {
             connection,
+            offers,
             tools,
             more_tools,
             command,

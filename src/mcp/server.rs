@@ -15,7 +15,9 @@ use super::process::{ServerStart, StartedServer, last_line};
 use crate::config::{McpServerSettings, ServerConfinement};
 use crate::network::{HostReport, OpenAccess};
 use crate::protocol::{NoticeLevel, ToEditor};
-use co_mcp::{CallError, CallListener, ServerConnection, ServerTool, ToolAnswer};
+use co_mcp::{
+    AnswerPart, CallError, CallListener, ServerConnection, ServerOffers, ServerTool, ToolAnswer,
+};
 use co_text::start_of;
 
 /// The pause before the first restart of a server that failed, and the longest pause. Each failure doubles it.
@@ -66,6 +68,8 @@ pub struct ReadyServer {
     access: Option<OpenAccess>,
     /// The hosts that [`Self::new_hosts`] has reported.
     told_hosts: Mutex<HostReport>,
+    /// Its resources and prompts, as they were at its start.
+    pub offers: ServerOffers,
 }
 
 /// The tools of a server.
@@ -126,6 +130,26 @@ impl ReadyServer {
         let now = access.report();
         let earlier = std::mem::replace(&mut *told, now.clone());
         now.since(&earlier)
+    }
+
+    /// Reads a resource. It has no time-out.
+    ///
+    /// # Errors
+    /// The server ended or refused.
+    pub async fn resource(&self, uri: &str) -> Result<Vec<AnswerPart>, CallError> {
+        self.connection.resource(uri).await
+    }
+
+    /// Returns a prompt with these arguments. It has no time-out.
+    ///
+    /// # Errors
+    /// The server ended or refused.
+    pub async fn prompt(
+        &self,
+        name: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<Vec<AnswerPart>, CallError> {
+        self.connection.prompt(name, arguments).await
     }
 
     fn list(&self) -> MutexGuard<'_, ToolList> {
@@ -223,6 +247,7 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
     let secrets = environment.secrets.clone();
     let StartedServer {
         connection,
+        offers,
         mut tools,
         more_tools,
         command,
@@ -248,6 +273,7 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
         secrets: secrets.clone(),
         access,
         told_hosts: Mutex::default(),
+        offers,
     });
     state.send_replace(ServerState::Ready(Arc::clone(&ready)));
     ready.connection.ended().await;

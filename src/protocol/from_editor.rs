@@ -257,6 +257,14 @@ pub enum ContextQuery {
     Search { text: String },
     /// The text of a skill.
     Skill { name: String },
+    /// A resource of a tool server of the chat.
+    Resource { server: String, uri: String },
+    /// A prompt of a tool server of the chat, with `NAME=value` or plain values as its arguments.
+    ServerPrompt {
+        server: String,
+        name: String,
+        arguments: Vec<String>,
+    },
     /// The lines where language servers know a name.
     Places {
         definitions: Vec<ServerPlace>,

@@ -97,6 +97,14 @@ pub enum ToEditor {
         models: Vec<String>,
         efforts: Vec<String>,
     },
+    /// The words that complete what the tool servers of the chat offer.
+    ServerWords {
+        chat: u64,
+        /// Slash commands, by the server and the prompt.
+        prompts: Vec<ServerWord>,
+        /// Contexts, by the server and the address.
+        resources: Vec<ServerWord>,
+    },
     /// The lines of the chat's changes that the person has not answered yet, in the place of those of the last message.
     OpenChanges { chat: u64, files: Vec<OpenLines> },
     /// Asks the person a question.
@@ -641,6 +649,16 @@ pub struct AskedServer {
 pub struct AgentCommand {
     pub name: String,
     pub about: String,
+}
+
+/// A prompt or a resource of a tool server. Its texts are printable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ServerWord {
+    /// Such as `server:prompt` or `server:file:///x`.
+    pub name: String,
+    pub about: String,
+    /// The names of the arguments of a prompt.
+    pub arguments: Vec<String>,
 }
 
 /// A question with choices. Its texts are printable.

@@ -43,6 +43,8 @@ struct FormField {
     about: String,
     is_required: bool,
     kind: FieldKind,
+    /// The value if the person leaves it out.
+    default: Option<Value>,
 }
 
 #[derive(Debug, Clone)]
@@ -91,6 +93,7 @@ impl Form {
                 about: start_of(&about.join("\n"), LONGEST_TEXT).to_owned(),
                 is_required: is_required(name),
                 kind,
+                default: property.get("default").filter(|it| !it.is_null()).cloned(),
             });
         }
         Ok(Self {
@@ -186,7 +189,11 @@ impl FormField {
             FieldKind::Text | FieldKind::Number | FieldKind::Integer => Vec::new(),
         };
         let is_open = !self.is_required && !matches!(self.kind, FieldKind::Several(_));
-        let left_out = is_open.then_some(LEFT_OUT);
+        let usual = self.default.as_ref().map(|it| match it {
+            Value::String(text) => format!("the usual value: {text}"),
+            other => format!("the usual value: {other}"),
+        });
+        let left_out = is_open.then(|| usual.as_deref().unwrap_or(LEFT_OUT));
         offered(&labels.into_iter().chain(left_out).collect::<Vec<_>>())
     }
 
@@ -200,13 +207,13 @@ impl FormField {
         let Some(text) = answer.text.as_deref().map(str::trim) else {
             let first = answer.choices.first().copied().unwrap_or_default();
             return Ok(match &self.kind {
-                FieldKind::One(values) => chosen(values, first),
+                FieldKind::One(values) => chosen(values, first).or_else(|| self.default.clone()),
                 FieldKind::Several(values) => {
                     let values = answer.choices.iter().filter_map(|it| chosen(values, *it));
                     Some(values.collect())
                 }
                 FieldKind::Boolean if first <= 2 => Some((first == 1).into()),
-                _ => None,
+                _ => self.default.clone(),
             });
         };
         let named = |values: &[(String, String)], text: &str| {
@@ -336,6 +343,35 @@ mod tests {
             .collect();
         assert!(Form::read("m", &json!({ "properties": many })).is_err());
         assert_eq!(Form::read("m", &json!({})).unwrap().questions().len(), 1);
+    }
+
+    #[test]
+    fn what_is_left_out_has_its_usual_value() {
+        let schema = json!({ "properties": {
+            "name": { "type": "string", "default": "Ann" },
+            "age": { "type": "integer", "default": 30 },
+            "sure": { "type": "boolean", "default": true },
+            "one": { "type": "string", "enum": ["a", "b"], "default": "b" },
+            "none": { "type": "string" },
+        } });
+        let form = Form::read("m", &schema).unwrap();
+        let last = form.questions().into_iter().map(|it| {
+            let choices = it.choices.len();
+            let answer = ChosenAnswer {
+                choices: vec![choices],
+                text: None,
+            };
+            (answer, it.choices[choices - 1].label.clone())
+        });
+        let (answers, labels): (Vec<_>, Vec<_>) = last.unzip();
+        assert_eq!(labels[1], "the usual value: 30");
+        assert_eq!(labels[4], LEFT_OUT);
+        let reply = form.reply(Some(Reply::Chosen(answers))).unwrap();
+        let expected = json!({ "name": "Ann", "age": 30, "sure": true, "one": "b" });
+        assert_eq!(
+            reply,
+            FormReply::Accept(expected.as_object().unwrap().clone())
+        );
     }
 
     #[test]

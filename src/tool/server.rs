@@ -28,15 +28,15 @@ use crate::mcp::{
     level_words, may_write, shown_tools, tool_hash,
 };
 use crate::network::HostReport;
-use crate::protocol::{Asker, NoticeLevel, Question};
+use crate::protocol::{Asker, NoticeLevel, Question, ServerWord, ToEditor};
 use crate::services::Services;
 use co_exec::Confinement;
 use co_exec::secrets::redact::RedactedText;
 use co_llm::ToolSpec;
 use co_llm::transcript::{Call, Image, ShownPart};
 use co_mcp::{
-    AnswerPart, CallError, CallEvents, CallProgress, QuestionReply, ServerQuestion, ServerTool,
-    ToolAnswer,
+    AnswerPart, CallError, CallEvents, CallProgress, QuestionReply, ServerPrompt, ServerQuestion,
+    ServerTool, ToolAnswer,
 };
 use co_policy::ToolServerCall;
 use co_text::{counted, end_of, one_line, printable, start_of};
@@ -54,6 +54,9 @@ const MOST_QUESTIONS: usize = 5;
 
 /// The pause between two words about the progress of a call.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(100);
+
+/// The most bytes of a word that completes what a server offers.
+const LONGEST_WORD: usize = 500;
 
 const NO_OUTPUT: &str = "(no output)";
 
@@ -76,6 +79,8 @@ struct ServerList {
     servers: Vec<ChatServer>,
     /// The names of the tools in the tool set of the chat that stand for those of the servers.
     placed: Vec<String>,
+    /// The prompts and resources that Lua knows.
+    words: (Vec<ServerWord>, Vec<ServerWord>),
 }
 
 struct ChatServer {
@@ -170,6 +175,102 @@ impl ChatServers {
         Ok(self.take_tools(tools, Some(wait)))
     }
 
+    /// Reads what a server of the chat offers, for the person. Starts the server if it does not run.
+    ///
+    /// # Errors
+    /// A sentence about why not.
+    pub async fn read(
+        &self,
+        services: &Arc<Services>,
+        workspace: &Path,
+        name: &str,
+        wanted: Wanted<'_>,
+    ) -> Result<ServerText, String> {
+        let settings = self.wanted(&services.config);
+        let settings = settings.into_iter().find(|it| it.name == name);
+        let settings =
+            settings.ok_or_else(|| format!("there is no tool server {name}: /mcp lists them"))?;
+        let start = server_start(services, workspace, settings);
+        let server = self.list().hold(services, start.clone());
+        server.want(&start);
+        let ready = match timeout(services.config.mcp_wait, server.settled()).await {
+            Ok(ServerState::Ready(ready)) => ready,
+            Ok(ServerState::Failed { why, .. }) => {
+                return Err(format!("the tool server {name} does not run: {why}"));
+            }
+            _ => return Err(format!("the tool server {name} is not ready yet")),
+        };
+        let read = async {
+            match wanted {
+                Wanted::Resource(uri) => ready.resource(uri).await.map_err(|it| it.to_string()),
+                Wanted::Prompt(prompt, given) => {
+                    let known = ready.offers.prompts.iter().find(|it| it.name == prompt);
+                    let known = known.ok_or_else(|| format!("it has no prompt {prompt}"))?;
+                    let arguments = arguments(known, given)?;
+                    let read = ready.prompt(prompt, arguments).await;
+                    read.map_err(|it| it.to_string())
+                }
+            }
+        };
+        let read = timeout(services.config.mcp_timeout, read).await;
+        let parts = read.map_err(|_| format!("the tool server {name} gives no answer"))?;
+        let closing = server.close_secrets(&start, &ready).await;
+        if closing {
+            return Err(format!(
+                "withheld: a secret appeared that the tool server {name} could read"
+            ));
+        }
+        let parts = parts.map_err(|why| {
+            let why = ready.secrets.hide(&why).text;
+            format!(
+                "the tool server {name} does not give it: {}",
+                one_line(&why)
+            )
+        })?;
+        let answer = ToolAnswer {
+            parts,
+            is_error: false,
+        };
+        let (text, images) = contents(answer, true);
+        Ok(ServerText {
+            text: ready.secrets.hide(&text).text,
+            image: images.into_iter().next(),
+        })
+    }
+
+    /// Returns the words that complete what the servers offer, if they are others than those that were returned last.
+    pub fn new_words(&self, chat: u64) -> Option<ToEditor> {
+        let mut list = self.list();
+        let (mut prompts, mut resources) = (Vec::new(), Vec::new());
+        for known in &list.servers {
+            let ServerState::Ready(ready) = known.server.state() else {
+                continue;
+            };
+            let server = &known.server.settings.name;
+            let line =
+                |text: &str| one_line(start_of(&ready.secrets.hide(text).text, LONGEST_WORD));
+            prompts.extend(ready.offers.prompts.iter().map(|it| ServerWord {
+                name: line(&format!("{server}:{}", it.name)),
+                about: line(&it.about),
+                arguments: it.arguments.iter().map(|it| line(it)).collect(),
+            }));
+            resources.extend(ready.offers.resources.iter().map(|it| ServerWord {
+                name: line(&format!("{server}:{}", it.uri)),
+                about: line(&it.name),
+                arguments: Vec::new(),
+            }));
+        }
+        if list.words == (prompts.clone(), resources.clone()) {
+            return None;
+        }
+        list.words = (prompts.clone(), resources.clone());
+        Some(ToEditor::ServerWords {
+            chat,
+            prompts,
+            resources,
+        })
+    }
+
     /// Puts the tools of servers that have started meanwhile into `tools`. Returns notices for the person.
     pub fn catch_up(&self, tools: &ToolSet) -> Vec<String> {
         let has_all = self.list().servers.iter().all(|it| it.list.is_some());
@@ -193,16 +294,8 @@ impl ChatServers {
             wanted.contains(settings) && *workspace == context.workspace
         });
         for settings in wanted {
-            let mut known = list.servers.iter();
-            if !known.any(|it| it.server.settings == settings) {
-                let start = start(context, settings);
-                list.servers.push(ChatServer {
-                    server: services.tool_servers.get(&start),
-                    list: None,
-                    tools: Vec::new(),
-                    told: None,
-                });
-            }
+            let start = server_start(services, &context.workspace, settings);
+            list.hold(services, start);
         }
         let servers = list.servers.iter();
         servers.map(|it| Arc::clone(&it.server)).collect()
@@ -247,6 +340,22 @@ impl ChatServers {
 }
 
 impl ServerList {
+    /// Returns the server of these settings, which the chat holds from now on.
+    fn hold(&mut self, services: &Services, start: ServerStart) -> Arc<ToolServer> {
+        let mut known = self.servers.iter();
+        if let Some(known) = known.find(|it| it.server.settings == start.settings) {
+            return Arc::clone(&known.server);
+        }
+        let server = services.tool_servers.get(&start);
+        self.servers.push(ChatServer {
+            server: Arc::clone(&server),
+            list: None,
+            tools: Vec::new(),
+            told: None,
+        });
+        server
+    }
+
     /// Keeps some servers. The tools of the others leave `tools`.
     fn retain(&mut self, tools: &ToolSet, keep: impl Fn(&ChatServer) -> bool) {
         let before = self.servers.len();
@@ -279,6 +388,45 @@ impl ServerList {
 
 fn lock<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
     list.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the person wants of a server.
+#[derive(Debug, Clone, Copy)]
+pub enum Wanted<'a> {
+    Resource(&'a str),
+    /// A prompt, with `NAME=value` or plain values as its arguments.
+    Prompt(&'a str, &'a [String]),
+}
+
+/// A text of a server, and an image.
+pub struct ServerText {
+    pub text: String,
+    pub image: Option<Image>,
+}
+
+/// Returns the arguments of a prompt: a plain value is that of the first argument that is still open.
+fn arguments(prompt: &ServerPrompt, given: &[String]) -> Result<Map<String, Value>, String> {
+    let mut found = Map::new();
+    for word in given {
+        let named = word.split_once('=');
+        let named = named.filter(|(name, _)| prompt.arguments.iter().any(|it| it == name));
+        let (name, value) = match named {
+            Some((name, value)) => (name, value),
+            None => {
+                let mut open = prompt.arguments.iter();
+                let open = open.find(|it| !found.contains_key(*it));
+                let open =
+                    open.ok_or_else(|| format!("it takes {} arguments", prompt.arguments.len()))?;
+                (open.as_str(), word.as_str())
+            }
+        };
+        found.insert(name.to_owned(), value.into());
+    }
+    let missing = prompt.required.iter().find(|it| !found.contains_key(*it));
+    match missing {
+        Some(name) => Err(format!("its argument {name} is missing")),
+        None => Ok(found),
+    }
 }
 
 /// Returns the state of a server in words.
@@ -330,10 +478,7 @@ impl ChatServer {
 
 /// Returns all that the start of a server needs.
 fn start_of_server(context: &CallContext, server: &ToolServer) -> ServerStart {
-    start(context, server.settings.clone())
-}
-
-fn start(context: &CallContext, settings: McpServerSettings) -> ServerStart {
+    let settings = server.settings.clone();
     server_start(&context.services, &context.workspace, settings)
 }
 

@@ -35,7 +35,7 @@ pub enum AnswerPart {
 
 impl ToolAnswer {
     pub(crate) fn new(result: CallToolResult) -> Self {
-        let mut parts: Vec<_> = result.content.into_iter().map(part).collect();
+        let mut parts: Vec<_> = result.content.into_iter().map(content_part).collect();
         // A server that has structured content should also send it as text.
         let structured = result.structured_content;
         let has_text = parts.iter().any(|it| matches!(it, AnswerPart::Text(_)));
@@ -49,7 +49,7 @@ impl ToolAnswer {
     }
 }
 
-fn part(block: ContentBlock) -> AnswerPart {
+pub(crate) fn content_part(block: ContentBlock) -> AnswerPart {
     match block {
         ContentBlock::Text(text) => AnswerPart::Text(text.text),
         ContentBlock::Image(image) => AnswerPart::Image {
@@ -57,18 +57,25 @@ fn part(block: ContentBlock) -> AnswerPart {
             data: image.data,
         },
         ContentBlock::Audio(audio) => bytes(audio.mime_type, &audio.data),
-        ContentBlock::Resource(embedded) => match embedded.resource {
-            ResourceContents::TextResourceContents { text, .. } => AnswerPart::Text(text),
-            ResourceContents::BlobResourceContents {
-                mime_type, blob, ..
-            } => bytes(mime_type.unwrap_or_default(), &blob),
-            _ => AnswerPart::Text("[a resource of an unknown kind]".to_owned()),
-        },
+        ContentBlock::Resource(embedded) => resource_part(embedded.resource),
         ContentBlock::ResourceLink(link) => AnswerPart::Link {
             uri: link.uri,
             name: link.title.unwrap_or(link.name),
         },
         _ => AnswerPart::Text("[content of an unknown kind]".to_owned()),
+    }
+}
+
+pub(crate) fn resource_part(contents: ResourceContents) -> AnswerPart {
+    match contents {
+        ResourceContents::TextResourceContents { text, .. } => AnswerPart::Text(text),
+        ResourceContents::BlobResourceContents {
+            mime_type, blob, ..
+        } => match mime_type.unwrap_or_default() {
+            mime if mime.starts_with("image/") => AnswerPart::Image { mime, data: blob },
+            mime => bytes(mime, &blob),
+        },
+        _ => AnswerPart::Text("[a resource of an unknown kind]".to_owned()),
     }
 }
 

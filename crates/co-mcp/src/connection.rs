@@ -19,8 +19,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::answer::ToolAnswer;
+use crate::answer::{AnswerPart, ToolAnswer};
 use crate::call_events::{CallListener, QuestionReply};
+use crate::offers::{self, ServerOffers};
 use crate::transport::BoundedTransport;
 use co_lines::LONGEST_LINE;
 
@@ -201,6 +202,33 @@ impl ServerConnection {
             }
         }
         Ok((tools, true))
+    }
+
+    /// Returns the resources and prompts of the server. A list that cannot be read is empty.
+    pub async fn offers(&self) -> ServerOffers {
+        ServerOffers::read(self.service.peer()).await
+    }
+
+    /// Reads a resource. It has no time-out.
+    ///
+    /// # Errors
+    /// The server ended or refused.
+    pub async fn resource(&self, uri: &str) -> Result<Vec<AnswerPart>, CallError> {
+        let read = offers::resource(self.service.peer(), uri).await?;
+        read.ok_or(CallError::AsksBack)
+    }
+
+    /// Returns a prompt with these arguments. It has no time-out.
+    ///
+    /// # Errors
+    /// The server ended or refused.
+    pub async fn prompt(
+        &self,
+        name: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<Vec<AnswerPart>, CallError> {
+        let read = offers::prompt(self.service.peer(), name, arguments).await?;
+        read.ok_or(CallError::AsksBack)
     }
 
     /// Calls a tool, and hands on what the server says meanwhile. It has no time-out. If the future is dropped, the server is told that the call is cancelled.

@@ -4,6 +4,7 @@
 //! crate here keeps what a server sends within bounds, and turns it into plain texts and values.
 //!
 //! - `connection`: the handshake, the list of tools, the calls.
+//! - `offers`: the resources and prompts of a server.
 //! - `transport`: the lines of both directions, and the answers to what a server asks.
 //! - `answer`: the result of a call as texts.
 //! - `call_events`: the progress of a call, and the server's questions to the person.
@@ -13,6 +14,7 @@
 mod answer;
 mod call_events;
 mod connection;
+mod offers;
 #[cfg(test)]
 mod tests;
 mod transport;
@@ -22,3 +24,4 @@ pub use call_events::{
     CallEvents, CallListener, CallProgress, QuestionReply, ServerQuestion, call_events,
 };
 pub use connection::{CallError, ClientName, MOST_TOOLS, OpenError, ServerConnection, ServerTool};
+pub use offers::{ServerOffers, ServerPrompt, ServerResource};

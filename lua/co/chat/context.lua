@@ -270,6 +270,7 @@ M.about = {
   ['@git:'] = 'a commit, as in @git:HEAD~1',
   ['@search:'] = 'the lines that contain a text',
   ['@skill:'] = 'the text of a skill that you trust',
+  ['@mcp:'] = 'a resource of a tool server, as in @mcp:server:uri',
   ['@file:'] = 'a file',
   ['@lsp:'] = 'a name, as your language servers know it',
 }
@@ -319,6 +320,13 @@ local readers_of_text = {
   end,
   skill = function(word)
     return from_backend(word, { kind = 'skill', name = word.argument })
+  end,
+  mcp = function(word)
+    local server, uri = word.argument:match('^([%w_-]+):(.+)$')
+    if not server then
+      return nil, 'a resource is @mcp:SERVER:ADDRESS'
+    end
+    return from_backend(word, { kind = 'resource', server = server, uri = uri })
   end,
   lsp = function(word)
     local query, missing = lsp_context.places(word.argument)

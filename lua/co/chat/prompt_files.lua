@@ -152,7 +152,7 @@ end
 --- Returns the words of the arguments. Quotes hold a word with blanks together.
 ---@param args string
 ---@return string[]
-local function words(args)
+function M.words(args)
   local found = {}
   local rest = printable.trim(args)
   while rest ~= '' do
@@ -176,7 +176,7 @@ end
 ---@return string
 function M.fill(text, args)
   local body = M.parts(text).body
-  local each = words(args)
+  local each = M.words(args)
   local used = false
   -- One pass, so that no argument is read as a placeholder.
   local filled = body:gsub('%$(%w+)', function(name)

@@ -554,6 +554,19 @@
 ---@field models string[]
 ---@field efforts string[]
 
+--- A prompt or a resource of a tool server.
+---@class (exact) co.ServerWord
+---@field name string such as `server:prompt` or `server:file:///x`
+---@field about string
+---@field arguments string[] the names of the arguments of a prompt
+
+--- The words that complete what the tool servers of a chat offer.
+---@class (exact) co.ServerWords
+---@field type 'server_words'
+---@field chat integer
+---@field prompts co.ServerWord[]
+---@field resources co.ServerWord[]
+
 --- The answer to `co.ListModels`.
 ---@class (exact) co.Models
 ---@field type 'models'

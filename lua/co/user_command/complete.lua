@@ -41,6 +41,9 @@ local function slashes(lead, cwd)
   for name in pairs(require('co.user_command.agent_words').commands()) do
     names[name] = true
   end
+  for name in pairs(require('co.user_command.server_words').commands()) do
+    names[name] = true
+  end
   return starting(vim.tbl_keys(names), lead)
 end
 
@@ -127,6 +130,9 @@ local function contexts(lead)
       return '@skill:' .. word
     end, skills(skill))
   end
+  if vim.startswith(lead, '@mcp:') then
+    return starting(require('co.user_command.server_words').contexts(), lead)
+  end
   return starting(vim.tbl_keys(context.about), lead)
 end
 
@@ -136,6 +142,10 @@ end
 ---@param wait boolean wait for a list that the backend must ask for
 ---@return string[]
 local function arguments(name, lead, wait)
+  local of_server = name:match('^mcp:(.+)$')
+  if of_server then
+    return starting(require('co.user_command.server_words').arguments(of_server), lead)
+  end
   local command = require('co.user_command.slash').commands[name] or {}
   if command.completion then
     return vim.fn.getcompletion(lead, command.completion)
@@ -180,7 +190,7 @@ function M.command_line(lead, line, position)
       vim.list_extend(vim.list_slice(options.for_shell), options.for_chats)
     )
   end
-  local slash = rest and rest:match('^/([%w_-]+)%s')
+  local slash = rest and (rest:match('^/([%w_-]+)%s') or rest:match('^/(mcp:%S+)%s'))
   if slash then
     return arguments(slash, lead, true)
   elseif lead:sub(1, 1) == '/' and printable.trim(rest or '') == '' then

@@ -40,6 +40,10 @@ function M.about(word, cwd)
   if of_agent then
     return printable.for_plugins(of_agent)
   end
+  local of_server = require('co.user_command.server_words').commands()[word]
+  if of_server then
+    return printable.for_plugins(of_server)
+  end
   return file and printable.for_plugins(file) or entry and entry.about or context.about[word] or ''
 end
 

@@ -482,6 +482,10 @@ function M.run(name, args, chat, cwd, context)
     local text = printable.trim(('/%s %s'):format(name, args))
     return require('co.chat.send').prompt(chat, text, cwd, context)
   end
+  local of_server = name:match('^mcp:(.*)$')
+  if of_server then
+    return require('co.user_command.server_words').run(of_server, args, chat, cwd)
+  end
   local entry = M.commands[name]
   local file = not entry and require('co.chat.prompt_files').get(name, cwd)
   if entry then

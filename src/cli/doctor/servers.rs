@@ -5,11 +5,11 @@ use std::path::Path;
 
 use super::check::{Check, CheckLevel};
 use crate::config::{Config, Env, McpServerSettings};
-use crate::mcp::{WORKSPACE_FILE, WorkspaceServers, downloads};
+use crate::mcp::{WORKSPACE_FILE, WorkspaceServers, download_advice, level_words};
 use crate::paths::Paths;
-use crate::text::one_line;
 use crate::trust::{FileText, FileTrust, Trust};
-use co_exec::{SERVER_WORDS, find_program};
+use co_exec::find_program;
+use co_text::one_line;
 
 /// Checks the tool servers of the settings, and those that a file of the workspace names.
 pub(super) fn checks(
@@ -48,17 +48,14 @@ fn server(settings: &McpServerSettings, path: &OsStr) -> Check {
             "install it, or set its cmd in mcp_servers",
         );
     };
-    if let Some(install) = downloads(program) {
-        return bad(
-            format!("{name}: {program} downloads its server, which has no network"),
-            format!("install the server (`{install} ...`), and set cmd to its program"),
-        );
-    }
+    let level = level_words(settings);
+    let download = download_advice(settings).map(|it| format!("; {it}"));
     Check::ok(
         "tool server",
         format!(
-            "{name} is {}; {SERVER_WORDS}; /mcp {name} says whether it runs",
-            one_line(&found.display().to_string())
+            "{name} is {}; {level}; /mcp {name} says whether it runs{}",
+            one_line(&found.display().to_string()),
+            download.unwrap_or_default()
         ),
     )
 }
@@ -97,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_must_be_there_and_download_nothing() {
+    fn a_program_must_be_there() {
         let dir = tempfile::tempdir().unwrap();
         let program = |name: &str| {
             use std::os::unix::fs::PermissionsExt;
@@ -123,11 +120,11 @@ mod tests {
             .map(|it| (it.level, it.message.as_str()))
             .collect();
         assert_eq!(told[0].0, CheckLevel::Ok);
-        assert!(told[0].1.contains("there is /") && told[0].1.contains(SERVER_WORDS));
+        assert!(told[0].1.contains("there is /") && told[0].1.contains("read-only"));
         assert_eq!(
             told[1],
             (CheckLevel::Warn, "gone: /nowhere/server is not installed")
         );
-        assert!(told[2].0 == CheckLevel::Warn && told[2].1.contains("downloads its server"));
+        assert!(told[2].0 == CheckLevel::Ok && told[2].1.contains("npx downloads it"));
     }
 }

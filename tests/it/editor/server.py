@@ -2,15 +2,18 @@
 
 The script has "tools", the steps of each call by the name of its tool in "calls", and the steps before the handshake in "start".
 A step is {"text": TEXT} (the result), {"result": VALUE}, {"sh": COMMAND} (its output is the result), {"raw": TEXT} (a line as it is),
-{"long": BYTES} (a line of this length), {"ask": COUNT} (requests of the server), {"stderr": BYTES}, {"say": TEXT} (on the
+{"long": BYTES} (a line of this length), {"ask": COUNT} (requests of the server), {"stderr": BYTES}, {"stderr_forever": true}, {"say": TEXT} (on the
 standard error), {"tools": LIST} (another list of tools, which is told), {"gate": PATH} (waits until the file exists), {"progress": [DONE, TOTAL, WORDS]}, {"until_cancelled": NAME} (waits for the message that cancels
-the call, and writes a file of this name into the home), {"hang": true} or {"die": STATUS}.
+the call, and writes a file of this name into the home), {"form": SCHEMA} (asks the person and waits for the reply), {"answers": true} (all
+replies are the result), {"hang": true} or {"die": STATUS}. The script may have "resources" and "prompts": their lists, and "texts": the text
+of each resource by its address, and of each prompt by its name, with the arguments in the place of {}.
 """
 
 import json
 import os
 import subprocess
 import sys
+import threading
 import time
 
 
@@ -21,6 +24,11 @@ def send(message: dict) -> None:
 def run(command: str) -> str:
     done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
     return f"{done.stdout}status {done.returncode}"
+
+
+def flood() -> None:
+    while True:
+        os.write(2, b"e" * 4096)
 
 
 def carry_out(steps: list[dict], number: int | None, token: object = None) -> None:
@@ -45,6 +53,8 @@ def carry_out(steps: list[dict], number: int | None, token: object = None) -> No
             case {"stderr": length}:
                 for _ in range(length // 1_000):
                     print("e" * 999, file=sys.stderr, flush=True)
+            case {"stderr_forever": _}:
+                threading.Thread(target=flood, daemon=True).start()
             case {"say": text}:
                 print(text, file=sys.stderr, flush=True)
             case {"tools": new}:
@@ -62,6 +72,14 @@ def carry_out(steps: list[dict], number: int | None, token: object = None) -> No
                 assert message["params"]["requestId"] == number, message
                 with open(os.path.expanduser(f"~/{name}"), "w", encoding="utf-8"):
                     pass
+            case {"form": schema}:
+                params = {"message": "Set it up.", "requestedSchema": schema}
+                send({"id": "form", "method": "elicitation/create", "params": params})
+                while (reply := json.loads(sys.stdin.readline())).get("id") != "form":
+                    pass
+                answers.append(json.dumps(reply["result"]))
+            case {"answers": _}:
+                send({"id": number, "result": {"content": [{"type": "text", "text": "\n".join(answers)}]}})
             case {"hang": _}:
                 while sys.stdin.readline():
                     pass
@@ -77,13 +95,29 @@ def answer(message: dict) -> None:
         case "initialize":
             version = message["params"]["protocolVersion"]
             server = {"name": "scripted", "version": "1"}
-            send({"id": number, "result": {"protocolVersion": version, "capabilities": {"tools": {"listChanged": True}}, "serverInfo": server}})
+            capabilities = {"tools": {"listChanged": True}} | {name: {} for name in ("resources", "prompts") if name in script}
+            send({"id": number, "result": {"protocolVersion": version, "capabilities": capabilities, "serverInfo": server}})
         case "tools/list":
             send({"id": number, "result": {"tools": tools}})
         case "tools/call":
             name = message["params"]["name"]
             token = message["params"].get("_meta", {}).get("progressToken")
             carry_out(script["calls"].get(name, [{"error": f"unknown tool {name}"}]), number, token)
+        case "resources/list":
+            send({"id": number, "result": {"resources": script["resources"]}})
+        case "prompts/list":
+            send({"id": number, "result": {"prompts": script["prompts"]}})
+        case "resources/read":
+            uri = message["params"]["uri"]
+            if uri in script["texts"]:
+                send({"id": number, "result": {"contents": [{"uri": uri, "text": script["texts"][uri]}]}})
+            else:
+                send({"id": number, "error": {"code": -32002, "message": "no such resource"}})
+        case "prompts/get":
+            params = message["params"]
+            text = script["texts"][params["name"]].replace("{}", json.dumps(params.get("arguments")))
+            content = {"type": "text", "text": text}
+            send({"id": number, "result": {"messages": [{"role": "user", "content": content}]}})
         case None | "notifications/initialized" | "notifications/cancelled":
             pass
         case method:
@@ -93,6 +127,7 @@ def answer(message: dict) -> None:
 with open(sys.argv[1], encoding="utf-8") as file:
     script = json.load(file)
 tools = script["tools"]
+answers: list[str] = []
 carry_out(script.get("start", []), None)
 for line in sys.stdin:
     answer(json.loads(line))
