@@ -1,12 +1,9 @@
-//! The parts of a file that a chat changed, so that some of them can be taken back.
+//! The files of a change that a person answers in parts, such as that of a trial.
 
-use std::path::Path;
-
-use super::change::{Change, Entry, shown};
+use super::change::{Change, shown};
+use super::round::OpenFile;
 use super::store::Store;
-use super::undo::bytes_of;
-use crate::protocol::{self, Excerpt, FileChange, ReviewText, fact_lines};
-use co_edit::{FileText, Hunk, apply_hunks, hunks, marked};
+use crate::protocol::{self, Excerpt, FileChange, fact_lines};
 
 /// The most bytes of the texts of one review. Neovim gets them in parts.
 pub const MOST_REVIEW_BYTES: usize = 32 << 20;
@@ -14,43 +11,20 @@ pub const MOST_REVIEW_BYTES: usize = 32 << 20;
 /// can list.
 const FILE_BYTES: usize = 8 << 10;
 
-/// A file with all that was changed in it.
+/// A changed file, with its parts for a review.
 #[derive(Debug, Clone)]
 pub struct ChangedFile {
-    /// The change that takes all of it back.
-    undo: Change,
-    /// The text without the changes; empty if they have no lines that can be taken back one by one.
-    text: String,
-    /// The changes of that text, which make the text that the file has now. If it cannot be changed by lines, there is one part
-    /// without lines.
-    pub parts: Vec<Hunk>,
-    /// The text for a review.
-    review: ReviewText,
-    added: usize,
-    removed: usize,
-    /// The change in words, if no line differs.
-    without_lines: Option<String>,
-    /// It has no lines that can be taken back without the others.
-    is_whole: bool,
+    pub file: OpenFile,
+    pub review: FileChange,
 }
 
 impl ChangedFile {
-    /// Returns the parts of a file. `undo` takes the change back. None if it has no lines to compare.
-    pub fn of(undo: &Change, store: &Store) -> Option<Self> {
-        let (now, text) = texts(undo, store)?;
-        let (now, text) = (now.as_str(), text.as_str());
-        let parts = hunks(text, now);
-        let facts = undo.inverse().facts(store);
-        (!parts.is_empty()).then(|| Self {
-            undo: undo.clone(),
-            text: text.to_owned(),
-            review: ReviewText::new(&facts, &marked(text, &parts)),
-            added: parts.iter().map(Hunk::added).sum(),
-            removed: parts.iter().map(Hunk::removed).sum(),
-            parts,
-            without_lines: None,
-            is_whole: false,
-        })
+    fn of(change: &Change, store: &Store) -> Self {
+        let file = OpenFile::of(change, store);
+        Self {
+            review: file.for_review(store),
+            file,
+        }
     }
 
     /// Returns the files of some changes: each in parts if it has lines to compare, else as one part. None if all together are
@@ -58,9 +32,9 @@ impl ChangedFile {
     pub fn all<'a>(changes: impl Iterator<Item = &'a Change>, store: &Store) -> Vec<Self> {
         let mut room = MOST_REVIEW_BYTES;
         let files = changes.filter(|it| !it.is_directory()).map(|it| {
-            let file = Self::of_change(it, store);
+            let file = Self::of(it, store);
             // The first file that is too much ends the search.
-            room = room.checked_sub(file.size())?;
+            room = room.checked_sub(FILE_BYTES + file.review.text.as_str().len())?;
             Some(file)
         });
         files.collect::<Option<_>>().unwrap_or_default()
@@ -81,8 +55,8 @@ impl ChangedFile {
                 continue;
             }
             let file = match known.next() {
-                Some(file) => file.for_review(),
-                None if excerpt.has_room() => Self::of_change(change, store).for_review(),
+                Some(file) => file.review.clone(),
+                None if excerpt.has_room() => Self::of(change, store).review,
                 None => {
                     let summary = change.summary(store);
                     excerpt.add_path(&path, &summary.counts);
@@ -95,128 +69,15 @@ impl ChangedFile {
             excerpt.add_lines(&file.text);
         }
         let facts = fact_lines(changes.iter().flat_map(|it| it.facts(store)));
-        let files = files.iter().map(Self::for_review).collect();
+        let files = files.iter().map(|it| it.review.clone()).collect();
         protocol::Change::new(facts, &excerpt, files).with_words(words)
     }
-
-    fn of_change(change: &Change, store: &Store) -> Self {
-        let undo = change.inverse();
-        Self::of(&undo, store).unwrap_or_else(|| Self::whole(&undo, store))
-    }
-
-    fn whole(undo: &Change, store: &Store) -> Self {
-        let change = undo.inverse();
-        let lines = change.changed_lines(store);
-        let (old, hunks) = lines.map_or_else(Default::default, |it| (it.old, it.hunks));
-        // One line begins the only part, above all of the text.
-        let marked = marked(&old, &hunks);
-        let mut marked: String = (marked.split_inclusive('\n').filter(|it| *it != "@\n")).collect();
-        let facts = change.facts(store);
-        if marked.is_empty() && facts.is_empty() {
-            marked = "!a new empty file\n".to_owned();
-        }
-        let added = hunks.iter().map(Hunk::added).sum();
-        let removed = hunks.iter().map(Hunk::removed).sum();
-        Self {
-            undo: undo.clone(),
-            text: String::new(),
-            parts: vec![Hunk {
-                at: 0..0,
-                text: String::new(),
-            }],
-            review: ReviewText::new(&facts, &format!("@\n{marked}")),
-            added,
-            removed,
-            without_lines: (added + removed == 0).then(|| change.in_words(store)),
-            is_whole: true,
-        }
-    }
-
-    /// Returns the path in the workspace.
-    pub fn path(&self) -> &Path {
-        &self.undo.path
-    }
-
-    /// Returns the number of bytes that it takes in a review.
-    pub fn size(&self) -> usize {
-        FILE_BYTES + self.review.as_str().len()
-    }
-
-    /// Returns the change with its parts for a review.
-    pub fn for_review(&self) -> FileChange {
-        FileChange {
-            path: shown(self.path()),
-            added: self.added,
-            removed: self.removed,
-            without_lines: self.without_lines.clone(),
-            parts: self.parts.len(),
-            whole: self.is_whole,
-            text: self.review.clone(),
-            calls: Vec::new(),
-            answers: Vec::new(),
-        }
-    }
-
-    /// Returns the change that was made by all parts but those that stay. [`super::Undo`] takes it back.
-    ///
-    /// # Errors
-    /// The file cannot have this text.
-    pub fn without(&self, stay: &[Hunk], store: &Store) -> Result<Change, String> {
-        let Change {
-            path,
-            before: now,
-            after: undone,
-        } = self.undo.clone();
-        let before = match stay {
-            [] => undone,
-            stay => {
-                let like = now.as_ref().or(undone.as_ref());
-                let (now_text, undone_text) = texts(&self.undo, store).ok_or("it is no text")?;
-                let mut file = match now {
-                    Some(_) => now_text,
-                    None => undone_text,
-                };
-                let text = apply_hunks(&self.text, stay);
-                file.apply_hunks(&hunks(file.as_str(), &text));
-                let bytes = file.encode().map_err(|error| error.to_string())?;
-                let blob = store.put(&bytes).map_err(|error| error.to_string())?;
-                let mode = match like {
-                    Some(Entry::File { mode, .. }) => *mode,
-                    _ => 0o644,
-                };
-                Some(Entry::File {
-                    mode,
-                    blob: Some(blob),
-                })
-            }
-        };
-        Ok(Change {
-            path,
-            before,
-            after: now,
-        })
-    }
-}
-
-/// Returns the text that a file has now, and the one that it gets; none if one is no text.
-fn texts(undo: &Change, store: &Store) -> Option<(FileText, FileText)> {
-    let (now, text) = (decode(&undo.before, store)?, decode(&undo.after, store)?);
-    Some(FileText::alike([now, text]).into())
-}
-
-/// Returns the text of a file, which is empty if there is none; none if it is no text.
-pub(super) fn decode(entry: &Option<Entry>, store: &Store) -> Option<FileText> {
-    let bytes = match entry {
-        Some(entry @ Entry::File { .. }) => bytes_of(entry, store).ok()?,
-        None => Vec::new(),
-        Some(Entry::Link { .. } | Entry::Dir { .. }) => return None,
-    };
-    FileText::decode(&bytes).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checkpoint::Entry;
 
     #[test]
     fn a_review_has_all_files_or_none() {
@@ -273,8 +134,8 @@ mod tests {
                 after,
             }];
             let files = ChangedFile::all(changes.iter(), &store);
-            assert_eq!(files[0].review.as_str(), expected);
-            assert_eq!(files[0].parts.len(), 1);
+            assert_eq!(files[0].review.text.as_str(), expected);
+            assert_eq!(files[0].review.parts, 1);
         }
     }
 }

@@ -14,12 +14,12 @@ use super::authored::AuthoredValue;
 use super::change::{Change, Entry, shown};
 use super::log::{AcceptedFile, By, Record};
 use super::moves::{Moves, blob};
-use super::parts::decode;
 use super::snapshot::entry_at;
 use super::store::Store;
-use super::undo::mode;
+use super::undo::{decode, mode};
 use crate::buffers::OpenBuffers;
 use crate::protocol::{Fact, FactKind, FileChange, ReviewText};
+use crate::workspace::edits::lines_as_text;
 use co_edit::{EditBy, FileText, Hunk, Mark, Weave, apply_hunks, hunks, marked};
 use co_exec::beneath::Dir;
 
@@ -80,7 +80,7 @@ pub struct BaseFile {
 }
 
 /// A file with open changes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct OpenFile {
     /// The path in the workspace.
     pub path: PathBuf,
@@ -575,7 +575,56 @@ fn file_like(
     }))
 }
 
+impl Verdict {
+    /// Returns the verdict of an answer; `accept` is none if there is none. `lines` are those that the person wrote instead of the
+    /// lines of the part.
+    pub fn of(part: &OpenPart, accept: Option<bool>, lines: Option<&[String]>) -> Self {
+        match (accept, lines, &part.kind) {
+            (None, ..) => Self::Open,
+            (Some(false), ..) => Self::Refused,
+            (_, Some(lines), PartKind::Lines(hunk)) => Self::Edited(lines_as_text(lines, hunk)),
+            _ => Self::Accepted,
+        }
+    }
+}
+
 impl OpenFile {
+    /// Returns the file of a change: in parts if it has lines to compare, else as one part. Its mode is no part of its own.
+    pub fn of(change: &Change, store: &Store) -> Self {
+        let both = [&change.before, &change.after].map(|it| decode(it, store));
+        let texts = match both {
+            [Some(old), Some(new)] => Some(FileText::alike([old, new])),
+            _ => None,
+        };
+        let texts = texts.filter(|[old, new]| old.as_str() != new.as_str());
+        let part = |kind, line| OpenPart {
+            kind,
+            line,
+            records: Vec::new(),
+        };
+        let parts = match &texts {
+            None => vec![part(PartKind::Whole, 1)],
+            Some([old, new]) => {
+                let lines = hunks(old.as_str(), new.as_str());
+                let calls = calls_of(None, None, &lines);
+                let parts = lines.into_iter().zip(calls);
+                parts
+                    .map(|(hunk, (line, _))| part(PartKind::Lines(hunk), line))
+                    .collect()
+            }
+        };
+        Self {
+            path: change.path.clone(),
+            name: change.path.clone(),
+            baseline: change.before.clone(),
+            seen: change.after.clone(),
+            texts,
+            parts,
+            own: Vec::new(),
+            since: None,
+        }
+    }
+
     fn new(path: &Path, file: &FileRound, store: &Store) -> Option<Self> {
         if !file.is_open(path) {
             return None;
@@ -789,7 +838,11 @@ impl OpenFile {
             true => &self.name,
             false => &self.path,
         };
-        let (mut mode_of, mut content) = (&self.baseline, &self.baseline);
+        let mut mode_of = match &self.seen {
+            Some(Entry::File { .. }) if !has_part(PartKind::Mode) => &self.seen,
+            _ => &self.baseline,
+        };
+        let mut content = &self.baseline;
         let (mut lines, mut all_lines) = (Vec::new(), true);
         for (part, answer) in self.parts.iter().zip(answers) {
             let has = has(answer);

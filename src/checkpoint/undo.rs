@@ -283,5 +283,15 @@ pub(super) fn bytes_of(entry: &Entry, store: &Store) -> io::Result<Vec<u8>> {
     }
 }
 
+/// Returns the text of a file, which is empty if there is none; none if it is no text.
+pub(super) fn decode(entry: &Option<Entry>, store: &Store) -> Option<FileText> {
+    let bytes = match entry {
+        Some(entry @ Entry::File { .. }) => bytes_of(entry, store).ok()?,
+        None => Vec::new(),
+        Some(Entry::Link { .. } | Entry::Dir { .. }) => return None,
+    };
+    FileText::decode(&bytes).ok()
+}
+
 #[cfg(test)]
 mod tests;

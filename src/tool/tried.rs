@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 pub(crate) use self::apply::apply;
 use crate::blocking::blocking;
-use crate::checkpoint::{self, By, ChangedFile, Checkpoints, Store, Undo, UndoResult};
+use crate::checkpoint::{self, By, ChangedFile, Checkpoints, Store, Undo, UndoResult, Verdict};
 use crate::protocol::{Change, HunkAnswer, TrialSummary};
 use crate::services::Services;
 use crate::trial::{Fate, Layers, TrialChanges, TrialPlace, ended_by_itself, keeping};
-use crate::workspace::edits::accepted_hunks;
 use crate::workspace::judge::Judge;
 use co_exec::{Caller, CommandOutcome};
 use co_text::{MOST_NAMED, counted, one_line};
@@ -281,7 +280,7 @@ fn accepted(
     answers: &[HunkAnswer],
     store: &Store,
 ) -> Result<TrialChanges, String> {
-    let parts: usize = files.iter().map(|file| file.parts.len()).sum();
+    let parts: usize = files.iter().map(|it| it.file.parts.len()).sum();
     if parts != answers.len() {
         return Err("the review is not one of these changes".to_owned());
     }
@@ -290,15 +289,18 @@ fn accepted(
         .collect();
     let mut answers = answers.iter();
     let mut accepted = Vec::new();
-    for file in files {
-        let stay = accepted_hunks(&file.parts, answers.by_ref().take(file.parts.len()));
-        let change = by_path.get(file.path());
-        if let Some(change) = change.filter(|_| !stay.is_empty()) {
-            let mut change = (*change).clone();
-            if stay != file.parts {
-                change.after = file.without(&stay, store)?.before;
-            }
-            accepted.push(change);
+    for ChangedFile { file, .. } in files {
+        let own = file.parts.iter().zip(answers.by_ref());
+        let verdicts =
+            own.map(|(part, it)| Verdict::of(part, Some(it.accept), it.lines.as_deref()));
+        let verdicts: Vec<_> = verdicts.collect();
+        let answered = file.answered(&verdicts, store);
+        let kept = answered.map_err(|error| error.to_string())?.accepted;
+        if let (Some(kept), Some(change)) = (kept, by_path.get(file.path.as_path())) {
+            accepted.push(checkpoint::Change {
+                after: kept.baseline,
+                ..(*change).clone()
+            });
         }
     }
     let needed: HashSet<&Path> = accepted.iter().flat_map(|it| it.path.ancestors()).collect();

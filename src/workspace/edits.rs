@@ -19,7 +19,7 @@ pub use placed::propose_placed;
 pub use proposal::{PlannedEdit, Proposal, propose};
 pub use range::EditRange;
 pub use request::{DELETE, EDIT, EditRequest, MOVE, NAMES, WRITE};
-pub use review::{accepted_hunks, answer_in_words, comments, lines_as_text, reviewed};
+pub use review::{answer_in_words, comments, lines_as_text, reviewed};
 pub use seen::SeenTexts;
 pub use source::EditPlace;
 

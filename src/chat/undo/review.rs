@@ -25,7 +25,6 @@ use crate::protocol::{
 };
 use crate::services::Services;
 use crate::tool::permissions::Reply;
-use crate::workspace::edits::lines_as_text;
 use co_text::{code_block, counted, one_line};
 
 /// The most lines of a part in a prompt.
@@ -863,24 +862,8 @@ fn take_kept(
 
 fn verdicts_of(file: &OpenFile, answers: &[PartAnswer]) -> Vec<Verdict> {
     let both = file.parts.iter().zip(answers);
-    let verdict = |(part, answer): (&OpenPart, &PartAnswer)| match (answer, &part.kind) {
-        (PartAnswer { accept: None, .. }, _) => Verdict::Open,
-        (
-            PartAnswer {
-                accept: Some(false),
-                ..
-            },
-            _,
-        ) => Verdict::Refused,
-        (
-            PartAnswer {
-                lines: Some(lines), ..
-            },
-            PartKind::Lines(hunk),
-        ) => Verdict::Edited(lines_as_text(lines, hunk)),
-        _ => Verdict::Accepted,
-    };
-    both.map(verdict).collect()
+    both.map(|(part, it)| Verdict::of(part, it.accept, it.lines.as_deref()))
+        .collect()
 }
 
 /// Returns the first lines of a part, and the number of other lines.

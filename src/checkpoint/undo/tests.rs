@@ -4,8 +4,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use proptest::prelude::*;
 
 use super::*;
-use crate::checkpoint::ChangedFile;
 use crate::checkpoint::tests::{Scene, paths};
+use crate::checkpoint::{OpenFile, PartKind, Verdict};
 use crate::protocol::BufferLine;
 
 #[test]
@@ -158,16 +158,19 @@ fn a_part_of_a_change_keeps_its_bytes() {
         let store = &scene.workspace.store;
         fs::write(scene.at("f"), before).unwrap();
         let found = scene.call(|| fs::write(scene.at("f"), after).unwrap());
-        let undo = scene.undo(&found.changes);
-        let file = ChangedFile::of(&undo.changes[0], store).unwrap();
+        let file = OpenFile::of(&found.changes[0], store);
         // The first line, in which a byte that is no UTF-8 has changed, stays.
-        let stay = [file.parts[0].clone()];
-        let change = file.without(&stay, store).unwrap();
+        let mut verdicts = vec![Verdict::Refused; file.parts.len()];
+        verdicts[0] = Verdict::Accepted;
+        let kept = file.answered(&verdicts, store).unwrap().accepted.unwrap();
+        let PartKind::Lines(stays) = &file.parts[0].kind else {
+            panic!("{:?}", file.parts);
+        };
         let mut expected: Vec<_> = before.split_inclusive(|it| *it == b'\n').collect();
         let changed: Vec<_> = after.split_inclusive(|it| *it == b'\n').collect();
-        let changed_lines = stay[0].at.clone();
+        let changed_lines = stays.at.clone();
         expected.splice(changed_lines.clone(), changed[changed_lines].to_vec());
-        let bytes = bytes_of(change.before.as_ref().unwrap(), store).unwrap();
+        let bytes = bytes_of(kept.baseline.as_ref().unwrap(), store).unwrap();
         let (bytes, expected) = (bytes.escape_ascii(), expected.concat());
         assert_eq!(
             bytes.to_string(),

@@ -24,7 +24,7 @@ impl Proposal {
 }
 
 /// Returns the hunks that the person accepted, with the lines that they wrote instead.
-pub fn accepted_hunks<'a>(
+fn accepted_hunks<'a>(
     hunks: &[Hunk],
     answers: impl IntoIterator<Item = &'a HunkAnswer>,
 ) -> Vec<Hunk> {
