@@ -207,8 +207,7 @@ async fn image_build(services: &Services, run: Run) -> Result<PersonCommand, Str
         command: co_policy::rules::shell_join(&words),
         cwd: run.cwd,
         stdin: Some(DOCKERFILE.to_vec()),
-        terminal: false,
-        open: false,
+        streams: run.streams,
         options: run.options,
         confinement: Confinement::Plain,
         grants: None,
@@ -221,10 +220,10 @@ async fn begin(
     questions: &RunQuestions,
     run: Run,
 ) -> Result<(StartedCommand, Option<TrialPlace>), String> {
-    let (number, streams) = (run.run, run.streams);
+    let number = run.run;
     if run.options.builds_image {
         let build = image_build(services, run).await?;
-        return Ok((build.start(services, streams, None).await?, None));
+        return Ok((build.start(services, None).await?, None));
     }
     // A lossy conversion would run another command.
     let command = String::from_utf8(run.command)
@@ -253,8 +252,7 @@ async fn begin(
         command,
         cwd: run.cwd,
         stdin: run.stdin,
-        terminal: matches!(streams, Streams::Terminal(_)),
-        open: matches!(streams, Streams::Open),
+        streams: run.streams,
         options: run.options,
         confinement,
         grants,
@@ -265,12 +263,8 @@ async fn begin(
         host: Arc::new(questions.host(Arc::clone(services))),
     };
     let begun = match &trial {
-        Some(_) => typed.start(services, streams, Some(asks)).await,
-        None => {
-            typed
-                .start_confined(services, workspace, streams, asks)
-                .await
-        }
+        Some(_) => typed.start(services, Some(asks)).await,
+        None => typed.start_confined(services, workspace, asks).await,
     };
     Ok((begun?, trial))
 }

@@ -32,10 +32,7 @@ pub struct PersonCommand {
     pub command: String,
     pub cwd: PathBuf,
     pub stdin: Option<Vec<u8>>,
-    /// The command runs in a terminal.
-    pub terminal: bool,
-    /// The person can write to the command.
-    pub open: bool,
+    pub streams: Streams,
     pub options: RunOptions,
     pub confinement: Confinement,
     /// What it gets as a program of an agent, if it is tried.
@@ -98,13 +95,15 @@ impl PersonCommand {
             Some(host) => Environment::Restricted(host),
         };
         let no_editor = |name: &str| (name.to_owned(), NO_EDITOR.to_owned());
-        let mut extra_env = match (editor, self.terminal) {
-            (Some(editor), _) => editor,
-            (None, true) => Vec::new(),
-            (None, false) => ["GIT_EDITOR", "GIT_SEQUENCE_EDITOR"].map(no_editor).into(),
+        let in_terminal = matches!(self.streams, Streams::Terminal(_));
+        let mut extra_env = match editor {
+            Some(editor) => editor,
+            None if in_terminal => Vec::new(),
+            None => ["GIT_EDITOR", "GIT_SEQUENCE_EDITOR"].map(no_editor).into(),
         };
         extra_env.extend(self.grants.into_iter().flat_map(|it| it.env));
-        let has_input = self.terminal || self.open || self.stdin.is_some();
+        let is_open = in_terminal || matches!(self.streams, Streams::Open);
+        let has_input = is_open || self.stdin.is_some();
         let conditions = RunConditions {
             command: self.command.clone(),
             alone: (!has_input).then(|| self.command.clone()),
@@ -134,7 +133,6 @@ impl PersonCommand {
         mut self,
         services: &Arc<Services>,
         workspace: impl FnOnce() -> PathBuf,
-        streams: Streams,
         questions: HostQuestions,
     ) -> Result<StartedCommand, String> {
         let confinement = services.probe.for_approved(workspace).await;
@@ -143,7 +141,7 @@ impl PersonCommand {
             secret_access::open_named(services, confinement, &self.command, &self.cwd).await;
         services.prepare(&self.confinement).await?;
         self.ready(services).await?;
-        self.start(services, streams, Some(questions)).await
+        self.start(services, Some(questions)).await
     }
 
     /// Starts the command in its own confinement. With `questions`, it gets access to hosts, if the confinement allows it.
@@ -153,7 +151,6 @@ impl PersonCommand {
     pub async fn start(
         self,
         services: &Arc<Services>,
-        streams: Streams,
         questions: Option<HostQuestions>,
     ) -> Result<StartedCommand, String> {
         let access = match questions {
@@ -164,6 +161,7 @@ impl PersonCommand {
             Some((socket, variables)) => (Some(socket), Some(variables)),
             None => (None, None),
         };
+        let streams = self.streams;
         let (spec, conditions) = self.spec(services, variables);
         let started = network::start(&services.executor, spec, streams, access);
         let (running, access) = started.await.map_err(|error| error.to_string())?;

@@ -356,20 +356,15 @@ impl TypedCommand {
             command: self.command.clone(),
             cwd: self.cwd.clone(),
             stdin: None,
-            terminal: false,
-            open: false,
+            streams: Streams::Whole,
             options,
             confinement: Confinement::Plain,
             grants: None,
         };
         let workspace = || self.workspace.clone();
+        let questions = self.questions.clone();
         typed
-            .start_confined(
-                &self.services,
-                workspace,
-                Streams::Whole,
-                self.questions.clone(),
-            )
+            .start_confined(&self.services, workspace, questions)
             .await
     }
 
