@@ -15,7 +15,7 @@ use crate::blocking::blocking;
 use crate::protocol::{Answer, NoticeLevel, QuestionAnswer, ToEditor, TrustQuestion};
 use crate::services::instruction_answers::{AnswerState, OpenTrustQuestion};
 use crate::services::{ServicePaths, Services};
-use crate::trust::{self, FileText, Trust, TrustAnswer};
+use crate::trust::{FileText, TrustAnswer};
 use co_llm::transcript::InstructionFile;
 use co_text::one_line;
 
@@ -108,16 +108,16 @@ impl InstructionDirs {
     }
 }
 
-/// The files of each directory and the answers about them, from one reading.
+/// The files of each directory, from one reading.
+#[derive(Default)]
 struct InstructionFiles {
     /// For each directory, its files.
     files: Vec<Vec<FileText>>,
     problems: Vec<String>,
-    entries: Vec<TrustAnswer>,
 }
 
 impl InstructionFiles {
-    fn read(trust: &Trust, dirs: &InstructionDirs) -> Result<Self, trust::Error> {
+    fn read(dirs: &InstructionDirs) -> Self {
         let mut problems = Vec::new();
         let mut read_file = |path: PathBuf| match FileText::read(path.clone()) {
             Ok(file) => Some(file).filter(|file| !file.text.trim().is_empty()),
@@ -132,13 +132,10 @@ impl InstructionFiles {
             let files = NAMES.iter().filter_map(|name| read_file(dir.join(name)));
             files.collect()
         };
-        let files: Vec<_> = dirs.dirs.iter().map(&mut files_of).collect();
-        let some = files.iter().any(|files| !files.is_empty());
-        Ok(Self {
-            files,
+        Self {
+            files: dirs.dirs.iter().map(&mut files_of).collect(),
             problems,
-            entries: if some { trust.entries()? } else { Vec::new() },
-        })
+        }
     }
 }
 
@@ -146,22 +143,17 @@ impl InstructionFiles {
 async fn find(services: &Services, work: &WorkDirs) -> Instructions {
     let shared = &services.instructions;
     let dirs = Arc::new(InstructionDirs::new(work, &services.places));
-    loop {
-        let changes = shared.state().changes;
-        let (trust, to_read) = (shared.trust.clone(), Arc::clone(&dirs));
-        let read = match blocking(move || InstructionFiles::read(&trust, &to_read)).await {
-            Ok(read) => read,
-            Err(why) => {
-                warn_once(services, &mut shared.state(), &work.workspace, &why);
-                return Instructions::default();
-            }
-        };
-        let mut state = shared.state();
-        // An answer saved after the read is in neither list.
-        if state.changes == changes {
-            return decide(services, &mut state, &dirs, &read);
-        }
+    let to_read = Arc::clone(&dirs);
+    let read = blocking(move || Ok::<_, String>(InstructionFiles::read(&to_read))).await;
+    let read = read.unwrap_or_default();
+    if read.files.iter().all(Vec::is_empty) {
+        return decide(services, (&mut shared.state(), &[]), &dirs, &read);
     }
+    let found = shared.with_saved(|state, saved| decide(services, (state, saved), &dirs, &read));
+    found.await.unwrap_or_else(|why| {
+        warn_once(services, &mut shared.state(), &work.workspace, &why);
+        Instructions::default()
+    })
 }
 
 /// Returns the instructions for the model in a directory that is not that of a chat.
@@ -171,7 +163,7 @@ pub(super) async fn trusted(services: &Services, work: &WorkDirs) -> Vec<Instruc
 
 fn decide(
     services: &Services,
-    state: &mut AnswerState,
+    (state, saved): (&mut AnswerState, &[TrustAnswer]),
     dirs: &InstructionDirs,
     read: &InstructionFiles,
 ) -> Instructions {
@@ -184,7 +176,7 @@ fn decide(
     for files in &read.files {
         for file in files {
             let name = dirs.name(&file.path);
-            let answer = state.answer(&read.entries, &file.path);
+            let answer = state.answer(saved, &file.path);
             match answer.filter(|answer| answer.sha256 == file.sha256) {
                 Some(TrustAnswer { trusted: false, .. }) => continue,
                 Some(TrustAnswer { trusted: true, .. }) => {
@@ -344,7 +336,6 @@ async fn save(services: &Services, name: &str, slash: Option<String>, entry: Tru
     if is_last(&state) {
         state.unsaved.remove(&entry.path);
     }
-    state.changes += 1;
     drop(state);
     let message = match (entry.trusted, slash.as_deref()) {
         (true, Some(SERVERS)) => {

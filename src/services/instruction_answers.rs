@@ -28,8 +28,6 @@ pub(crate) struct AnswerState {
     pub(crate) questions: Vec<OpenTrustQuestion>,
     /// The last answer about each file, if it is not on disk yet or could not be saved.
     pub(crate) unsaved: HashMap<PathBuf, TrustAnswer>,
-    /// Counts the changes on disk.
-    pub(crate) changes: u64,
     /// The problems that co has reported to the person, with their workspaces.
     pub(crate) told: HashSet<(PathBuf, String)>,
 }
@@ -112,7 +110,6 @@ impl InstructionAnswers {
         let unsaved = self.state().unsaved.remove(&path).is_some();
         let (trust, file) = (self.trust.clone(), path.clone());
         let forgotten = blocking(move || trust.forget(&file)).await;
-        self.state().changes += 1;
         let forgotten = forgotten.map(|saved| saved || unsaved);
         if unsaved || forgotten == Ok(true) {
             // It fails if there is no chat.
