@@ -10,7 +10,7 @@ local printable = require('co.ui.printable')
 ---@field about string
 ---@field words? string[]|fun(lead: string, wait: boolean): string[] the words that complete an argument; with `wait`, also those that the backend must ask for
 ---@field completion? string the type of completion by `getcompletion()`, in place of `words`
----@field run? fun(args: string, chat?: co.Chat, cwd: string, context?: co.Context[]): boolean? nil if the backend carries it out
+---@field run? fun(args: string, chat?: co.Chat, cwd: string, context?: co.Context[]): boolean? it returns false if it did nothing; without it, the backend carries the command out
 
 -- The most characters of a command in a completion.
 local LABEL = 40
@@ -89,7 +89,6 @@ local function always(args)
       scope = scope --[[@as co.Scope]],
     })
   end
-  return true
 end
 
 --- Carries out `/pending`.
@@ -108,7 +107,6 @@ local function pending()
   else
     require('co.ui.popup').show(lines, ' waiting: :Co /approve {number} ')
   end
-  return true
 end
 
 --- All slash commands.
@@ -179,7 +177,6 @@ M.commands = {
     about = 'remove the signs at the lines that the last turn changed',
     run = function()
       require('co.buffers.changed_lines').clear()
-      return true
     end,
   },
   pending = { about = 'list the questions that wait', run = pending },
@@ -191,7 +188,6 @@ M.commands = {
       else
         notify.info('there is no chat')
       end
-      return true
     end,
   },
   steer = {
@@ -217,7 +213,6 @@ M.commands = {
         return false
       end
       require('co.chat.window').show(chat, false)
-      return true
     end,
   },
   explore = {
@@ -235,7 +230,6 @@ M.commands = {
         return false
       end
       require('co.chat.window').show(chat, false)
-      return true
     end,
   },
   go = {
@@ -287,14 +281,12 @@ M.commands = {
     about = "list the runs of :Co! and the model's jobs",
     run = function()
       require('co.run.job_list').open()
-      return true
     end,
   },
   history = {
     about = 'put an earlier command of :Co! on the command line',
     run = function()
       require('co.run.history').choose()
-      return true
     end,
   },
   errors = {
@@ -308,7 +300,6 @@ M.commands = {
         return false
       end
       require('co.run.errors').quickfix(run, args ~= '' and args or nil)
-      return true
     end,
   },
   symbols = {
@@ -319,14 +310,12 @@ M.commands = {
       else
         notify.info('there is no chat')
       end
-      return true
     end,
   },
   log = {
     about = 'show what went wrong',
     run = function()
       require('co.ui.log_window').open()
-      return true
     end,
   },
   help = {
@@ -336,7 +325,6 @@ M.commands = {
       if not ok then
         notify.info('no help tags yet: run :helptags ALL')
       end
-      return true
     end,
   },
   restart = {
@@ -355,7 +343,6 @@ M.commands = {
     about = 'install the backend of this version',
     run = function()
       require('co.user_command.install').run()
-      return true
     end,
   },
   chats = {
