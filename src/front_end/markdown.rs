@@ -21,7 +21,7 @@ const LONGEST_LINE: usize = 4_000;
 const HEADING: &str = "## Co";
 
 /// The end of the text in the buffer, and the calls that have not ended.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Page {
     /// The kind of text at its end.
     last: Last,
@@ -51,8 +51,9 @@ pub(super) struct Page {
 }
 
 /// A kind of text at the end of a chat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Last {
+    #[default]
     Nothing,
     Heading,
     Prose,
@@ -107,19 +108,9 @@ impl Page {
     /// Returns the page of an empty text. If `full` is set, calls are shown in full.
     pub(super) fn new(full: bool) -> Self {
         Self {
-            last: Last::Nothing,
             breaks: 2,
-            held: 0,
-            in_turn: false,
-            headed: false,
-            answers_call: false,
-            code: OpenFence::default(),
             full,
-            calls: 0,
-            call: None,
-            plan: None,
-            scouts: Vec::new(),
-            typed: Vec::new(),
+            ..Self::default()
         }
     }
 

@@ -22,7 +22,7 @@ const MAX_TAIL_BYTES: usize = 4 << 20;
 const BINARY_CHECK_BYTES: usize = 4 << 10;
 
 /// The numbers of bytes that are kept of the beginning and of the end, for the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct HeadAndTailSizes {
     pub(crate) head: usize,
     pub(crate) tail: usize,
@@ -43,7 +43,7 @@ impl HeadAndTailSizes {
 }
 
 /// A bounded record of a stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Capture {
     share: HeadAndTailSizes,
     head: Vec<u8>,
@@ -104,16 +104,9 @@ impl Capture {
     pub(crate) fn new(keep: usize, max: usize) -> Self {
         Self {
             share: HeadAndTailSizes::of(max),
-            head: Vec::new(),
-            blocks: VecDeque::new(),
-            spare: None,
             keep: keep as u64,
-            dropped: 0,
-            dropped_lines: 0,
-            dropped_inside: false,
-            bytes: 0,
-            newlines: 0,
             ends_in_newline: true,
+            ..Self::default()
         }
     }
 

@@ -11,10 +11,13 @@ pub(crate) const MAX_LINE_CHARS: usize = 50_000;
 const MAX_PARAMETER_BYTES: usize = 64;
 
 /// The character encoding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Encoding {
+    #[default]
     Utf8,
-    Utf16 { little: bool },
+    Utf16 {
+        little: bool,
+    },
 }
 
 impl Encoding {
@@ -46,7 +49,7 @@ pub(crate) struct Span {
 }
 
 /// A decoder of a stream of bytes into lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct LineDecoder {
     encoding: Encoding,
     longest: usize,
@@ -75,8 +78,9 @@ struct Cell {
     sgr: Sgr,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum EscapeState {
+    #[default]
     Ground,
     Escape,
     /// `ESC ( B` and similar sequences: one more byte.
@@ -97,20 +101,7 @@ impl LineDecoder {
         Self {
             encoding,
             longest,
-            keeps_nul: false,
-            half: None,
-            surrogate: None,
-            partial: Vec::new(),
-            state: EscapeState::Ground,
-            parameters: Vec::new(),
-            sgr: Sgr::default(),
-            cells: Vec::new(),
-            column: 0,
-            beyond: 0,
-            lost: 0,
-            raw: 0,
-            done: Vec::new(),
-            finished: false,
+            ..Self::default()
         }
     }
 

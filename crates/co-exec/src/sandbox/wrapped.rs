@@ -16,7 +16,7 @@ use crate::confinement::NO_LEVEL;
 use crate::secrets::exposure::SecretWatch;
 
 /// A command line that starts a confined command, and the files that exist for it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ConfinedCommand {
     pub argv: Vec<OsString>,
     /// The confinement: `none`, `read-only`, `workspace`, `trial`.
@@ -55,17 +55,7 @@ impl ConfinedCommand {
         Self {
             argv,
             level: NO_LEVEL,
-            may_share_memory: false,
-            tmp: None,
-            pid_namespace: false,
-            memory: None,
-            plan: None,
-            gate: None,
-            limited_places: Vec::new(),
-            layer: None,
-            secrets: None,
-            watched: WatchedPaths::default(),
-            _placeholders: Placeholders::default(),
+            ..Self::default()
         }
     }
 
