@@ -27,7 +27,7 @@ use crate::workspace::files::attached::{self, Attached};
 use crate::workspace::files::places::{PlaceReader, bounded, real_paths};
 use crate::workspace::files::{Deadline, FileScope, PathFilter};
 use crate::workspace::judge::{Judge, workspace_of};
-use crate::workspace::own_git::{GitCommand, OwnGit, PLAIN_DIFF};
+use crate::workspace::own_git::{GitCommand, GitError, OwnGit, PLAIN_DIFF};
 use co_text::{one_line, start_of};
 
 /// The most bytes of one text. The editor cuts a longer text.
@@ -71,6 +71,12 @@ enum NoContext {
 impl From<String> for NoContext {
     fn from(why: String) -> Self {
         Self::Because(why)
+    }
+}
+
+impl From<GitError> for NoContext {
+    fn from(error: GitError) -> Self {
+        Self::Because(error.to_string())
     }
 }
 
@@ -309,11 +315,14 @@ impl ContextReader {
         let (secrets, pathspecs) = git.without_secrets().await?;
         let words = ["diff", "HEAD"].into_iter().chain(PLAIN_DIFF);
         let words = words.chain(pathspecs.iter().map(String::as_str));
-        let text = git.run(self.git_command(words)).await;
-        let text = text.map_err(|why| match why.contains("'HEAD'") {
-            true => "there is no commit yet".to_owned(),
-            false => why,
-        })?;
+        let text = match git.run(self.git_command(words)).await {
+            Err(GitError::Failed { .. })
+                if matches!(git.has_commit(self.cwd.clone()).await, Ok(false)) =>
+            {
+                return Err("there is no commit yet".to_owned().into());
+            }
+            text => text?,
+        };
         if text.is_empty() {
             return Err("git has no changes".to_owned().into());
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::judge::Judge;
 use super::sandbox_probe::SandboxProbe;
 use crate::blocking::blocking;
+use co_exec::sandbox::SandboxRefusal;
 use co_exec::{Caller, CommandSpec, Confinement, Environment, ExecSettings, Executor, Program};
 
 /// The longest time that git may take.
@@ -15,8 +16,12 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The executor keeps at least the first sixth of an output.
 const KEPT_PARTS: usize = 6;
-/// The largest value of the setting `shell_max_output`.
+/// The smallest and the largest value of the setting `shell_max_output`.
+const SMALLEST_OUTPUT: usize = 1000;
 const LARGEST_OUTPUT: usize = 4 << 20;
+
+/// The most bytes of the id of a commit, with its end of line.
+const LONGEST_COMMIT_ID: usize = 65;
 
 /// Options of git for plain output.
 const PLAIN: [&str; 3] = ["--no-pager", "-c", "color.ui=false"];
@@ -27,6 +32,38 @@ pub const PLAIN_DIFF: [&str; 3] = [
     "--no-textconv",
     "--ignore-submodules=dirty",
 ];
+
+/// The reason why git printed nothing that can be used.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    #[error("co runs git only where the kernel can confine it: {0}")]
+    NotConfined(#[source] SandboxRefusal),
+    #[error("git is not installed")]
+    NotInstalled,
+    #[error("the path of git is not UTF-8")]
+    PathNotUtf8,
+    #[error(transparent)]
+    NotStarted(#[from] co_exec::Error),
+    #[error("git took more than {} s", TIMEOUT.as_secs())]
+    TimedOut,
+    #[error("a secret appeared while git ran")]
+    Withheld,
+    /// Git ended with a failure.
+    #[error("{said}")]
+    Failed {
+        /// The exit status; none if a signal ended git.
+        status: Option<i32>,
+        /// The first line that git printed.
+        said: String,
+    },
+}
+
+/// For callers that only pass the reason on to the person.
+impl From<GitError> for String {
+    fn from(error: GitError) -> Self {
+        error.to_string()
+    }
+}
 
 /// Runs git at the read-only level.
 #[derive(Clone)]
@@ -52,26 +89,20 @@ impl OwnGit {
     /// Runs git and returns its output.
     ///
     /// # Errors
-    /// The kernel cannot confine commands here, or git failed: a sentence for the person.
-    pub async fn run(&self, command: GitCommand) -> Result<String, String> {
+    /// The kernel cannot confine commands here, or git failed.
+    pub async fn run(&self, command: GitCommand) -> Result<String, GitError> {
         if let Err(why) = self.probe.kernel().await.reading() {
-            return Err(format!(
-                "co runs git only where the kernel can confine it: {why}"
-            ));
+            return Err(GitError::NotConfined(why));
         }
-        let git = self.judge.git().ok_or("git is not installed")?;
-        let git = git
-            .to_str()
-            .ok_or("the path of git is not UTF-8")?
-            .to_owned();
+        let git = self.judge.git().ok_or(GitError::NotInstalled)?;
+        let git = git.to_str().ok_or(GitError::PathNotUtf8)?.to_owned();
         let words = PLAIN.iter().map(|word| (*word).to_owned());
         let settings = ExecSettings {
-            max_output: (command.needed * KEPT_PARTS).min(LARGEST_OUTPUT),
+            max_output: (command.needed * KEPT_PARTS).clamp(SMALLEST_OUTPUT, LARGEST_OUTPUT),
             spill_max: 0,
             ..self.executor.settings().clone()
         };
-        let executor = self.executor.with(settings);
-        let executor = executor.map_err(|error| error.to_string())?;
+        let executor = self.executor.with(settings)?;
         let running = executor.start(CommandSpec {
             program: Program::Argv(
                 [git]
@@ -90,21 +121,45 @@ impl OwnGit {
             environment: Environment::default(),
             extra_env: command.variables,
         });
-        let running = running.await.map_err(|error| error.to_string())?;
+        let running = running.await?;
         let output = running.reading();
         let outcome = running.outcome().await;
         let printed = output.beginning();
         let printed = String::from_utf8_lossy(&printed);
         match outcome.exit {
-            _ if outcome.timed_out => Err(format!("git took more than {} s", TIMEOUT.as_secs())),
-            _ if outcome.withheld => Err("a secret appeared while git ran".to_owned()),
+            _ if outcome.timed_out => Err(GitError::TimedOut),
+            _ if outcome.withheld => Err(GitError::Withheld),
             Some(0) => Ok(printed.into_owned()),
             _ => {
                 let why = printed.lines().next().unwrap_or("git failed");
                 let words = ["fatal: ", "warning: "];
                 let words = words.iter().find_map(|start| why.strip_prefix(start));
-                Err(words.unwrap_or(why).to_owned())
+                Err(GitError::Failed {
+                    status: outcome.exit,
+                    said: words.unwrap_or(why).to_owned(),
+                })
             }
+        }
+    }
+
+    /// Returns whether the repository of a directory has a commit.
+    ///
+    /// # Errors
+    /// Git could not tell.
+    pub async fn has_commit(&self, cwd: PathBuf) -> Result<bool, GitError> {
+        let words = ["rev-parse", "--quiet", "--verify", "HEAD"];
+        let found = self.run(GitCommand {
+            cwd,
+            arguments: words.map(str::to_owned).into(),
+            needed: LONGEST_COMMIT_ID,
+            ..GitCommand::default()
+        });
+        match found.await {
+            Ok(_) => Ok(true),
+            Err(GitError::Failed {
+                status: Some(1), ..
+            }) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
