@@ -55,7 +55,7 @@ pub struct ToolSet(Arc<Mutex<ToolList>>);
 #[derive(Clone)]
 struct ToolList {
     tools: Vec<Arc<dyn Tool>>,
-    /// A tool whose name is one of these rules is turned off: the model does not learn of it.
+    /// A tool that one of these rules means as a whole is turned off: the model does not learn of it.
     denied: Vec<Pattern>,
     /// Those of the tools that are not turned off.
     specs: Arc<[ToolSpec]>,
@@ -181,7 +181,7 @@ impl ToolSet {
 
     fn find(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let list = self.list();
-        list.find(name).filter(|_| !list.is_off(name))
+        list.find(name).filter(|tool| !list.is_off(&**tool))
     }
 
     fn list(&self) -> MutexGuard<'_, ToolList> {
@@ -208,9 +208,8 @@ impl ToolList {
             denied,
             specs: Arc::new([]),
         };
-        let specs = list.tools.iter().map(|tool| tool.spec());
-        let on = specs.filter(|spec| !list.is_off(&spec.name));
-        list.specs = on.cloned().collect();
+        let on = list.tools.iter().filter(|tool| !list.is_off(&***tool));
+        list.specs = on.map(|tool| tool.spec().clone()).collect();
         list
     }
 
@@ -219,8 +218,13 @@ impl ToolList {
         tool.cloned()
     }
 
-    fn is_off(&self, name: &str) -> bool {
-        self.denied.iter().any(|rule| rule.is_whole(name))
+    fn is_off(&self, tool: &dyn Tool) -> bool {
+        if self.denied.is_empty() {
+            return false;
+        }
+        let names = tool.rule_names();
+        let denies = |rule: &Pattern| names.iter().any(|name| rule.is_whole(name));
+        self.denied.iter().any(denies)
     }
 }
 

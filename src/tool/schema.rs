@@ -24,6 +24,11 @@ pub trait Tool: Send + Sync {
     /// Returns the description for a model. It stays the same, so that providers can cache it.
     fn spec(&self) -> &ToolSpec;
 
+    /// Returns the words with which a rule means this tool as a whole.
+    fn rule_names(&self) -> Vec<String> {
+        vec![self.spec().name.clone()]
+    }
+
     /// Parses a call of this tool.
     ///
     /// # Errors

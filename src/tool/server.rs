@@ -519,6 +519,12 @@ impl Tool for OneTool {
         &self.tool.spec
     }
 
+    fn rule_names(&self) -> Vec<String> {
+        let server = format!("mcp:{}", self.server.settings.name);
+        let tool = format!("{server}:{}", self.tool.rule_name);
+        vec![server, tool, self.tool.spec.name.clone()]
+    }
+
     fn parse(&self, call: &Call) -> Result<Box<dyn PlannedCall>, BadCall> {
         let arguments = match &call.arguments {
             Value::Object(fields) => fields.clone(),

@@ -35,6 +35,10 @@ impl Tool for Echo {
         &self.0
     }
 
+    fn rule_names(&self) -> Vec<String> {
+        vec!["mcp:e".to_owned(), "mcp:e:echo".to_owned()]
+    }
+
     fn parse(&self, call: &Call) -> Result<Box<dyn PlannedCall>, BadCall> {
         let text = call.arguments["text"].as_str().unwrap_or_default();
         Ok(Box::new(EchoCall(text.to_owned())))
@@ -95,6 +99,20 @@ async fn the_model_does_not_learn_of_a_tool_that_a_deny_rule_names_as_a_whole() 
     std::fs::remove_file(&rules).unwrap();
     assert_eq!(chat.turn("c").await, "done");
     assert!(has(&chat, "ask_person"));
+}
+
+#[tokio::test]
+async fn a_tool_of_a_server_that_a_deny_rule_names_is_not_described() {
+    for rule in ["mcp:e", "mcp:e:echo", "mcp:e:other"] {
+        let model = Scripted::new([says("one"), says("two")]);
+        let mut chat = Chat::with(model, |config| config.policy.deny = vec![rule.into()]);
+        assert_eq!(chat.turn("a").await, "done");
+        // It comes while the chat runs, as those of servers do.
+        chat.tools().add(Echo::tool());
+        assert_eq!(chat.turn("b").await, "done");
+        let is_there = tools(&chat).contains("Returns a text.");
+        assert_eq!(is_there, rule == "mcp:e:other", "{rule}");
+    }
 }
 
 /// Returns the tools of the last request, as text.
