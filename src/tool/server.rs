@@ -820,6 +820,10 @@ impl ServerAsks<'_> {
             return Ok(QuestionReply::Decline);
         }
         let mut choices = form.questions();
+        // The person must know whose words these are.
+        if let Some(first) = choices.first_mut() {
+            first.question = format!("The tool server {server} asks:\n\n{}", first.question);
+        }
         for part in &mut choices {
             let told = redact(context, self.ready, &part.question, Instant::now()).await;
             part.question = told.map_or_else(|withheld| format!("[{withheld}]"), |it| it.text);

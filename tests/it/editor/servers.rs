@@ -579,6 +579,7 @@ fn it_asks_the_person_by_a_form_and_never_for_a_secret() {
     scene.replies([calls("1", "set"), Reply::text("Set up.")]);
     scene.co("set up");
     scene.wait_text("Set it up.");
+    scene.wait_text("The tool server s asks:");
     scene.answer("2");
     for words in ["three", "3"] {
         scene.wait_text("count");
