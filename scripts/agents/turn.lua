@@ -60,7 +60,9 @@ end
 local function files()
   local found = {}
   for _, name in ipairs(vim.fn.glob('*', true, true)) do
-    found[name] = table.concat(vim.fn.readfile(name, 'b'), '\n')
+    -- It may go meanwhile.
+    local is_there, lines = pcall(vim.fn.readfile, name, 'b')
+    found[name] = is_there and table.concat(lines, '\n') or nil
   end
   return found
 end
@@ -89,7 +91,7 @@ vim.cmd('Co /review')
 press('change 1 of 2', 'n')
 press('change 2 of 2', 'q')
 vim.wait(DEADLINE, function()
-  return files()['a.txt'] ~= after['a.txt']
+  return files()['a.txt'] ~= after['a.txt'] and chat():find('took parts', 1, true) ~= nil
 end, 20)
 local reviewed = files()
 vim.cmd('Co /undo')
