@@ -7,6 +7,7 @@ mod hosts;
 mod preset;
 mod process;
 mod session;
+pub mod tools;
 mod trial;
 
 pub use hosts::TurnAsker;

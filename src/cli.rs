@@ -6,6 +6,7 @@ mod descriptors;
 pub mod doctor;
 mod edit;
 pub mod exec;
+mod mcp;
 mod setup;
 
 use std::ffi::OsString;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use self::common::{failed, print};
 use self::exec::REMOVAL_TIMEOUT;
+use crate::agent::tools;
 use crate::app;
 use crate::chat::person::run_editor;
 use crate::config::{Config, Layers, LoadedSettings};
@@ -34,6 +36,7 @@ co-nvim: the backend of co, an agent and a shell for Neovim
   co-nvim exec [OPTIONS] CMD   run a command through the executor; see co-nvim exec --help
   co-nvim check [OPTIONS] [CMD]  say whether a command may run unasked, and why
   co-nvim edit [OPTIONS]       change a file as a tool of the model would; see co-nvim edit --help
+  co-nvim mcp                  offer the tools of co to the agent of a chat, which starts it
   co-nvim doctor [--json]      say what works here and what to do about the rest
   co-nvim --version
 ";
@@ -91,6 +94,10 @@ fn without_guard(command: &str, rest: Vec<OsString>) -> ExitCode {
         ("check", Ok(())) => with_setup(|setup| check::run(rest, setup)),
         ("edit", Ok(())) => with_setup(|setup| edit::run(rest, setup)),
         ("doctor", Ok(())) => block_on(doctor(rest)),
+        (tools::SUBCOMMAND, _) => match mcp::run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => failed(&why),
+        },
         (run_editor::SUBCOMMAND, _) => match run_editor::edit(&rest) {
             Ok(()) => ExitCode::SUCCESS,
             Err(why) => failed(&why),

@@ -39,6 +39,7 @@ pub struct HostAccess {
     asker: Arc<dyn HostAsker>,
     outer: OuterProxy,
     certificates: Vec<(String, String)>,
+    has_own_port: bool,
 }
 
 /// The addresses of a command's own loopback interface that need a listening socket.
@@ -46,6 +47,8 @@ pub struct HostAccess {
 struct OwnAddresses {
     /// The port of the proxy.
     proxy: u16,
+    /// The port that the starter of the command serves itself.
+    own: Option<u16>,
     /// The addresses in the command's network that lead to this machine, each with the addresses that it leads to.
     forwarded: Vec<(SocketAddr, Vec<SocketAddr>)>,
 }
@@ -53,6 +56,7 @@ struct OwnAddresses {
 /// The open access of a running command. It ends when this is dropped.
 pub struct OpenAccess {
     proxy: Proxy,
+    own_port: Option<TcpListener>,
 }
 
 /// A running command with its access to hosts, if it has any.
@@ -89,6 +93,16 @@ impl HostAccess {
             asker,
             outer: OuterProxy::from_environment(environment),
             certificates: environment::certificates(environment),
+            has_own_port: false,
+        }
+    }
+
+    /// Adds a port at the command's loopback interface, which [`OpenAccess::take_own_port`] returns.
+    #[must_use]
+    pub fn with_own_port(self) -> Self {
+        Self {
+            has_own_port: true,
+            ..self
         }
     }
 
@@ -105,6 +119,7 @@ impl HostAccess {
         let Some(listener) = listeners.next() else {
             return Ok(None);
         };
+        let own_port = addresses.own.and_then(|_| listeners.next());
         let ports = addresses.forwarded.into_iter().zip(listeners);
         let ports = ports.map(|((_, leads_to), listener)| ForwardedPort { listener, leads_to });
         let proxy = Proxy::start(ProxySetup {
@@ -115,7 +130,7 @@ impl HostAccess {
             outer: self.outer,
             limits: ProxyLimits::default(),
         })?;
-        Ok(Some(OpenAccess { proxy }))
+        Ok(Some(OpenAccess { proxy, own_port }))
     }
 }
 
@@ -134,7 +149,7 @@ pub async fn start(
     };
     let rules = access.asker.rules().await.map_err(StartError::Rules)?;
     let has_ipv6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
-    let addresses = OwnAddresses::new(&rules, has_ipv6)?;
+    let addresses = OwnAddresses::new(&rules, has_ipv6, access.has_own_port)?;
     spec.extra_env.extend(environment::proxy(addresses.proxy));
     spec.extra_env.extend(access.certificates.iter().cloned());
     let all = addresses.all();
@@ -145,7 +160,7 @@ pub async fn start(
 
 impl OwnAddresses {
     /// Finds the addresses that the rules need. `has_ipv6` is true if this machine has the address ::1.
-    fn new(rules: &HostRules, has_ipv6: bool) -> Result<Self, StartError> {
+    fn new(rules: &HostRules, has_ipv6: bool, has_own_port: bool) -> Result<Self, StartError> {
         let ports = rules.loopback_ports();
         if ports.len() > MAX_LOOPBACK {
             return Err(StartError::TooManyPorts);
@@ -153,18 +168,20 @@ impl OwnAddresses {
         let ports = ports.into_iter();
         let forwarded: Vec<_> = ports.filter(|(at, _)| at.is_ipv4() || has_ipv6).collect();
         let is_free = |port: &u16| forwarded.iter().all(|(at, _)| at.port() != *port);
-        let free = (PROXY_PORT..).find(is_free);
+        let mut free = (PROXY_PORT..).filter(is_free);
         Ok(Self {
-            proxy: free.unwrap_or(PROXY_PORT),
+            proxy: free.next().unwrap_or(PROXY_PORT),
+            own: free.next().filter(|_| has_own_port),
             forwarded,
         })
     }
 
-    /// Returns all addresses. The first one is that of the proxy.
+    /// Returns all addresses. The first one is that of the proxy, the next one that of the own port.
     fn all(&self) -> Vec<SocketAddr> {
-        let proxy = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), self.proxy);
+        let ports = std::iter::once(self.proxy).chain(self.own);
+        let ports = ports.map(|port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
         let forwarded = self.forwarded.iter().map(|(at, _)| *at);
-        std::iter::once(proxy).chain(forwarded).collect()
+        ports.chain(forwarded).collect()
     }
 }
 
@@ -176,6 +193,11 @@ impl StartError {
 }
 
 impl OpenAccess {
+    /// Returns the listening socket that [`HostAccess::with_own_port`] asked for, once.
+    pub fn take_own_port(&mut self) -> Option<TcpListener> {
+        self.own_port.take()
+    }
+
     /// Returns the hosts that the command wanted so far.
     pub fn report(&self) -> HostReport {
         HostReport(self.proxy.traffic())
@@ -323,7 +345,7 @@ mod tests {
             allow: allow.iter().map(|it| it.parse().unwrap()).collect(),
             deny: Vec::new(),
         };
-        OwnAddresses::new(&rules, has_ipv6)
+        OwnAddresses::new(&rules, has_ipv6, false)
     }
 
     #[test]
@@ -337,6 +359,9 @@ mod tests {
         let proxy = format!("127.0.0.1:{}", PROXY_PORT + 1);
         let expected = [&proxy, "127.0.0.1:80", &one];
         assert_eq!(at(&[&one, "127.0.0.1:80"]), expected);
+        let own = OwnAddresses::new(&HostRules::default(), true, true).unwrap();
+        let expected = [one.parse().unwrap(), proxy.parse().unwrap()];
+        assert_eq!(own.all(), expected);
     }
 
     #[test]

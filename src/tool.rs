@@ -36,6 +36,8 @@ use self::call::PlannedCall;
 use self::event::{ExecMode, ShownCall};
 use self::schema::{BadCall, Tool};
 use crate::blocking::blocking;
+use crate::workspace::edits;
+use crate::workspace::files::EDITOR;
 use crate::workspace::judge::Judge;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
@@ -46,6 +48,9 @@ pub use self::checkpoints::CallCheckpoint;
 
 /// The most bytes that are shown of the arguments of a call whose tool was removed.
 const LONGEST_ARGUMENTS: usize = 400;
+
+/// The names of the tools for another agent.
+pub const OF_AGENTS: [&str; 3] = [EDITOR, edits::RENAME, command::request::NAME];
 
 /// The tools that the model of a chat may call. Copies are the same set. Tools may come and go while the chat runs: each request
 /// has the tools of its moment. A call of a tool that has gone gets an error.
@@ -77,6 +82,16 @@ impl ToolSet {
     pub fn of_scouts(confines: bool) -> Self {
         let commands = confines.then(command::tool);
         let tools = query::tools().into_iter().chain(commands);
+        Self::new(tools.map(|tool| -> Arc<dyn Tool> { Arc::new(tool) }))
+    }
+
+    /// Returns the tools for another agent, which has its own ones for files.
+    pub fn of_agents() -> Self {
+        let queries = query::tools().into_iter();
+        let others = [rename::tool(), command::tool_without_jobs()];
+        let tools = queries
+            .chain(others)
+            .filter(|it| OF_AGENTS.contains(&it.spec.name.as_str()));
         Self::new(tools.map(|tool| -> Arc<dyn Tool> { Arc::new(tool) }))
     }
 

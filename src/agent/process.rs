@@ -13,16 +13,19 @@ use super::home;
 use super::hosts::TurnAsker;
 use super::preset::AgentSpec;
 use super::session::{SessionChange, SessionState};
+use super::tools::AgentTools;
 use crate::blocking::blocking;
 use crate::cancellable::last_words;
 use crate::checkpoint::CurrentFile;
 use crate::config::AgentConfinement;
 use crate::network::{self, HostAccess, HostAsker, OpenAccess, OpenCommand, StartError};
 use crate::program_places::{self, KnownDirectories};
+use crate::protocol::NoticeLevel;
 use crate::services::Services;
+use crate::tool::ToolSet;
 use co_acp::schema::{
-    AuthMethod, ErrorCode, InitializeResponse, SessionConfigOption, SessionId, SessionInfo,
-    SessionModeState, SessionUpdate,
+    AuthMethod, ErrorCode, InitializeResponse, McpServer, SessionConfigOption, SessionId,
+    SessionInfo, SessionModeState, SessionUpdate,
 };
 use co_acp::{AgentAnswer, AgentConnection, ClientName, Incoming, RequestNumber, SendError};
 use co_exec::{
@@ -156,6 +159,7 @@ pub struct ConnectedAgent {
     start: AgentStart,
     /// The secret files that were closed to it at its start.
     closed: HashSet<PathBuf>,
+    tools: Option<AgentTools>,
     command: RunningCommand,
     access: Option<OpenAccess>,
 }
@@ -190,6 +194,8 @@ pub struct AgentProcess {
     spec: AgentSpec,
     /// The secret files that were closed to it at its start.
     closed: HashSet<PathBuf>,
+    /// The tools of co for it; none if they could not be offered, which it told.
+    pub tools: Option<AgentTools>,
     command: RunningCommand,
     _access: Option<OpenAccess>,
 }
@@ -284,7 +290,8 @@ impl AgentStart {
             AgentConfinement::None => Ok(Vec::new()),
         };
         let closed = closed.map_err(StartFault::Secrets)?;
-        let (mut command, access) = self.spawn().await?;
+        let (mut command, mut access) = self.spawn().await?;
+        let tools = self.offer_tools(access.as_mut());
         let Some(pipes) = command.take_pipes() else {
             return Err(StartFault::Ended(last_words(command, LONGEST_OUTPUT).await));
         };
@@ -299,6 +306,7 @@ impl AgentStart {
                 early,
                 start: self,
                 closed: closed.into_iter().collect(),
+                tools,
                 command,
                 access,
             }),
@@ -342,8 +350,24 @@ impl AgentStart {
         };
         let executor = services.executor.with(settings)?;
         let asker: Arc<dyn HostAsker> = self.asker.clone();
-        let access = has_own_network.then(|| HostAccess::new(asker));
+        let access = has_own_network.then(|| HostAccess::new(asker).with_own_port());
         Ok(network::start(&executor, spec, Streams::Pipes, access).await?)
+    }
+
+    /// Offers the tools of co to the agent, at a port of its own network if it has one.
+    fn offer_tools(&self, access: Option<&mut OpenAccess>) -> Option<AgentTools> {
+        let own = access.and_then(OpenAccess::take_own_port);
+        let specs = ToolSet::of_agents().specs();
+        let opened = AgentTools::open(own, &self.services.places.program, &specs);
+        match opened {
+            Ok(tools) => Some(tools),
+            Err(error) => {
+                let name = &self.spec.name;
+                let text = format!("{name} does not get the tools of co: {error}");
+                self.services.notice(NoticeLevel::Warn, text);
+                None
+            }
+        }
     }
 
     /// Lets the agent reach the hosts of its settings, and after one question the hosts of its vendor.
@@ -392,6 +416,7 @@ impl ConnectedAgent {
                     cwd: self.start.cwd,
                     spec: self.start.spec,
                     closed: self.closed,
+                    tools: self.tools,
                     command: self.command,
                     _access: self.access,
                 })))
@@ -470,7 +495,8 @@ impl ConnectedAgent {
             }
             self.early.clear();
         }
-        let sent = self.connection.new_session(self.start.cwd.clone())?;
+        let (cwd, servers) = (self.start.cwd.clone(), self.servers());
+        let sent = self.connection.new_session(cwd, servers)?;
         match answer(&mut self.connection, sent, &mut self.early).await? {
             HandshakeReply::Answer(AgentAnswer::Session(session)) => {
                 Ok(OpenReply::Opened(OpenedSession {
@@ -485,14 +511,20 @@ impl ConnectedAgent {
         }
     }
 
+    /// Returns the tool servers for its sessions.
+    fn servers(&self) -> Vec<McpServer> {
+        self.tools.iter().map(AgentTools::server).collect()
+    }
+
     /// Continues a session, if the agent can.
     async fn go_on(&mut self, id: SessionId) -> Result<GoOnReply, StartFault> {
-        let (connection, cwd) = (&mut self.connection, self.start.cwd.clone());
+        let (cwd, servers) = (self.start.cwd.clone(), self.servers());
+        let connection = &mut self.connection;
         let capabilities = &self.initialized.agent_capabilities;
         let sent = if capabilities.session_capabilities.resume.is_some() {
-            connection.resume_session(&id, cwd)?
+            connection.resume_session(&id, cwd, servers)?
         } else if capabilities.load_session {
-            connection.load_session(&id, cwd)?
+            connection.load_session(&id, cwd, servers)?
         } else {
             return Ok(GoOnReply::Lost("it cannot continue sessions".to_owned()));
         };
@@ -598,7 +630,9 @@ fn prepare(
         *first = program.display().to_string();
     }
     let grants = AgentGrants::of(spec, (&program, &argv[1..]), services, workspace);
-    let AgentGrants { env, places } = grants.map_err(StartFault::Home)?;
+    let AgentGrants { env, mut places } = grants.map_err(StartFault::Home)?;
+    // It starts co-nvim for the tools of co.
+    places.read.push(services.places.program.clone());
     Ok(PreparedAgent { argv, env, places })
 }
 

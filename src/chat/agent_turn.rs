@@ -10,6 +10,7 @@ mod elicitation;
 mod images;
 mod live;
 mod login;
+mod own_calls;
 mod past;
 mod permission;
 mod start;
@@ -30,6 +31,7 @@ use self::content::{block_text, steps};
 use self::elicitation::Elicitation;
 use self::images::KeptImages;
 use self::live::LiveCall;
+use self::own_calls::{OwnCalls, OwnNews, call_of};
 pub(super) use self::past::PastSession;
 use self::past::sent_text;
 use self::permission::{AskedCall, PermissionAnswer, PermissionRequest, ShownCall};
@@ -45,7 +47,7 @@ use crate::tool::ToolSet;
 use crate::tool::agent_call::{AgentCall, ShownAgentCall};
 use crate::tool::context::{CallContext, QuestionHost, TurnKind};
 use crate::tool::event::{CallEnd, CallEvent};
-use crate::tool::permissions::Reply;
+use crate::tool::permissions::{Reply, TurnMemory};
 use co_acp::MaybeUndefined;
 use co_acp::schema::{
     AuthMethodId, CompactionId, CompactionStatus, CompactionUpdate, ContentBlock,
@@ -89,6 +91,8 @@ pub(super) struct AgentTurn {
     pub past: Option<PastSession>,
     /// The earlier choices of the person for the agent.
     pub wishes: Vec<AgentWish>,
+    /// The permissions of the person for calls of co's own tools.
+    pub memory: TurnMemory,
     /// Receives the choices of the person while the turn runs.
     pub new_wishes: mpsc::Receiver<AgentWish>,
     /// The method by which an earlier process of the agent was logged in.
@@ -105,6 +109,7 @@ type QuestionReply = Pin<Box<dyn Future<Output = (u64, Option<Reply>)> + Send + 
 struct Progress {
     turn: TurnParts,
     log: CallLog,
+    own: OwnCalls,
     /// The open call.
     live: Option<LiveCall>,
     thought: Option<(String, LiveThought)>,
@@ -195,6 +200,7 @@ impl AgentTurn {
             has_past,
             past,
             wishes,
+            memory,
             new_wishes,
             login,
         } = self;
@@ -214,6 +220,7 @@ impl AgentTurn {
                 spec,
             },
             log: CallLog::default(),
+            own: OwnCalls::new(memory),
             live: None,
             thought: None,
             is_speaking: false,
@@ -271,7 +278,7 @@ impl AgentTurn {
         TurnEnd {
             end,
             fault: None,
-            failed_confined: Vec::new(),
+            failed_confined: progress.own.failed_confined(),
             unanswered: Vec::new(),
             agent: process.map(Box::new),
         }
@@ -355,12 +362,79 @@ impl Progress {
         self.state(ChatState::Thinking, "").await?;
         let session = process.session.clone();
         match process.connection.prompt(&session, blocks) {
-            Ok(sent) => self.follow(process, sent).await,
+            Ok(sent) => {
+                self.own.begin_prompt(process.tools.as_ref());
+                let done = self.follow(process, sent).await;
+                let ended = self.end_own_calls().await;
+                let done = done?;
+                ended.map(|()| done)
+            }
             Err(error) => {
                 tracing::info!(%error, "an agent takes no prompt");
                 Ok(None)
             }
         }
+    }
+
+    /// Takes the next step of a call of co's own tools.
+    async fn own_news(&mut self, news: OwnNews) -> Result<(), Halt> {
+        match news {
+            OwnNews::Asked(mut asked) => {
+                if asked.cancel.is_cancelled() || self.turn.context.cancel.is_cancelled() {
+                    return Ok(());
+                }
+                self.show_all().await?;
+                self.end_thought().await?;
+                self.is_speaking = false;
+                self.log.hold(&asked.call.tool);
+                let call = call_of(self.turn.call_id(), &mut asked);
+                let turn = &self.turn;
+                self.own.begin(call, asked, (&turn.context, &turn.chat));
+                Ok(())
+            }
+            OwnNews::Sent(event) => Ok(self.turn.chat.send(event).await?),
+            OwnNews::Ended => {
+                let Some(ended) = self.own.take_ended().await else {
+                    return Ok(());
+                };
+                for question in &ended.questions {
+                    QuestionHost::withdraw(&self.turn.chat, *question).await?;
+                }
+                if let Err(why) = ended.result {
+                    self.cut_off(&ended.call, ended.shown, why).await?;
+                }
+                ended.answer();
+                self.log.go_on();
+                self.state(ChatState::Thinking, "").await?;
+                self.drain().await
+            }
+        }
+    }
+
+    /// Records and shows the end of a call that has no outcome.
+    async fn cut_off(&self, call: &Call, is_shown: bool, why: &'static str) -> Result<(), Halt> {
+        let chat = &self.turn.chat;
+        if !is_shown {
+            let shown = self.turn.tools.shown(call);
+            chat.show(CallEvent::Begun(shown)).await?;
+        }
+        let shown = ShownPart::line(why.to_owned());
+        let outcome = Outcome {
+            shown: Some(shown.clone()),
+            ..Outcome::new(&call.id, why, false)
+        };
+        let ended = CallEnd::of(&outcome, shown);
+        chat.record(Item::Outcome(outcome)).await?;
+        Ok(chat.show(CallEvent::Ended(ended)).await?)
+    }
+
+    /// Takes no more calls of co's own tools, and waits for the end of the one that runs.
+    async fn end_own_calls(&mut self) -> Result<(), Halt> {
+        while self.own.end_prompt() {
+            let news = self.own.next().await;
+            self.own_news(news).await?;
+        }
+        Ok(())
     }
 
     /// Brings the agent into its plan mode.
@@ -570,6 +644,7 @@ impl Progress {
                     self.close_call(true).await?;
                     self.drain().await?;
                 }
+                news = self.own.next() => self.own_news(news).await?,
                 Some(wish) = self.new_wishes.recv() => {
                     self.wish(process, &wish).await?;
                     self.tell_state(process).await?;
@@ -1094,6 +1169,15 @@ impl Progress {
             kind: logged.map(|it| it.call.kind),
             is_confined: turn.spec.confinement == AgentConfinement::Workspace,
         };
+        // co decides about the call itself when it comes.
+        if logged.is_some_and(LoggedCall::is_own)
+            && let Some(answer) = request.once()
+        {
+            let _stuck = process
+                .connection
+                .answer_permission(&request.id, Some(answer));
+            return Ok(());
+        }
         if let Some(answer) = request.decided(&asked, &turn.context).await {
             return self
                 .answer(&mut process.connection, &request, answer, "policy")
@@ -1207,15 +1291,21 @@ impl Progress {
         }
     }
 
-    /// Shows the end of all that is open, at the end of the turn.
-    async fn close_all(&mut self) -> Result<(), Halt> {
+    /// Shows all that waits, and the end of the open call.
+    async fn show_all(&mut self) -> Result<(), Halt> {
         loop {
             self.close_call(true).await?;
             match self.log.next_held() {
                 Some(piece) => self.perform(piece).await?,
-                None => break,
+                None => return Ok(()),
             }
         }
+    }
+
+    /// Shows the end of all that is open, at the end of the turn.
+    async fn close_all(&mut self) -> Result<(), Halt> {
+        self.log.go_on();
+        self.show_all().await?;
         for piece in self.log.stale(|| self.turn.call_id()) {
             self.perform(piece).await?;
             self.close_call(true).await?;

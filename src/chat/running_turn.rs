@@ -104,6 +104,7 @@ impl Chat {
                 true => TurnKind::Plan,
                 false => TurnKind::Work,
             },
+            one_checkpoint: self.model.agent().is_some(),
             range: self.range.as_ref().map(EditRange::new),
             host: Arc::new(chat.clone()),
             scouts: Arc::new(Scouts::new(
@@ -177,6 +178,10 @@ impl Chat {
             process: self.agent.process.take().map(|process| *process),
             wishes: self.agent.wishes.clone(),
             login: self.agent.login.clone(),
+            memory: TurnMemory {
+                permissions: self.permissions.clone(),
+                ..TurnMemory::default()
+            },
             new_wishes,
             prompt: since_last_turn(items),
             has_past: items.iter().any(|item| matches!(item, Item::End { .. })),

@@ -19,6 +19,7 @@ pub(super) use self::loop_limits::LoopLimits;
 use self::loop_limits::{NO_STEPS_LEFT, NextStep, REPORT_NOW, STEPS_USED_UP};
 pub(super) use self::queue::CallQueue;
 pub(super) use self::refusal::RequestHistory;
+use self::requests::ProposedCall;
 pub(super) use self::requests::whole_text;
 pub(super) use self::thought::LiveThought;
 pub(super) use self::to_chat::ToChat;
@@ -34,7 +35,7 @@ use crate::tool::permissions::TurnMemory;
 use crate::tool::scout::ScoutTask;
 use crate::tool::server::ChatServers;
 use crate::workspace::confinement::Isolation;
-use co_llm::transcript::{self, Context, End, InstructionFile, Item, Surroundings, Usage};
+use co_llm::transcript::{self, Call, Context, End, InstructionFile, Item, Surroundings, Usage};
 use co_llm::{Fault, Stop};
 
 /// A turn that runs or will run.
@@ -116,6 +117,13 @@ impl Turn {
             failed_confined: self.memory.permissions.failed_confined,
             agent: None,
         }
+    }
+
+    /// Carries out one call, which an agent asks for in the place of the model.
+    pub(super) async fn carry_out(&mut self, call: Call) -> Result<(), Halt> {
+        self.chat.record(Item::Call(call.clone())).await?;
+        let unread = None;
+        self.calls(vec![ProposedCall { call, unread }]).await
     }
 
     async fn steps(&mut self) -> Result<(), Halt> {

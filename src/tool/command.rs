@@ -28,7 +28,7 @@ use super::context::{CallContext, TurnKind};
 use super::event::{ExecMode, ShownCall};
 use super::job_list::JobListRequest;
 use super::permissions::{Allowance, TurnMemory};
-use super::schema::BuiltIn;
+use super::schema::{BadCall, BuiltIn};
 use crate::error;
 use crate::protocol::{Asker, HunkAnswer, Question};
 use co_llm::transcript::Decision;
@@ -37,6 +37,9 @@ use co_text::one_line;
 
 /// The result of a command of a scout that nothing confines, such as after a change of the settings.
 const NOT_CONFINED: &str = "Not run: nothing confines commands here, so a scout has only the tools that read and search files.";
+
+/// The result of a command in the background for a caller that cannot follow jobs.
+const NO_JOBS: &str = "Not run: there are no jobs here. Run the command without `background`.";
 
 /// A call that runs a command.
 #[derive(Clone)]
@@ -311,15 +314,31 @@ impl JudgedCommand {
 /// Returns the tool.
 pub(super) fn tool() -> BuiltIn {
     BuiltIn {
-        spec: request::spec(),
-        parse: |call| {
-            Ok(Box::new(CommandCall {
-                request: CommandRequest::parse(call)?,
-                edited: None,
-                trial: Trial::None,
-            }))
+        spec: request::spec(true),
+        parse: |call| Ok(Box::new(CommandCall::new(CommandRequest::parse(call)?))),
+        shown_unread: |_| None,
+    }
+}
+
+/// Returns the tool for a caller that cannot follow jobs.
+pub(super) fn tool_without_jobs() -> BuiltIn {
+    BuiltIn {
+        spec: request::spec(false),
+        parse: |call| match CommandRequest::parse(call)? {
+            request if request.mode.background => Err(BadCall(NO_JOBS.to_owned())),
+            request => Ok(Box::new(CommandCall::new(request))),
         },
         shown_unread: |_| None,
+    }
+}
+
+impl CommandCall {
+    fn new(request: CommandRequest) -> Self {
+        Self {
+            request,
+            edited: None,
+            trial: Trial::None,
+        }
     }
 }
 

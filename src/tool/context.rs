@@ -120,6 +120,8 @@ pub struct CallContext {
     /// The texts of files that the model has read.
     pub seen_texts: SeenTexts,
     pub kind: TurnKind,
+    /// The whole turn has one checkpoint, which its calls belong to.
+    pub one_checkpoint: bool,
     /// The lines that the person asked to change.
     pub range: Option<EditRange>,
     pub host: Arc<dyn CallHost>,

@@ -236,6 +236,7 @@ class ModulesTest(unittest.TestCase):
             "crates/co-exec/src/watcher.rs": "/proc",
             "crates/co-llm/src/key/source.rs": "a file of a key, which the person names",
             "src/agent/home.rs": own,
+            "src/agent/tools.rs": "/dev/urandom",
             "src/program_places.rs": "the first line of a program of the settings",
             "src/services/audit_task.rs": own,
             "src/chat/person/run_editor.rs": own,

@@ -10,7 +10,7 @@ use agent_client_protocol_schema::v1::{
     CompleteElicitationNotification, ContentBlock, CreateElicitationResponse, ElicitationAction,
     ElicitationCapabilities, ElicitationFormCapabilities, ElicitationUrlCapabilities,
     Error as AgentError, Implementation, InitializeRequest, ListSessionsRequest,
-    LoadSessionRequest, NewSessionRequest, NoticeCapabilities, PermissionOptionId,
+    LoadSessionRequest, McpServer, NewSessionRequest, NoticeCapabilities, PermissionOptionId,
     PlanCapabilities, PromptRequest, RequestId, RequestPermissionOutcome,
     RequestPermissionResponse, ResumeSessionRequest, SelectedPermissionOutcome, SessionConfigId,
     SessionConfigOptionValue, SessionConfigOptionsCapabilities, SessionId, SessionModeId,
@@ -125,12 +125,18 @@ impl AgentConnection {
         self.request(Method::ListSessions, &request)
     }
 
-    /// Starts a session in a directory, an absolute path. The answer is [`AgentAnswer::Session`].
+    /// Starts a session in a directory, an absolute path, with tool servers that the agent starts. The answer is
+    /// [`AgentAnswer::Session`].
     ///
     /// # Errors
     /// The agent does not read.
-    pub fn new_session(&mut self, cwd: PathBuf) -> Result<RequestNumber, SendError> {
-        self.request(Method::NewSession, &NewSessionRequest::new(cwd))
+    pub fn new_session(
+        &mut self,
+        cwd: PathBuf,
+        servers: Vec<McpServer>,
+    ) -> Result<RequestNumber, SendError> {
+        let request = NewSessionRequest::new(cwd).mcp_servers(servers);
+        self.request(Method::NewSession, &request)
     }
 
     /// Continues a session. The agent first sends all updates of the session once more; the answer is [`AgentAnswer::Loaded`].
@@ -141,8 +147,9 @@ impl AgentConnection {
         &mut self,
         session: &SessionId,
         cwd: PathBuf,
+        servers: Vec<McpServer>,
     ) -> Result<RequestNumber, SendError> {
-        let request = LoadSessionRequest::new(session.clone(), cwd);
+        let request = LoadSessionRequest::new(session.clone(), cwd).mcp_servers(servers);
         self.request(Method::LoadSession, &request)
     }
 
@@ -154,8 +161,9 @@ impl AgentConnection {
         &mut self,
         session: &SessionId,
         cwd: PathBuf,
+        servers: Vec<McpServer>,
     ) -> Result<RequestNumber, SendError> {
-        let request = ResumeSessionRequest::new(session.clone(), cwd);
+        let request = ResumeSessionRequest::new(session.clone(), cwd).mcp_servers(servers);
         self.request(Method::ResumeSession, &request)
     }
 

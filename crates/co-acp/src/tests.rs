@@ -153,7 +153,7 @@ async fn a_whole_turn() {
     assert!(
         matches!(answered, AgentAnswer::Sessions(it) if it.next_cursor.as_deref() == Some("3"))
     );
-    let sent = connection.new_session("/work".into()).unwrap();
+    let sent = connection.new_session("/work".into(), Vec::new()).unwrap();
     let request = async {
         agent
             .answer("session/new", NewSessionResponse::new("s"))

@@ -1,4 +1,4 @@
-//! The client's side of the Model Context Protocol (MCP) over any pair of pipes.
+//! Both sides of the Model Context Protocol (MCP) over any pair of pipes.
 //!
 //! A [`ServerConnection`] is the connection to one tool server. The crate `rmcp` speaks the protocol in both of its forms; the
 //! crate here keeps what a server sends within bounds, and turns it into plain texts and values.
@@ -8,6 +8,7 @@
 //! - `transport`: the lines of both directions, and the answers to what a server asks.
 //! - `answer`: the result of a call as texts.
 //! - `call_events`: the progress of a call, and the server's questions to the person.
+//! - `server`: the other side: a [`ToolOffer`] that one client calls.
 //!
 //! The crate knows no chat, no process and no confinement, and believes nothing that a server says about itself.
 
@@ -15,6 +16,7 @@ mod answer;
 mod call_events;
 mod connection;
 mod offers;
+mod server;
 #[cfg(test)]
 mod tests;
 mod transport;
@@ -25,3 +27,4 @@ pub use call_events::{
 };
 pub use connection::{CallError, ClientName, MOST_TOOLS, OpenError, ServerConnection, ServerTool};
 pub use offers::{ServerOffers, ServerPrompt, ServerResource};
+pub use server::{ClientCall, ToolOffer, ToolReply, ToolWork, serve};

@@ -1,8 +1,11 @@
 //! The connection to servers that are scripted here, message by message.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::connection::MOST_LIST_BYTES;
 use super::*;
@@ -505,4 +508,162 @@ async fn a_server_asks_the_person_one_question_at_a_time_and_only_in_a_call() {
     let call = connection.call("x", Map::new(), listener);
     let (answer, ()) = tokio::join!(call, serve);
     assert_eq!(answer, Ok(ToolAnswer::default()));
+}
+
+/// An offer of one tool that says its argument, and of one that waits until it is cancelled.
+struct Echo(mpsc::UnboundedSender<&'static str>);
+
+impl ToolOffer for Echo {
+    fn name(&self) -> (&'static str, &'static str) {
+        ("echo", "1")
+    }
+
+    fn instructions(&self) -> &'static str {
+        "Say it."
+    }
+
+    fn tools(&self) -> Vec<ServerTool> {
+        let schema = json!({ "type": "object" });
+        vec![ServerTool {
+            name: "say".to_owned(),
+            description: "Says it".to_owned(),
+            schema: schema.as_object().unwrap().clone(),
+        }]
+    }
+
+    fn call(&self, call: ClientCall, cancel: CancellationToken) -> ToolWork {
+        let told = self.0.clone();
+        Box::pin(async move {
+            if call.tool == "wait" {
+                told.send("begun").unwrap();
+                cancel.cancelled().await;
+                told.send("cancelled").unwrap();
+            }
+            let text = call.arguments.get("text").and_then(Value::as_str);
+            ToolReply {
+                text: text.unwrap_or_default().to_owned(),
+                is_error: text.is_none(),
+            }
+        })
+    }
+}
+
+/// Returns the client's side of a connection to an offer, and what the offer tells.
+fn offer() -> (DuplexStream, mpsc::UnboundedReceiver<&'static str>) {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (told, tells) = mpsc::unbounded_channel();
+    let (input, output) = tokio::io::split(theirs);
+    tokio::spawn(serve(input, output, Arc::new(Echo(told))));
+    (ours, tells)
+}
+
+fn arguments(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+#[tokio::test]
+async fn a_client_lists_and_calls_what_is_offered() {
+    let (client, mut tells) = offer();
+    let (output, input) = tokio::io::split(client);
+    let connection = ServerConnection::open(output, input, CLIENT).await.unwrap();
+    assert_eq!(connection.protocol(), "2025-11-25");
+    assert_eq!(
+        connection.server(),
+        Some(("echo".to_owned(), "1".to_owned()))
+    );
+    let (tools, more) = connection.tools().await.unwrap();
+    assert_eq!((tools.len(), more), (1, false));
+    assert_eq!(tools[0].description, "Says it");
+    let said = arguments(json!({ "text": "one" }));
+    assert_eq!(
+        connection.call("say", said, unfollowed()).await,
+        Ok(answered("one"))
+    );
+    let failed = connection
+        .call("say", Map::new(), unfollowed())
+        .await
+        .unwrap();
+    assert!(failed.is_error);
+    // A dropped call is cancelled, and others go on meanwhile.
+    tokio::select! {
+        _ = connection.call("wait", Map::new(), unfollowed()) => panic!("it waits"),
+        told = tells.recv() => assert_eq!(told, Some("begun")),
+    }
+    assert_eq!(tells.recv().await, Some("cancelled"));
+    let said = arguments(json!({ "text": "two" }));
+    assert_eq!(
+        connection.call("say", said, unfollowed()).await,
+        Ok(answered("two"))
+    );
+}
+
+#[tokio::test]
+async fn the_end_of_a_connection_cancels_its_calls() {
+    let (mut client, mut tells) = offer();
+    let call =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "wait" } });
+    client
+        .write_all(format!("{call}\n").as_bytes())
+        .await
+        .unwrap();
+    assert_eq!(tells.recv().await, Some("begun"));
+    drop(client);
+    // Its work is dropped, or ends.
+    assert_ne!(tells.recv().await, Some("begun"));
+}
+
+#[tokio::test]
+async fn a_hostile_client_gets_errors_or_is_cut_off() {
+    let call = |id: usize| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "wait" } });
+    let (client, _tells) = offer();
+    let (output, mut input) = tokio::io::split(client);
+    let mut answers = BufReader::new(output).lines();
+    for (sent, code) in [
+        ("hello".to_owned(), -32700),
+        ("[1]".to_owned(), -32700),
+        (json!({ "id": [1], "method": "ping" }).to_string(), -32600),
+        (json!({ "id": 1, "method": "odd" }).to_string(), -32601),
+        (
+            json!({ "id": 1, "method": "tools/call" }).to_string(),
+            -32602,
+        ),
+        (
+            json!({ "id": 1, "method": "tools/call", "params": { "name": "say", "arguments": 1 } })
+                .to_string(),
+            -32602,
+        ),
+    ] {
+        input
+            .write_all(format!("{sent}\n").as_bytes())
+            .await
+            .unwrap();
+        let answer: Value =
+            serde_json::from_str(&answers.next_line().await.unwrap().unwrap()).unwrap();
+        assert_eq!(answer["error"]["code"], code, "{sent}");
+    }
+    // The same id twice, and more calls than there may be.
+    for id in (0..16).chain([3, 99]) {
+        input
+            .write_all(format!("{}\n", call(id)).as_bytes())
+            .await
+            .unwrap();
+    }
+    for id in [3, 99] {
+        let answer: Value =
+            serde_json::from_str(&answers.next_line().await.unwrap().unwrap()).unwrap();
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&json!(id), &json!(-32600))
+        );
+    }
+    for flood in ["x".repeat(9 << 20), format!("[{}0]", "0,".repeat(1 << 20))] {
+        let (client, _tells) = offer();
+        let (output, mut input) = tokio::io::split(client);
+        // It may be cut off before all is written.
+        input.write_all(format!("{flood}\n").as_bytes()).await.ok();
+        assert!(!matches!(
+            BufReader::new(output).lines().next_line().await,
+            Ok(Some(_))
+        ));
+    }
 }

@@ -11,6 +11,8 @@ use tokio::time::Instant;
 
 use super::content::block_text;
 use super::subagents::SubAgentNews;
+use crate::agent::tools::SERVER;
+use crate::tool::OF_AGENTS;
 use crate::tool::agent_call::AgentCall;
 use co_acp::schema::{
     Meta, ToolCall, ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
@@ -50,6 +52,10 @@ pub(super) struct CallLog {
     calls: HashMap<ToolCallId, LoggedCall>,
     /// The call that is shown and has not ended.
     open: Option<ToolCallId>,
+    /// A call of co's own tools is shown.
+    shows_own: bool,
+    /// The number of calls of each of co's own tools that the agent has not told yet.
+    untold: HashMap<String, usize>,
     held: VecDeque<AgentPiece>,
     held_since: Option<Instant>,
 }
@@ -69,6 +75,17 @@ pub(super) struct LoggedCall {
     pub closed: bool,
     /// The agent said more about the call since its end was shown.
     stale: bool,
+    own: OwnTool,
+}
+
+/// The relation of an agent's call to the calls of co's own tools, which the chat shows by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OwnTool {
+    No,
+    /// The agent says that it is a call of this tool. It is not shown before it has ended.
+    Perhaps(&'static str),
+    /// It is a call that the chat has shown.
+    Yes,
 }
 
 /// An output that comes in pieces. Of a long one, the start and the end are kept.
@@ -83,7 +100,7 @@ struct StreamedOutput {
 impl CallLog {
     /// Takes a piece. Returns it if it can be shown now.
     pub(super) fn take(&mut self, piece: AgentPiece) -> Option<AgentPiece> {
-        if self.open.is_none() {
+        if self.open.is_none() && !self.shows_own {
             return Some(piece);
         }
         self.held_since.get_or_insert_with(Instant::now);
@@ -97,12 +114,23 @@ impl CallLog {
 
     /// Returns the next piece that waited, if no call is open.
     pub(super) fn next_held(&mut self) -> Option<AgentPiece> {
-        if self.open.is_some() {
+        if self.open.is_some() || self.shows_own {
             return None;
         }
         let next = self.held.pop_front();
         self.held_since = self.held_since.filter(|_| !self.held.is_empty());
         next
+    }
+
+    /// Holds back all pieces while a call of one of co's own tools is shown.
+    pub(super) fn hold(&mut self, tool: &str) {
+        self.shows_own = true;
+        *self.untold.entry(tool.to_owned()).or_default() += 1;
+    }
+
+    /// Holds back no more than an open call does.
+    pub(super) fn go_on(&mut self) {
+        self.shows_own = false;
     }
 
     /// Returns the moment at which the open call must give way; none if nothing waits for it.
@@ -123,12 +151,35 @@ impl CallLog {
         if let Some(known) = self.calls.get_mut(&key).filter(|it| !it.closed) {
             known.call = call;
             known.add(unread, meta.as_ref());
-            return None;
+            return self.settle(&key, false);
         }
         let mut logged = LoggedCall::new(call, id());
         logged.add(unread, meta.as_ref());
+        let is_own = logged.own != OwnTool::No;
         self.calls.insert(key.clone(), logged);
-        Some(AgentPiece::Call(key))
+        match is_own {
+            true => self.settle(&key, false),
+            false => Some(AgentPiece::Call(key)),
+        }
+    }
+
+    /// Decides about a call that may be one of co's own tools, when it has ended or `must` be shown. Returns the piece that shows it if
+    /// it is none.
+    fn settle(&mut self, key: &ToolCallId, must: bool) -> Option<AgentPiece> {
+        let known = self.calls.get_mut(key)?;
+        let OwnTool::Perhaps(tool) = known.own else {
+            return None;
+        };
+        if !known.has_ended() && !must {
+            return None;
+        }
+        if let Some(untold) = self.untold.get_mut(tool).filter(|it| **it > 0) {
+            *untold -= 1;
+            (known.own, known.closed) = (OwnTool::Yes, true);
+            return None;
+        }
+        known.own = OwnTool::No;
+        Some(AgentPiece::Call(key.clone()))
     }
 
     /// Takes an update of a call, and returns the piece that shows it if the call is not known, or if its end was shown already.
@@ -146,9 +197,12 @@ impl CallLog {
                 fields.status.is_some() || fields.content.is_some() || adds && known.has_ended();
             known.call.update(update.fields);
             known.add(unread, update.meta.as_ref());
-            known.stale = known.closed;
-            if !known.closed || !tells {
-                return None;
+            known.stale = known.closed && known.own == OwnTool::No;
+            match known.own {
+                OwnTool::Perhaps(_) => return self.settle(&key, false),
+                OwnTool::Yes => return None,
+                OwnTool::No if !known.closed || !tells => return None,
+                OwnTool::No => {}
             }
             (known.closed, known.id) = (false, id());
             return Some(AgentPiece::Call(key));
@@ -221,12 +275,17 @@ impl CallLog {
 
     /// Returns the pieces that show what the agent said about calls after they were shown, at the end of the turn.
     pub(super) fn stale(&mut self, mut id: impl FnMut() -> String) -> Vec<AgentPiece> {
+        let calls = self.calls.iter();
+        let unclear = calls.filter(|(_, it)| matches!(it.own, OwnTool::Perhaps(_)));
+        let unclear: Vec<_> = unclear.map(|(key, _)| key.clone()).collect();
+        let unclear = unclear.iter().filter_map(|key| self.settle(key, true));
+        let unclear: Vec<_> = unclear.collect();
         let stale = self.calls.iter_mut().filter(|(_, it)| it.stale);
         let pieces = stale.map(|(key, known)| {
             (known.closed, known.stale, known.id) = (false, false, id());
             AgentPiece::Call(key.clone())
         });
-        pieces.collect()
+        pieces.chain(unclear).collect()
     }
 
     /// Returns the call and makes it the open call.
@@ -290,6 +349,7 @@ impl StreamedOutput {
 impl LoggedCall {
     fn new(call: ToolCall, id: String) -> Self {
         Self {
+            own: own_tool(&call).map_or(OwnTool::No, OwnTool::Perhaps),
             call,
             id,
             unread: Vec::new(),
@@ -316,6 +376,11 @@ impl LoggedCall {
         self.exit = signal
             .map(|it| format!("ended by {it}"))
             .or(self.exit.take());
+    }
+
+    /// Returns whether it is a call of one of co's own tools, as far as the agent says.
+    pub(super) fn is_own(&self) -> bool {
+        self.own != OwnTool::No
     }
 
     /// Returns whether the agent has said how it ended.
@@ -436,6 +501,24 @@ fn raw_text(output: &serde_json::Value) -> String {
 
 fn pretty(value: &serde_json::Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+/// Returns the tool of co that a call is of, as its agent says. Nothing that a model chooses, such as the text of a command, decides this.
+fn own_tool(call: &ToolCall) -> Option<&'static str> {
+    let input = |name: &str| call.raw_input.as_ref()?.get(name)?.as_str();
+    let meta = call.meta.as_ref().and_then(|it| it.get("claudeCode"));
+    let meta = meta.and_then(|it| it.get("toolName")?.as_str());
+    let title = call.title.as_str();
+    OF_AGENTS.into_iter().find(|tool| {
+        let of_claude = format!("mcp__{SERVER}__{tool}");
+        let names = [call.name.as_deref(), meta];
+        let is_of_claude = names.contains(&Some(of_claude.as_str()));
+        let is_of_codex = title == format!("mcp.{SERVER}.{tool}")
+            && (input("server"), input("tool")) == (Some(SERVER), Some(tool));
+        let is_of_gemini =
+            call.kind == ToolKind::Other && title == format!("{tool} ({SERVER} MCP Server)");
+        is_of_claude || is_of_codex || is_of_gemini
+    })
 }
 
 #[cfg(test)]

@@ -187,6 +187,11 @@ impl PermissionRequest {
         }
     }
 
+    /// Returns the option that allows the call once, if there is one.
+    pub(super) fn once(&self) -> Option<PermissionOptionId> {
+        self.find(PermissionOptionKind::AllowOnce)
+    }
+
     fn allowed(&self, words: String) -> Option<PermissionAnswer> {
         Some(PermissionAnswer {
             option: Some(self.find(PermissionOptionKind::AllowOnce)?),

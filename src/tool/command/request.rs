@@ -59,17 +59,17 @@ pub struct ExecContext {
     pub unasked: bool,
 }
 
-/// Returns the tool's description for a model.
-pub(in crate::tool) fn spec() -> ToolSpec {
+/// Returns the tool's description for a model, with jobs or without.
+pub(in crate::tool) fn spec(jobs: bool) -> ToolSpec {
     let description = "Runs one command and returns its output (standard output and error together) and how it ended. \
         Each command runs in a fresh bash: cd and variables do not carry over to the next one. \
-        When the command ends, co also ends everything it left running. \
-        If a command does not end by itself, such as a server or a watcher, run it in the background: \
+        When the command ends, co also ends everything it left running.";
+    let of_jobs = " If a command does not end by itself, such as a server or a watcher, run it in the background: \
         the call then returns the number of a job at once, for job_output, job_write and job_cancel. \
         Jobs end with the chat.";
     let seconds = MODEL_TIMEOUT.as_secs();
     let TerminalSize { columns, rows } = TERMINAL;
-    let properties = json!({
+    let mut properties = json!({
         "cmd": {
             "type": "string",
             "description": "The command line, run by `bash --noprofile --norc -c`. Give either cmd or argv.",
@@ -112,7 +112,14 @@ pub(in crate::tool) fn spec() -> ToolSpec {
                 result says that it ran as a trial, if what it left unchanged must change. Default: false.",
         },
     });
-    schema::spec(NAME, description.to_owned(), properties, &[])
+    let more = match (jobs, properties.as_object_mut()) {
+        (false, Some(properties)) => {
+            properties.shift_remove("background");
+            " One that only looks runs at once, confined to reading. co tries any other one first, or asks the person about it."
+        }
+        _ => of_jobs,
+    };
+    schema::spec(NAME, format!("{description}{more}"), properties, &[])
 }
 
 impl CommandRequest {

@@ -3,7 +3,11 @@
 A step is {"update": ...}, {"of": SESSION, "update": ...} (of a sub-agent), {"ask": ...} (a request for permission), {"elicit": ...} (a
 question to the person), {"notify": METHOD, "params": ...}, {"sh": COMMAND} (its output becomes a message), {"raw": TEXT}, {"until": FILE}
 (waits until there is such a file), {"flood": JSON} (calls with very large inputs of this value), {"await": "cancel"}, {"await": METHOD}
-(answers this request), {"stop": REASON}, {"error": MESSAGE} or {"die": STATUS}.
+(answers this request), {"tool": NAME, "arguments": {...}} (calls a tool of the client's server, and says the result), {"call": NAME, "arguments": {...}} (does
+not wait for the result), {"relay": [IN, OUT]}
+(starts that server with these files as its input and output), {"stop": REASON}, {"error": MESSAGE} or {"die": STATUS}.
+
+A shell command has the variables of the client's server.
 
 The script may also have `capabilities` and `session` (fields of the answers to `initialize` and `session/new`), `load` (the steps of
 `session/load`), `lost` (the error of `session/load` and `session/resume`), `sessions` (the pages of `session/list`), `methods` (the ways
@@ -11,6 +15,7 @@ to log in, without which there is no session), `login` (for each method the step
 session: "die", "stay" as it is, or "wait" for a file), and `log` (a file that gets each message of the client).
 """
 
+import itertools
 import json
 import os
 import subprocess
@@ -80,8 +85,50 @@ def change(request: dict) -> dict:
     return {"result": {"configOptions": session["configOptions"]}}
 
 
+def server(**streams: object) -> subprocess.Popen[str]:
+    """Start the tool server of the client."""
+    [known] = servers
+    command = [known["command"], *known["args"]]
+    return subprocess.Popen(command, env=environment(), text=True, **streams)
+
+
+def environment() -> dict[str, str]:
+    return os.environ | {it["name"]: it["value"] for known in servers for it in known["env"]}
+
+
+def send_server(message: dict) -> None:
+    """Send a request to the tool server."""
+    print(json.dumps({"jsonrpc": "2.0", **message}), file=running[0].stdin, flush=True)
+
+
+def ask_server(message: dict) -> dict:
+    """Send a request to the tool server, and return its answer."""
+    send_server(message)
+    while (answer := json.loads(running[0].stdout.readline())).get("id") != message["id"]:
+        pass
+    return answer
+
+
+def call(name: str, arguments: dict) -> dict:
+    """Return a request that calls a tool, for a server that is ready."""
+    if not running:
+        running.append(server(stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "scripted", "version": "1"}}
+        ask_server({"id": 0, "method": "initialize", "params": params})
+    return {"id": next(numbers), "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+
+
+def call_tool(name: str, arguments: dict) -> None:
+    answer = ask_server(call(name, arguments))
+    if "error" in answer:
+        say(f"refused: {answer['error']['message']}\n")
+        return
+    result = answer["result"]
+    say(f"{'failed' if result['isError'] else 'result'}: {result['content'][0]['text']}\n")
+
+
 def run(command: str) -> None:
-    done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
+    done = subprocess.run(["sh", "-c", command], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
     say(f"{done.stdout}status {done.returncode}\n")
 
 
@@ -122,6 +169,12 @@ def prompt(steps: list[dict]) -> dict:
                 send({"method": "$/cancel_request", "params": {"requestId": id}})
             case {"request": method, "id": id, "params": params}:
                 send({"id": id, "method": method, "params": params})
+            case {"tool": name, "arguments": arguments}:
+                call_tool(name, arguments)
+            case {"call": name, "arguments": arguments}:
+                send_server(call(name, arguments))
+            case {"relay": [source, sink]}:
+                server(stdin=open(source), stdout=open(sink, "w"))
             case {"stop": reason}:
                 return {"result": {"stopReason": reason}}
             case {"error": message}:
@@ -137,6 +190,8 @@ def main() -> None:
     logged_in = os.path.exists("logged-in")
     while True:
         request = receive()
+        if "mcpServers" in request.get("params", {}):
+            servers[:] = request["params"]["mcpServers"]
         match request.get("method"):
             case "initialize":
                 reply = {
@@ -179,4 +234,7 @@ def main() -> None:
 with open(sys.argv[1], encoding="utf8") as script_file:
     script = json.load(script_file)
 session = script.get("session", {})
+numbers = itertools.count(1)
+servers: list[dict] = []
+running: list[subprocess.Popen[str]] = []
 main()

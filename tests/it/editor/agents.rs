@@ -25,7 +25,7 @@ use crate::support::workspace::Workspace;
 const LONG: Duration = Duration::from_secs(20);
 
 /// Returns a scene with a chat in which the scripted agent works.
-fn scene(script: &Value) -> Scene {
+pub(super) fn scene(script: &Value) -> Scene {
     scene_with(script, json!({}))
 }
 
@@ -44,7 +44,7 @@ fn scene_in(workspace: Workspace, script: &str, more: Value) -> Scene {
 }
 
 /// Returns the settings with the agent of the workspace's script.
-fn settings(workspace: &Workspace, more: Value) -> Value {
+pub(super) fn settings(workspace: &Workspace, more: Value) -> Value {
     let program = format!("{}/tests/it/editor/agent.py", env!("CARGO_MANIFEST_DIR"));
     let script = workspace.path().join("script.json");
     let mut agent = json!({ "cmd": ["python3", program, script] });
@@ -59,7 +59,7 @@ fn said(update: SessionUpdate) -> Value {
     json!({ "update": update })
 }
 
-fn message(text: &str) -> Value {
+pub(super) fn message(text: &str) -> Value {
     json!({ "update": { "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } } })
 }
 

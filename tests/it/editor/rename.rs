@@ -9,7 +9,7 @@ use super::scene::{Scene, gate, open_gate};
 
 /// Lua code that attaches a language server to the current buffer. It renames each `name` of the files. If there is a
 /// function `_G.hold`, the server passes its answer to that instead.
-fn server(files: &[&str]) -> String {
+pub(super) fn server(files: &[&str]) -> String {
     let files: Vec<_> = files.iter().map(|file| format!("'{file}'")).collect();
     let code = r"
         local files = { FILES }

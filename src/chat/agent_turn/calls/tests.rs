@@ -138,3 +138,51 @@ fn the_output_has_all_that_the_agent_tells() {
     ]);
     assert!(output(long, &[], &[]).0.ends_with("\n[5 more bytes]"));
 }
+
+fn of_claude(id: &str) -> ToolCall {
+    call(id).name("mcp__co__run_shell_command".to_owned())
+}
+
+#[test]
+fn a_call_of_a_tool_of_co_is_shown_only_if_co_carried_out_none() {
+    let mut log = CallLog::default();
+    log.hold("run_shell_command");
+    let begin = |log: &mut CallLog, call: ToolCall| log.begin(call, Vec::new(), String::new);
+    for id in ["1", "2", "3"] {
+        assert_eq!(begin(&mut log, of_claude(id)), None);
+    }
+    assert_eq!(log.take(AgentPiece::Text("x".to_owned())), None);
+    log.go_on();
+    assert!(log.next_held().is_some());
+    let end =
+        |log: &mut CallLog, id: &str| log.update(update(id, completed()), Vec::new(), String::new);
+    let key = |id: &str| AgentPiece::Call(ToolCallId::from(id.to_owned()));
+    assert_eq!(end(&mut log, "1"), None);
+    assert_eq!(end(&mut log, "2"), Some(key("2")));
+    assert_eq!(log.stale(String::new), [key("3")], "it has not ended");
+    assert_eq!(end(&mut log, "1"), None, "it stays hidden");
+}
+
+#[test]
+fn what_a_model_chooses_makes_no_call_one_of_co() {
+    let is_own = |call: &ToolCall| own_tool(call).is_some();
+    let input = json!({ "server": "co", "tool": "editor_context" });
+    let of_codex = ToolCall::new("1", "mcp.co.editor_context").raw_input(input.clone());
+    let meta = json!({ "claudeCode": { "toolName": "mcp__co__rename_symbol" } });
+    for own in [
+        of_codex,
+        ToolCall::new("1", "Rename").meta(meta.as_object().cloned()),
+        ToolCall::new("1", "rename_symbol (co MCP Server)").kind(ToolKind::Other),
+    ] {
+        assert!(is_own(&own), "{own:?}");
+    }
+    let command = json!({ "command": "mcp.co.editor_context" });
+    for other in [
+        ToolCall::new("1", "mcp.co.editor_context").raw_input(command),
+        ToolCall::new("1", "mcp__co__editor_context"),
+        ToolCall::new("1", "rename_symbol (co MCP Server)").kind(ToolKind::Execute),
+        ToolCall::new("1", "mcp.co.odd").raw_input(input),
+    ] {
+        assert!(!is_own(&other), "{other:?}");
+    }
+}

@@ -1,0 +1,287 @@
+//! The server's side of one connection: it offers tools, and passes on the calls of a client that may be hostile.
+//!
+//! The few methods of a server with tools are written out here. The protocol's crate would start a task for each message of the client.
+
+use std::collections::HashMap;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use co_lines::{BoundedLine, LineReader};
+use rmcp::model::{ErrorCode, ProtocolVersion};
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::connection::ServerTool;
+
+/// The most calls of one connection that are open at a time.
+const MOST_CALLS: usize = 16;
+
+/// The pause between two messages which say that a call goes on. Clients give up after a minute or more.
+const PROGRESS_PERIOD: Duration = Duration::from_secs(10);
+
+/// The versions of the protocol whose messages look as they do here.
+const VERSIONS: [ProtocolVersion; 4] = [
+    ProtocolVersion::V_2025_11_25,
+    ProtocolVersion::V_2025_06_18,
+    ProtocolVersion::V_2025_03_26,
+    ProtocolVersion::V_2024_11_05,
+];
+
+/// A call of a client.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClientCall {
+    pub tool: String,
+    pub arguments: Map<String, Value>,
+}
+
+/// The result of a call, for the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolReply {
+    pub text: String,
+    pub is_error: bool,
+}
+
+/// The work on a call. It must end soon after its token is cancelled.
+pub type ToolWork = Pin<Box<dyn Future<Output = ToolReply> + Send>>;
+
+/// A server with tools.
+pub trait ToolOffer: Send + Sync {
+    /// Returns the name and the version of the server.
+    fn name(&self) -> (&'static str, &'static str);
+
+    /// Returns what the client should know about all tools.
+    fn instructions(&self) -> &'static str;
+
+    fn tools(&self) -> Vec<ServerTool>;
+
+    /// Returns the work on a call. The token is cancelled if the client cancels the call or ends the connection.
+    fn call(&self, call: ClientCall, cancel: CancellationToken) -> ToolWork;
+}
+
+/// An open call.
+struct OpenCall {
+    /// Cancels the call when it is dropped.
+    _cancel: DropGuard,
+    /// The client's name for messages about how it goes on, if it wants any.
+    progress: Option<Value>,
+}
+
+/// One connection.
+struct Serving<W> {
+    server: Arc<dyn ToolOffer>,
+    output: W,
+    open: HashMap<String, OpenCall>,
+    calls: JoinSet<(Value, ToolReply)>,
+    /// The number of messages about open calls so far.
+    ticks: u64,
+}
+
+/// Serves one client to the end of its messages.
+///
+/// # Errors
+/// The client does not read, or sends what is no message.
+pub async fn serve(
+    input: impl AsyncRead + Send + Unpin,
+    output: impl AsyncWrite + Send + Unpin,
+    server: Arc<dyn ToolOffer>,
+) -> io::Result<()> {
+    let mut lines = LineReader::new(input).stopping();
+    let mut serving = Serving {
+        server,
+        output,
+        open: HashMap::new(),
+        calls: JoinSet::new(),
+        ticks: 0,
+    };
+    let mut pace = tokio::time::interval(PROGRESS_PERIOD);
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            line = lines.next() => match line? {
+                Some(BoundedLine::Whole(line)) => serving.hear(&line).await?,
+                Some(BoundedLine::TooLarge { .. }) => return Err(io::Error::other("a message is too large")),
+                Some(BoundedLine::Partial(_)) | None => return Ok(()),
+            },
+            Some(done) = serving.calls.join_next() => {
+                // It fails only if the call panicked, which is logged. The client then gets no answer.
+                if let Ok((id, reply)) = done {
+                    serving.ended(id, reply).await?;
+                }
+            }
+            _ = pace.tick(), if serving.open.values().any(|it| it.progress.is_some()) => {
+                serving.tell_progress().await?;
+            }
+        }
+    }
+}
+
+impl<W: AsyncWrite + Send + Unpin> Serving<W> {
+    async fn hear(&mut self, line: &[u8]) -> io::Result<()> {
+        let Ok(Value::Object(mut message)) = serde_json::from_slice(line) else {
+            return self
+                .refuse(
+                    Value::Null,
+                    ErrorCode::PARSE_ERROR,
+                    "not one message of JSON",
+                )
+                .await;
+        };
+        let Some(Value::String(method)) = message.get("method") else {
+            // An answer: this server asks nothing.
+            return Ok(());
+        };
+        let method = method.clone();
+        let params = match message.get_mut("params").map(Value::take) {
+            Some(Value::Object(params)) => params,
+            _ => Map::new(),
+        };
+        match message.get_mut("id").map(Value::take) {
+            Some(id @ (Value::String(_) | Value::Number(_))) => {
+                self.asked(id, &method, params).await
+            }
+            Some(_) => {
+                self.refuse(
+                    Value::Null,
+                    ErrorCode::INVALID_REQUEST,
+                    "an id is a text or a number",
+                )
+                .await
+            }
+            None => {
+                if method == "notifications/cancelled"
+                    && let Some(id) = params.get("requestId")
+                {
+                    self.open.remove(&id.to_string());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn asked(
+        &mut self,
+        id: Value,
+        method: &str,
+        params: Map<String, Value>,
+    ) -> io::Result<()> {
+        match method {
+            "initialize" => {
+                let (name, version) = self.server.name();
+                let asked = params.get("protocolVersion").and_then(Value::as_str);
+                let known = VERSIONS.iter().find(|it| Some(it.as_str()) == asked);
+                let result = json!({
+                    "protocolVersion": known.unwrap_or(&VERSIONS[0]),
+                    "capabilities": { "tools": {} },
+                    "serverInfo": { "name": name, "version": version },
+                    "instructions": self.server.instructions(),
+                });
+                self.answer(id, result).await
+            }
+            "ping" => self.answer(id, json!({})).await,
+            "tools/list" => {
+                let tool = |it: ServerTool| json!({ "name": it.name, "description": it.description, "inputSchema": it.schema });
+                let tools: Vec<_> = self.server.tools().into_iter().map(tool).collect();
+                self.answer(id, json!({ "tools": tools })).await
+            }
+            "tools/call" => self.call(id, params).await,
+            // Among them the probe of the newest form of the protocol, after which clients use this one.
+            _ => {
+                self.refuse(
+                    id,
+                    ErrorCode::METHOD_NOT_FOUND,
+                    "there is no such method here",
+                )
+                .await
+            }
+        }
+    }
+
+    /// Begins a call.
+    async fn call(&mut self, id: Value, mut params: Map<String, Value>) -> io::Result<()> {
+        let Some(Value::String(tool)) = params.remove("name") else {
+            return self
+                .refuse(
+                    id,
+                    ErrorCode::INVALID_PARAMS,
+                    "a call needs the name of a tool",
+                )
+                .await;
+        };
+        let arguments = match params.remove("arguments") {
+            Some(Value::Object(arguments)) => arguments,
+            None | Some(Value::Null) => Map::new(),
+            Some(_) => {
+                return self
+                    .refuse(id, ErrorCode::INVALID_PARAMS, "arguments are an object")
+                    .await;
+            }
+        };
+        let key = id.to_string();
+        // A cancelled call is open until its work has ended.
+        if self.calls.len() >= MOST_CALLS || self.open.contains_key(&key) {
+            let why = "too many calls are open, or one has the same id: wait for their results";
+            return self.refuse(id, ErrorCode::INVALID_REQUEST, why).await;
+        }
+        let progress = params
+            .get_mut("_meta")
+            .and_then(|it| it.get_mut("progressToken"));
+        let cancel = CancellationToken::new();
+        let work = self
+            .server
+            .call(ClientCall { tool, arguments }, cancel.clone());
+        let open = OpenCall {
+            _cancel: cancel.drop_guard(),
+            progress: progress.map(Value::take),
+        };
+        self.open.insert(key, open);
+        self.calls.spawn(async move { (id, work.await) });
+        Ok(())
+    }
+
+    async fn ended(&mut self, id: Value, reply: ToolReply) -> io::Result<()> {
+        // The client waits for no answer to a call that it cancelled.
+        if self.open.remove(&id.to_string()).is_none() {
+            return Ok(());
+        }
+        let content = json!([{ "type": "text", "text": reply.text }]);
+        self.answer(id, json!({ "content": content, "isError": reply.is_error }))
+            .await
+    }
+
+    /// Says that the open calls go on, so that the client does not give them up while the person is asked.
+    async fn tell_progress(&mut self) -> io::Result<()> {
+        self.ticks += 1;
+        let tokens = self.open.values().filter_map(|it| it.progress.as_ref());
+        let messages = tokens.map(|token| {
+            let params = json!({ "progressToken": token, "progress": self.ticks });
+            json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })
+        });
+        for message in messages.collect::<Vec<_>>() {
+            self.write(&message).await?;
+        }
+        Ok(())
+    }
+
+    async fn answer(&mut self, id: Value, result: Value) -> io::Result<()> {
+        self.write(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+            .await
+    }
+
+    async fn refuse(&mut self, id: Value, code: ErrorCode, why: &str) -> io::Result<()> {
+        let error = json!({ "code": code.0, "message": why });
+        self.write(&json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+            .await
+    }
+
+    /// Writes a message. Nothing more is read while the client does not read.
+    async fn write(&mut self, message: &Value) -> io::Result<()> {
+        let line = format!("{message}\n");
+        self.output.write_all(line.as_bytes()).await?;
+        self.output.flush().await
+    }
+}

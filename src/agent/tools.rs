@@ -1,0 +1,228 @@
+//! The tools of co for an agent. The agent starts `co-nvim mcp`, which connects to a port that only this agent reaches, shows the
+//! agent's token, and relays bytes. The protocol is spoken here. Each call goes to the turn that runs.
+
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, TcpListener as StdListener};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use co_acp::schema::{EnvVariable, McpServer, McpServerStdio};
+use co_llm::ToolSpec;
+use co_mcp::{ClientCall, ServerTool, ToolOffer, ToolReply, ToolWork};
+use tokio::io::{AsyncReadExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+/// The name of the server, as agents show it.
+pub const SERVER: &str = "co";
+
+/// The subcommand of co-nvim that an agent starts.
+pub const SUBCOMMAND: &str = "mcp";
+
+/// The variables of `co-nvim mcp`: the port of its agent, and the token.
+pub const PORT_VARIABLE: &str = "CO_TOOLS_PORT";
+pub const TOKEN_VARIABLE: &str = "CO_TOOLS_TOKEN";
+
+/// The bytes of a token, which is sent as hexadecimal digits and a line break.
+const TOKEN_BYTES: usize = 32;
+
+/// The time for a connection to show the token.
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The most connections at a time. An agent needs one for each of its sessions and sub-agents.
+const MOST_CONNECTIONS: usize = 8;
+
+/// The pause after the system refused to accept a connection, for lack of descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The most calls that wait for a turn. Another one is refused.
+const MOST_WAITING: usize = 32;
+
+const INSTRUCTIONS: &str = "These tools belong to co, the agent and shell in the person's Neovim that started you. The person sees each \
+    call, and is asked about what changes something. `editor_context` knows what no command finds out: diagnostics, definitions and \
+    references of the language servers, the selection, unsaved buffers.";
+
+const NO_TURN: &str = "Not run: the person's prompt has been answered, and co takes calls only while a prompt is worked on.";
+const TOO_MANY: &str = "Not run: too many calls wait. Call again when one has its result.";
+const ENDED: &str = "Cancelled: the turn ended before this call did.";
+
+/// A call of the agent for the turn that runs.
+pub struct AskedOwnCall {
+    pub call: ClientCall,
+    /// The agent does not wait for the result any more.
+    pub cancel: CancellationToken,
+    pub reply: oneshot::Sender<ToolReply>,
+}
+
+/// The tools of co for one agent. Dropping it ends all connections.
+pub struct AgentTools {
+    way: Arc<WayToTurn>,
+    server: McpServer,
+    _accepting: AbortOnDropHandle<()>,
+}
+
+/// The way of calls to the turn that runs.
+struct WayToTurn {
+    tools: Vec<ServerTool>,
+    turn: Mutex<Option<mpsc::Sender<AskedOwnCall>>>,
+}
+
+impl AgentTools {
+    /// Serves the tools at a port that the agent reaches: `own`, or one of this machine. `program` is co-nvim.
+    ///
+    /// # Errors
+    /// The system refuses the socket or the random bytes, or the program is not there any more.
+    pub(super) fn open(
+        own: Option<StdListener>,
+        program: &Path,
+        specs: &[ToolSpec],
+    ) -> io::Result<Self> {
+        if !program.is_file() {
+            let why = format!("{} is not there any more", program.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, why));
+        }
+        let listener = own.map_or_else(|| StdListener::bind((Ipv4Addr::LOCALHOST, 0)), Ok)?;
+        let (port, token) = (listener.local_addr()?.port(), new_token()?);
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        let way = Arc::new(WayToTurn {
+            tools: specs.iter().map(offered).collect(),
+            turn: Mutex::default(),
+        });
+        let variables = vec![
+            EnvVariable::new(PORT_VARIABLE, port.to_string()),
+            EnvVariable::new(TOKEN_VARIABLE, token.clone()),
+        ];
+        let server = McpServerStdio::new(SERVER, program)
+            .args(vec![SUBCOMMAND.to_owned()])
+            .env(variables);
+        let accepting = accept(listener, token.into(), Arc::clone(&way));
+        Ok(Self {
+            way,
+            server: McpServer::Stdio(server),
+            _accepting: AbortOnDropHandle::new(tokio::spawn(accepting)),
+        })
+    }
+
+    /// Returns the server for the sessions of the agent.
+    pub(super) fn server(&self) -> McpServer {
+        self.server.clone()
+    }
+
+    /// Returns the calls of the agent from now on. They are refused when the receiver is dropped.
+    pub fn begin(&self) -> mpsc::Receiver<AskedOwnCall> {
+        let (sender, calls) = mpsc::channel(MOST_WAITING);
+        *self.way.turn.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        calls
+    }
+}
+
+impl ToolOffer for WayToTurn {
+    fn name(&self) -> (&'static str, &'static str) {
+        (SERVER, env!("CARGO_PKG_VERSION"))
+    }
+
+    fn instructions(&self) -> &'static str {
+        INSTRUCTIONS
+    }
+
+    fn tools(&self) -> Vec<ServerTool> {
+        self.tools.clone()
+    }
+
+    fn call(&self, call: ClientCall, cancel: CancellationToken) -> ToolWork {
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = turn.clone();
+        Box::pin(async move {
+            let Some(turn) = turn else {
+                return refusal(NO_TURN);
+            };
+            let (reply, result) = oneshot::channel();
+            let asked = AskedOwnCall {
+                call,
+                cancel,
+                reply,
+            };
+            match turn.try_send(asked) {
+                Err(mpsc::error::TrySendError::Closed(_)) => refusal(NO_TURN),
+                Err(mpsc::error::TrySendError::Full(_)) => refusal(TOO_MANY),
+                Ok(()) => result.await.unwrap_or_else(|_| refusal(ENDED)),
+            }
+        })
+    }
+}
+
+fn refusal(why: &str) -> ToolReply {
+    ToolReply {
+        text: why.to_owned(),
+        is_error: true,
+    }
+}
+
+fn offered(spec: &ToolSpec) -> ServerTool {
+    ServerTool {
+        name: spec.name.clone(),
+        description: spec.description.clone(),
+        schema: spec.schema.as_object().cloned().unwrap_or_default(),
+    }
+}
+
+/// Returns random bytes as hexadecimal digits.
+fn new_token() -> io::Result<String> {
+    let mut bytes = [0; TOKEN_BYTES];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Accepts connections for ever. If there are as many as there may be, the others wait in the kernel's queue.
+async fn accept(listener: TcpListener, token: Arc<str>, way: Arc<WayToTurn>) {
+    let permits = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else {
+            return;
+        };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let (token, way) = (Arc::clone(&token), Arc::clone(&way));
+                connections.spawn(async move {
+                    let _permit = permit;
+                    if let Err(error) = serve(stream, &token, way).await {
+                        tracing::info!(%error, "a connection of an agent to the tools ended");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a connection of an agent was not accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Serves a connection that shows the token.
+async fn serve(stream: TcpStream, token: &str, way: Arc<WayToTurn>) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let (input, output) = stream.into_split();
+    let mut input = BufReader::new(input);
+    let mut shown = [0; 2 * TOKEN_BYTES + 1];
+    tokio::time::timeout(TOKEN_TIMEOUT, input.read_exact(&mut shown)).await??;
+    if !is_same(&shown, format!("{token}\n").as_bytes()) {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "a wrong token",
+        ));
+    }
+    co_mcp::serve(input, output, way).await
+}
+
+/// Compares two texts of one length, in a time that does not depend on what they say.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let different = |all, (one, other): (&u8, &u8)| all | (one ^ other);
+    one.len() == other.len() && std::hint::black_box(one.iter().zip(other).fold(0, different)) == 0
+}

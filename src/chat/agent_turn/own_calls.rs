@@ -1,0 +1,245 @@
+//! The calls of co's own tools that an agent makes. Each is carried out as a call of a model, by a turn below that of the agent. Its
+//! messages to the chat pass through here, so that they come between those of the agent.
+
+use std::future::pending;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::super::events::ChatEvent;
+use super::super::turn::{
+    CallQueue, LoopLimits, MAX_WAITING_EVENTS, Purpose, ToChat, Turn, TurnEvent,
+};
+use crate::agent::tools::{AgentTools, AskedOwnCall};
+use crate::tool::ToolSet;
+use crate::tool::call::CANCELLED;
+use crate::tool::context::CallContext;
+use crate::tool::event::CallEvent;
+use crate::tool::permissions::TurnMemory;
+use co_llm::transcript::{Call, Item};
+use co_mcp::ToolReply;
+
+/// The result of a call that had started when the agent gave it up, or its turn ended.
+const EFFECT_UNKNOWN: &str =
+    "cut off: the call was cancelled while it ran; whether it took effect is not known";
+
+/// The calls of one turn.
+pub(super) struct OwnCalls {
+    tools: ToolSet,
+    memory: TurnMemory,
+    /// The calls that wait; none before and after the prompt.
+    asked: Option<mpsc::Receiver<AskedOwnCall>>,
+    running: Option<RunningOwnCall>,
+}
+
+/// The call that is carried out.
+struct RunningOwnCall {
+    call: Call,
+    events: mpsc::Receiver<TurnEvent>,
+    task: JoinHandle<TurnMemory>,
+    cancel: CancellationToken,
+    /// Cancels the call if this is dropped.
+    _ends: DropGuard,
+    reply: oneshot::Sender<ToolReply>,
+    /// Its questions, whether they are answered or not.
+    questions: Vec<u64>,
+    shown: bool,
+    /// A decision lets it run.
+    runs: bool,
+    result: Option<ToolReply>,
+}
+
+/// The next thing to do about these calls.
+pub(super) enum OwnNews {
+    Asked(AskedOwnCall),
+    /// A message for the chat.
+    Sent(TurnEvent),
+    /// The work on the call has ended.
+    Ended,
+}
+
+/// A call whose work has ended.
+pub(super) struct EndedOwnCall {
+    pub call: Call,
+    pub questions: Vec<u64>,
+    pub shown: bool,
+    /// The result; the error is that of a call which was cut off, and has no outcome.
+    pub result: Result<ToolReply, &'static str>,
+    reply: oneshot::Sender<ToolReply>,
+}
+
+impl OwnCalls {
+    pub(super) fn new(memory: TurnMemory) -> Self {
+        Self {
+            tools: ToolSet::of_agents(),
+            memory,
+            asked: None,
+            running: None,
+        }
+    }
+
+    /// Takes the calls of an agent from now on.
+    pub(super) fn begin_prompt(&mut self, tools: Option<&AgentTools>) {
+        self.asked = tools.map(AgentTools::begin);
+    }
+
+    /// Refuses further calls, and cancels the one that runs. Returns whether one runs.
+    pub(super) fn end_prompt(&mut self) -> bool {
+        self.asked = None;
+        match &self.running {
+            Some(running) => {
+                running.cancel.cancel();
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Waits for the next thing to do. If the future is dropped, nothing is lost.
+    pub(super) async fn next(&mut self) -> OwnNews {
+        if let Some(running) = &mut self.running {
+            return match running.events.recv().await {
+                Some(event) => {
+                    running.heed(&event);
+                    OwnNews::Sent(event)
+                }
+                None => OwnNews::Ended,
+            };
+        }
+        if let Some(asked) = &mut self.asked
+            && let Some(asked) = asked.recv().await
+        {
+            return OwnNews::Asked(asked);
+        }
+        pending().await
+    }
+
+    /// Carries out a call in the context of the agent's turn.
+    pub(super) fn begin(
+        &mut self,
+        call: Call,
+        asked: AskedOwnCall,
+        (context, chat): (&CallContext, &ToChat),
+    ) {
+        let (events, inbox) = mpsc::channel(MAX_WAITING_EVENTS);
+        let chat = ToChat {
+            events,
+            new_services: chat.new_services.clone(),
+        };
+        let cancel = context.cancel.child_token();
+        let context = CallContext {
+            host: Arc::new(chat.clone()),
+            cancel: cancel.clone(),
+            ..context.clone()
+        };
+        let turn = Turn {
+            limits: LoopLimits::new(context.services.config.max_steps),
+            context: Arc::new(context),
+            chat,
+            tools: self.tools.clone(),
+            servers: None,
+            memory: std::mem::take(&mut self.memory),
+            history: Arc::default(),
+            instructions: Vec::new(),
+            purpose: Purpose::Answer,
+            images: Vec::new(),
+            window_limit: None,
+            repeats_calls: false,
+            queue: CallQueue::default(),
+            unanswered: Vec::new(),
+        };
+        self.running = Some(RunningOwnCall {
+            call: call.clone(),
+            events: inbox,
+            task: tokio::spawn(carry_out(turn, call, asked.cancel)),
+            _ends: cancel.clone().drop_guard(),
+            cancel,
+            reply: asked.reply,
+            questions: Vec::new(),
+            shown: false,
+            runs: false,
+            result: None,
+        });
+    }
+
+    /// Takes the call whose work has ended.
+    pub(super) async fn take_ended(&mut self) -> Option<EndedOwnCall> {
+        let running = self.running.take()?;
+        // After a panic, which is logged, the person is asked again.
+        self.memory = running.task.await.unwrap_or_default();
+        self.memory.calls_ended += 1;
+        let cut_off = match running.runs {
+            true => EFFECT_UNKNOWN,
+            false => CANCELLED,
+        };
+        Some(EndedOwnCall {
+            call: running.call,
+            questions: running.questions,
+            shown: running.shown,
+            result: running.result.ok_or(cut_off),
+            reply: running.reply,
+        })
+    }
+
+    /// Returns the commands that failed in the read-only sandbox.
+    pub(super) fn failed_confined(self) -> Vec<String> {
+        self.memory.permissions.failed_confined
+    }
+}
+
+impl RunningOwnCall {
+    /// Notes what a message for the chat says about the call.
+    fn heed(&mut self, event: &TurnEvent) {
+        match event {
+            TurnEvent::Question(question, _) => self.questions.push(question.id),
+            TurnEvent::Show(ChatEvent::Call(CallEvent::Begun(_))) => self.shown = true,
+            TurnEvent::Record(Item::Decision { call, decision }, _) if *call == self.call.id => {
+                self.runs = decision.lets_run();
+            }
+            TurnEvent::Record(Item::Outcome(outcome), _) if outcome.call == self.call.id => {
+                self.result = Some(ToolReply {
+                    text: outcome.text.clone(),
+                    is_error: !outcome.ok,
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+impl EndedOwnCall {
+    /// Sends the result to the agent, if it still waits.
+    pub(super) fn answer(self) {
+        let reply = self.result.unwrap_or_else(|why| ToolReply {
+            text: why.to_owned(),
+            is_error: true,
+        });
+        let _given_up = self.reply.send(reply);
+    }
+}
+
+/// Carries out a call. It is cancelled if the agent gives it up.
+async fn carry_out(mut turn: Turn, call: Call, given_up: CancellationToken) -> TurnMemory {
+    turn.tools.deny_by(Arc::clone(&turn.context.judge)).await;
+    let cancel = turn.context.cancel.clone();
+    let gives_up = async {
+        given_up.cancelled().await;
+        cancel.cancel();
+        pending::<()>().await;
+    };
+    tokio::select! {
+        // A call that was not concluded has no outcome, which is noticed above.
+        _halted = turn.carry_out(call) => {}
+        () = gives_up => {}
+    }
+    turn.memory
+}
+
+/// Returns a call for the transcript.
+pub(super) fn call_of(id: String, asked: &mut AskedOwnCall) -> Call {
+    let arguments = std::mem::take(&mut asked.call.arguments);
+    Call::new(id, asked.call.tool.clone(), Value::Object(arguments))
+}
