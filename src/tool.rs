@@ -103,8 +103,7 @@ impl ToolSet {
 
     /// Turns off the tools that a deny rule of the person or the workspace names as a whole, and all others on.
     pub async fn deny_by(&self, judge: Arc<Judge>) {
-        let rules = blocking(move || Ok::<_, String>(judge.deny_rules())).await;
-        let rules = rules.unwrap_or_default();
+        let rules = deny_rules(judge).await;
         let mut list = self.list();
         if list.denied != rules {
             *list = ToolList::new(std::mem::take(&mut list.tools), rules);
@@ -234,13 +233,24 @@ impl ToolList {
     }
 
     fn is_off(&self, tool: &dyn Tool) -> bool {
-        if self.denied.is_empty() {
-            return false;
-        }
-        let names = tool.rule_names();
-        let denies = |rule: &Pattern| names.iter().any(|name| rule.is_whole(name));
-        self.denied.iter().any(denies)
+        is_denied(tool, &self.denied)
     }
+}
+
+/// Returns the deny rules of the person and the workspace.
+async fn deny_rules(judge: Arc<Judge>) -> Vec<Pattern> {
+    let rules = blocking(move || Ok::<_, String>(judge.deny_rules())).await;
+    rules.unwrap_or_default()
+}
+
+/// Returns whether one of some deny rules names a tool as a whole.
+fn is_denied(tool: &dyn Tool, denied: &[Pattern]) -> bool {
+    if denied.is_empty() {
+        return false;
+    }
+    let names = tool.rule_names();
+    let denies = |rule: &Pattern| names.iter().any(|name| rule.is_whole(name));
+    denied.iter().any(denies)
 }
 
 /// Returns the command of a call that is not valid, or its name and the paths and patterns that it is about.

@@ -39,7 +39,7 @@ const MOST_CONNECTIONS: usize = 8;
 /// The pause after the system refused to accept a connection, for lack of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The most calls that wait for a turn. Another one is refused.
+/// The most calls of a turn that wait for the one that runs. Another one is refused.
 const MOST_WAITING: usize = 32;
 
 const INSTRUCTIONS: &str = "These tools belong to co, the agent and shell in the person's Neovim that started you. The person sees each \
@@ -53,7 +53,7 @@ const ENDED: &str = "Cancelled: the turn ended before this call did.";
 /// A call of the agent for the turn that runs.
 pub struct AskedOwnCall {
     pub call: ClientCall,
-    /// The agent does not wait for the result any more.
+    /// Cancelled when the agent no longer waits for the result.
     pub cancel: CancellationToken,
     pub reply: oneshot::Sender<ToolReply>,
 }
@@ -82,7 +82,10 @@ impl AgentTools {
         specs: &[ToolSpec],
     ) -> io::Result<Self> {
         if !program.is_file() {
-            let why = format!("{} is not there any more", program.display());
+            let why = format!(
+                "{} is not there any more: install co again, then restart Neovim",
+                program.display()
+            );
             return Err(io::Error::new(io::ErrorKind::NotFound, why));
         }
         let listener = own.map_or_else(|| StdListener::bind((Ipv4Addr::LOCALHOST, 0)), Ok)?;

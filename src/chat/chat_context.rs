@@ -89,7 +89,7 @@ impl ChatContext {
             Ok(dirs) => Some(dirs),
             Err(why) => {
                 self.complain(format!(
-                    "cannot go to {}: {why}; choose a directory that exists",
+                    "cannot go to {}: {why}; choose another directory",
                     asked.display()
                 ));
                 None

@@ -34,7 +34,7 @@ impl Rewind {
     pub(super) fn parse(context: &ChatContext, items: &[Item], args: &str) -> Option<Self> {
         let mut points = points(items);
         if points.is_empty() {
-            context.say("nothing was said in this chat yet");
+            context.say("nothing was said in this chat yet: write a prompt first");
             return None;
         }
         let mut words = args.split_whitespace();

@@ -177,6 +177,9 @@ async fn list(context: &ChatContext, servers: &ChatServers, name: &str) {
         return;
     }
     let Some(server) = servers.iter().find(|it| it.name == name) else {
+        if name == "fetch" {
+            return context.complain("name the server to fetch: /mcp fetch NAME");
+        }
         return context.complain(format!("there is no tool server {name}; /mcp lists them"));
     };
     let ListedServer {

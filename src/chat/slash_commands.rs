@@ -161,7 +161,7 @@ impl Chat {
         } else if self.running.is_some() {
             context.complain("a turn is running; <C-c> cancels it");
         } else if !self.recorder.has_prompt() {
-            context.complain("nothing was said in this chat yet");
+            context.complain("nothing was said in this chat yet: write a prompt first");
         } else {
             return true;
         }

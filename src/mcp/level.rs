@@ -87,7 +87,7 @@ pub fn may_write(settings: &McpServerSettings) -> bool {
 pub fn level_hint(settings: &McpServerSettings, text: &str) -> Option<String> {
     let setting = format!("mcp_servers.{}", settings.name);
     let lacks_network = settings.hosts.is_empty() && confinement_hint::lacks_network(text);
-    match settings.confinement {
+    let hint = match settings.confinement {
         ServerConfinement::None => None,
         _ if lacks_network => Some(format!(
             "perhaps because it has no network: {setting}.hosts names the hosts that it may reach"
@@ -99,7 +99,11 @@ pub fn level_hint(settings: &McpServerSettings, text: &str) -> Option<String> {
         ServerConfinement::Workspace => Some(format!(
             "perhaps because it is confined to the workspace, without secrets: {setting}.confinement = 'none' lifts that"
         )),
-    }
+    };
+    hint.map(|it| match settings.of_workspace {
+        true => format!("{it}, once mcp_servers has the whole server, with its cmd"),
+        false => it,
+    })
 }
 
 fn hosts(settings: &McpServerSettings) -> Option<String> {

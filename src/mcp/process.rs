@@ -51,7 +51,7 @@ pub struct ServerStart {
 /// The reason why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StartFault {
-    #[error("its program {0} is not installed")]
+    #[error("its program {0} is not installed: install it, or change its command")]
     NotInstalled(String),
     #[error(transparent)]
     Home(#[from] paths::Error),
@@ -71,7 +71,7 @@ pub(super) enum StartFault {
     Late { advice: String },
 }
 
-/// Returns the last words of a server after a sentence about it.
+/// Returns more words after a sentence, such as the last words of a server.
 fn after(words: &str) -> String {
     match words {
         "" => String::new(),

@@ -198,7 +198,11 @@ impl ChatServers {
             Ok(ServerState::Failed { why, .. }) => {
                 return Err(format!("the tool server {name} does not run: {why}"));
             }
-            _ => return Err(format!("the tool server {name} is not ready yet")),
+            _ => {
+                return Err(format!(
+                    "the tool server {name} is not ready yet: try again in a moment"
+                ));
+            }
         };
         let read = async {
             match wanted {
@@ -213,11 +217,16 @@ impl ChatServers {
             }
         };
         let read = timeout(services.config.mcp_timeout, read).await;
-        let parts = read.map_err(|_| format!("the tool server {name} gives no answer"))?;
+        let parts = read.map_err(|_| {
+            let limit = services.config.mcp_timeout.as_secs();
+            format!(
+                "the tool server {name} gives no answer within {limit} s (mcp_timeout): try again"
+            )
+        })?;
         let closing = server.close_secrets(&start, &ready).await;
         if closing {
             return Err(format!(
-                "withheld: a secret appeared that the tool server {name} could read"
+                "withheld: a secret appeared that the tool server {name} could read; it starts again without it, so try again"
             ));
         }
         let parts = parts.map_err(|why| {
@@ -415,8 +424,8 @@ fn arguments(prompt: &ServerPrompt, given: &[String]) -> Result<Map<String, Valu
             None => {
                 let mut open = prompt.arguments.iter();
                 let open = open.find(|it| !found.contains_key(*it));
-                let open =
-                    open.ok_or_else(|| format!("it takes {} arguments", prompt.arguments.len()))?;
+                let takes = || format!("it takes {}", counted(prompt.arguments.len(), "argument"));
+                let open = open.ok_or_else(takes)?;
                 (open.as_str(), word.as_str())
             }
         };
@@ -435,10 +444,7 @@ fn words(state: &ServerState) -> String {
         ServerState::Idle => "starts with the next prompt".to_owned(),
         ServerState::Starting => "starts".to_owned(),
         ServerState::Failed { why, .. } => format!("does not run: {why}"),
-        ServerState::Ready(ready) => match ready.tools().0.len() {
-            1 => "runs, 1 tool".to_owned(),
-            count => format!("runs, {count} tools"),
-        },
+        ServerState::Ready(ready) => format!("runs, {}", counted(ready.tools().0.len(), "tool")),
     }
 }
 
@@ -598,7 +604,7 @@ impl ServerCall {
             }
             Ok(ServerState::Idle | ServerState::Starting) | Err(_) => {
                 return Ok(CallResult::not_run(format!(
-                    "Not run: the tool server {name} is not ready yet."
+                    "Not run: the tool server {name} is not ready yet. Go on without it, or call it again later."
                 )));
             }
         };

@@ -12,9 +12,10 @@ use super::call::{CallResult, LookingCall, PlannedCall};
 use super::context::{CallContext, Halt};
 use super::event::ShownCall;
 use super::schema::{BadCall, Tool, arguments, spec};
+use super::{deny_rules, is_denied};
 use co_llm::ToolSpec;
 use co_llm::transcript::{Call, ShownPart};
-use co_text::one_line;
+use co_text::{counted, one_line};
 
 /// The most tools whose descriptions go with each request, and the most tokens of these. With more, the model searches.
 const MOST_TOOLS: usize = 40;
@@ -114,13 +115,14 @@ impl LookingCall for Search {
         ShownCall::Query(format!("search tools for {}", one_line(&self.query)))
     }
 
-    async fn look(self, _: &CallContext) -> Result<CallResult, Halt> {
-        let specs: Vec<_> = self.tools.iter().map(|it| it.spec()).collect();
+    async fn look(self, context: &CallContext) -> Result<CallResult, Halt> {
+        let denied = deny_rules(Arc::clone(&context.judge)).await;
+        let tools = self.tools.iter().filter(|it| !is_denied(&***it, &denied));
+        let specs: Vec<_> = tools.map(|it| it.spec()).collect();
         let found = search(&specs, &self.query);
         let words = match found.len() {
             0 => "no match".to_owned(),
-            1 => "1 tool".to_owned(),
-            count => format!("{count} tools"),
+            count => counted(count, "tool"),
         };
         Ok(CallResult {
             ok: true,

@@ -84,7 +84,7 @@ struct Serving<W> {
 /// Serves one client to the end of its messages.
 ///
 /// # Errors
-/// The client does not read, or sends what is no message.
+/// The connection fails, or a message is too large.
 pub async fn serve(
     input: impl AsyncRead + Send + Unpin,
     output: impl AsyncWrite + Send + Unpin,
@@ -108,10 +108,9 @@ pub async fn serve(
                 Some(BoundedLine::Partial(_)) | None => return Ok(()),
             },
             Some(done) = serving.calls.join_next() => {
-                // It fails only if the call panicked, which is logged. The client then gets no answer.
-                if let Ok((id, reply)) = done {
-                    serving.ended(id, reply).await?;
-                }
+                // A call that panicked has no answer: the client learns it by the end of the connection.
+                let (id, reply) = done.map_err(io::Error::other)?;
+                serving.ended(id, reply).await?;
             }
             _ = pace.tick(), if serving.open.values().any(|it| it.progress.is_some()) => {
                 serving.tell_progress().await?;
@@ -222,7 +221,7 @@ impl<W: AsyncWrite + Send + Unpin> Serving<W> {
             }
         };
         let key = id.to_string();
-        // A cancelled call is open until its work has ended.
+        // The work on a cancelled call counts until it has ended.
         if self.calls.len() >= MOST_CALLS || self.open.contains_key(&key) {
             let why = "too many calls are open, or one has the same id: wait for their results";
             return self.refuse(id, ErrorCode::INVALID_REQUEST, why).await;

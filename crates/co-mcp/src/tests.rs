@@ -1,6 +1,7 @@
 //! The connection to servers that are scripted here, message by message.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream};
@@ -609,7 +610,8 @@ async fn the_end_of_a_connection_cancels_its_calls() {
     assert_eq!(tells.recv().await, Some("begun"));
     drop(client);
     // Its work is dropped, or ends.
-    assert_ne!(tells.recv().await, Some("begun"));
+    let end = tokio::time::timeout(Duration::from_secs(20), tells.recv()).await;
+    assert!(end.is_ok(), "its work goes on");
 }
 
 #[tokio::test]

@@ -152,7 +152,7 @@ pub fn age(then: SystemTime) -> String {
         0..60 => "just now".to_owned(),
         seconds @ 60..3_600 => format!("{} min ago", seconds / 60),
         seconds @ 3_600..86_400 => format!("{} h ago", seconds / 3_600),
-        seconds => format!("{} days ago", seconds / 86_400),
+        seconds => format!("{} ago", counted(seconds / 86_400, "day")),
     }
 }
 

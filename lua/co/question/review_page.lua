@@ -375,8 +375,12 @@ end
 --- Shows the text before and after the change side by side in another tab page.
 ---@param review co.Review
 local function side_by_side(review)
+  if not review.text.done then
+    notify.warn('not all of the text is there yet: press = again in a moment')
+    return
+  end
   local bytes = api.nvim_buf_get_offset(review.buf, api.nvim_buf_line_count(review.buf))
-  if not review.text.done or review.text.rows > MOST_LINES or bytes > MOST_BYTES then
+  if review.text.rows > MOST_LINES or bytes > MOST_BYTES then
     notify.warn('the text is too long to be shown side by side')
     return
   end

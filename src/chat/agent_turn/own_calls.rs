@@ -231,7 +231,7 @@ async fn carry_out(mut turn: Turn, call: Call, given_up: CancellationToken) -> T
         pending::<()>().await;
     };
     tokio::select! {
-        // A call that was not concluded has no outcome, which is noticed above.
+        // A call that is cancelled before its end has no outcome: `take_ended` reports that.
         _halted = turn.carry_out(call) => {}
         () = gives_up => {}
     }
