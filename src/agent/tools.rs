@@ -4,6 +4,7 @@
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, TcpListener as StdListener};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -42,12 +43,21 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The most calls of a turn that wait for the one that runs. Another one is refused.
 const MOST_WAITING: usize = 32;
 
+/// The most calls in one turn of the agent, and the most bytes of the arguments of a call. The transcript keeps them.
+const MOST_CALLS_OF_TURN: usize = 1_000;
+const MOST_ARGUMENTS: usize = 64 << 10;
+
 const INSTRUCTIONS: &str = "These tools belong to co, the agent and shell in the person's Neovim that started you. The person sees each \
     call, and is asked about what changes something. `editor_context` knows what no command finds out: diagnostics, definitions and \
     references of the language servers, the selection, unsaved buffers.";
 
 const NO_TURN: &str = "Not run: the person's prompt has been answered, and co takes calls only while a prompt is worked on.";
 const TOO_MANY: &str = "Not run: too many calls wait. Call again when one has its result.";
+const NO_SUCH_TOOL: &str = "Not run: co has no tool of this name. List the tools again.";
+const TOO_LONG: &str =
+    "Not run: the arguments are too long. Write a file, and name it in the call.";
+const TOO_OFTEN: &str =
+    "Not run: too many calls in this turn. End the turn, and tell the person what is left.";
 const ENDED: &str = "Cancelled: the turn ended before this call did.";
 
 /// A call of the agent for the turn that runs.
@@ -69,6 +79,7 @@ pub struct AgentTools {
 struct WayToTurn {
     tools: Vec<ServerTool>,
     turn: Mutex<Option<mpsc::Sender<AskedOwnCall>>>,
+    calls_of_turn: AtomicUsize,
 }
 
 impl AgentTools {
@@ -95,6 +106,7 @@ impl AgentTools {
         let way = Arc::new(WayToTurn {
             tools: specs.iter().map(offered).collect(),
             turn: Mutex::default(),
+            calls_of_turn: AtomicUsize::new(0),
         });
         let variables = vec![
             EnvVariable::new(PORT_VARIABLE, port.to_string()),
@@ -119,6 +131,7 @@ impl AgentTools {
     /// Returns the calls of the agent from now on. They are refused when the receiver is dropped.
     pub fn begin(&self) -> mpsc::Receiver<AskedOwnCall> {
         let (sender, calls) = mpsc::channel(MOST_WAITING);
+        self.way.calls_of_turn.store(0, Ordering::Relaxed);
         *self.way.turn.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
         calls
     }
@@ -138,9 +151,13 @@ impl ToolOffer for WayToTurn {
     }
 
     fn call(&self, call: ClientCall, cancel: CancellationToken) -> ToolWork {
+        let refused = self.refused(&call);
         let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = turn.clone();
         Box::pin(async move {
+            if let Some(why) = refused {
+                return refusal(why);
+            }
             let Some(turn) = turn else {
                 return refusal(NO_TURN);
             };
@@ -156,6 +173,21 @@ impl ToolOffer for WayToTurn {
                 Ok(()) => result.await.unwrap_or_else(|_| refusal(ENDED)),
             }
         })
+    }
+}
+
+impl WayToTurn {
+    /// Returns why a call is not passed to the turn, which records each call; none if it is.
+    fn refused(&self, call: &ClientCall) -> Option<&'static str> {
+        if !self.tools.iter().any(|it| it.name == call.tool) {
+            return Some(NO_SUCH_TOOL);
+        }
+        let length = serde_json::to_string(&call.arguments).map_or(usize::MAX, |it| it.len());
+        if length > MOST_ARGUMENTS {
+            return Some(TOO_LONG);
+        }
+        let earlier = self.calls_of_turn.fetch_add(1, Ordering::Relaxed);
+        (earlier >= MOST_CALLS_OF_TURN).then_some(TOO_OFTEN)
     }
 }
 

@@ -21,19 +21,27 @@ pub struct TrialGrants {
 }
 
 impl TrialGrants {
-    /// Returns what a command gets because it starts a program of an agent with a preset; none if it starts none. `commands` has the
-    /// words of each of its simple commands. Makes the directory of the agent. It blocks.
+    /// Returns what a command gets because it starts a program of an agent with a preset; none if it starts none, or does anything else.
+    /// `commands` has the words of each of its simple commands. Makes the directory of the agent. It blocks.
     ///
     /// # Errors
     /// The directory cannot be made: a sentence.
     pub fn find(
-        commands: &[Vec<String>],
+        (command, commands): (&str, &[Vec<String>]),
         services: &Services,
         workspace: &Path,
     ) -> Result<Option<Self>, String> {
         let path = path_variable(services);
-        let mut programs = commands.iter().filter_map(|words| words.first());
-        let found = programs.find_map(|word| {
+        // What else the command starts must not get the keys, and bash must find the program where co does.
+        let only = match commands {
+            [words] => words.first(),
+            _ => None,
+        };
+        let begins = |word: &&String| command.trim_start().starts_with(word.as_str());
+        let is_found_alike = std::env::var_os("PATH")
+            .is_none_or(|path| std::env::split_paths(&path).all(|it| it.is_absolute()));
+        let only = only.filter(begins).filter(|_| is_found_alike);
+        let found = only.and_then(|word| {
             let preset = PRESETS.iter().find(|it| it.is_started_by(word))?;
             let program = match Path::new(word).is_absolute() {
                 true => word.into(),

@@ -75,6 +75,9 @@ const LONGEST_ODD: usize = 2_000;
 /// The most bytes of the title of a call.
 const LONGEST_TITLE: usize = 2_000;
 
+/// The most commands of an agent that Neovim completes.
+const MOST_COMMANDS: usize = 200;
+
 /// A turn of an agent that will run.
 pub(super) struct AgentTurn {
     pub context: Arc<CallContext>,
@@ -212,6 +215,7 @@ impl AgentTurn {
         };
         let checkpoint = context.turn_checkpoint(spec.name.clone()).await;
         let images = context.services.executor.settings().spill_dir.clone();
+        let is_confined = spec.confinement == AgentConfinement::Workspace;
         let mut progress = Progress {
             turn: TurnParts {
                 context: Arc::clone(&context),
@@ -220,7 +224,7 @@ impl AgentTurn {
                 spec,
             },
             log: CallLog::default(),
-            own: OwnCalls::new(memory),
+            own: OwnCalls::new(memory, is_confined),
             live: None,
             thought: None,
             is_speaking: false,
@@ -868,7 +872,8 @@ impl Progress {
             }
             SessionUpdate::UsageUpdate(usage) => self.used(process, &usage).await,
             SessionUpdate::AvailableCommandsUpdate(update) => {
-                process.state.commands = update.available_commands;
+                let commands = update.available_commands.into_iter();
+                process.state.commands = commands.take(MOST_COMMANDS).collect();
                 self.tell_state(process).await
             }
             SessionUpdate::CurrentModeUpdate(update) => {
@@ -1170,7 +1175,9 @@ impl Progress {
             is_confined: turn.spec.confinement == AgentConfinement::Workspace,
         };
         // co decides about the call itself when it comes.
-        if logged.is_some_and(LoggedCall::is_own)
+        if process.tools.is_some()
+            && asked.is_confined
+            && logged.is_some_and(LoggedCall::is_own)
             && let Some(answer) = request.once()
         {
             let _stuck = process

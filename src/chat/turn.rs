@@ -148,7 +148,9 @@ impl Turn {
                 NextStep::Summarise => {
                     let words = match self.context.kind {
                         TurnKind::Scout { .. } => REPORT_NOW,
-                        TurnKind::Work | TurnKind::Plan => STEPS_USED_UP,
+                        TurnKind::Work | TurnKind::OfConfinedAgent | TurnKind::Plan => {
+                            STEPS_USED_UP
+                        }
                     };
                     self.chat.tell_model(words.to_owned(), true).await?;
                     false
@@ -241,7 +243,9 @@ impl Turn {
             let services = Arc::clone(&new.borrow_and_update());
             let most = match self.context.kind {
                 TurnKind::Scout { .. } => explore::most_steps(services.config.max_steps),
-                TurnKind::Work | TurnKind::Plan => services.config.max_steps,
+                TurnKind::Work | TurnKind::OfConfinedAgent | TurnKind::Plan => {
+                    services.config.max_steps
+                }
             };
             self.limits.set_max_steps(most);
             let context = Arc::make_mut(&mut self.context);

@@ -1,7 +1,5 @@
 //! Programs that download a server at its first start. Without a network they fail, so co fetches such a server once if the person says so.
 
-use std::path::Path;
-
 use crate::config::{McpServerSettings, ServerConfinement};
 use co_policy::HostPattern;
 
@@ -42,7 +40,8 @@ const DOWNLOADERS: [Downloader; 4] = [
 pub(super) const OFFLINE: [(&str, &str); 2] = [("npm_config_offline", "true"), ("UV_OFFLINE", "1")];
 
 fn downloader(settings: &McpServerSettings) -> Option<&'static Downloader> {
-    let program = Path::new(settings.cmd.first()?).file_name()?;
+    // A path may lead to a program of the workspace with this name.
+    let program = settings.cmd.first()?;
     let is_meant = |it: &&Downloader| program == it.program;
     let is_confined = settings.confinement != ServerConfinement::None;
     DOWNLOADERS.iter().find(is_meant).filter(|_| is_confined)

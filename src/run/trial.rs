@@ -93,12 +93,13 @@ pub(super) async fn grants(
     cwd: &Path,
 ) -> Result<Option<TrialGrants>, String> {
     let (services, cwd) = (Arc::clone(services), cwd.to_owned());
-    let program = Program::Shell(command.to_owned());
+    let command = command.to_owned();
+    let program = Program::Shell(command.clone());
     blocking(move || {
         let workspace = workspace_of(&cwd);
         let judge = services.judge(&workspace);
         let commands = judge.assess(&program, &cwd, false).words();
-        TrialGrants::find(&commands, &services, judge.root())
+        TrialGrants::find((&command, &commands), &services, judge.root())
     })
     .await
 }

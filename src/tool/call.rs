@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 
-use super::context::{CallContext, Halt};
+use super::context::{CallContext, Halt, TurnKind};
 use super::event::ShownCall;
 use super::permissions::{Allowance, TurnMemory};
 use crate::network::HostReport;
@@ -267,6 +267,9 @@ impl JudgedCall {
     }
 }
 
+/// The reason why a call asks although a rule allows it.
+const OF_AGENT: &str = "a confined agent makes the call, and this runs outside of its confinement";
+
 impl Resolution {
     /// Applies the permissions of the person to a verdict. If the policy allows a call but no rule of the person does, the call
     /// needs approval here; `why` is the reason for the question, and `ask` makes it.
@@ -276,10 +279,12 @@ impl Resolution {
         (context, memory): (&CallContext, &TurnMemory),
         ask: impl FnOnce(&ApprovalQuestion) -> AskedQuestion,
     ) -> Self {
+        let of_agent = context.kind == TurnKind::OfConfinedAgent;
         let question = match verdict {
             Verdict::Deny { why, .. } => {
                 return Self::Refuse(Decision::Forbidden { why: why.clone() });
             }
+            Verdict::Allow(Grant::Rule { .. }) if of_agent => &ApprovalQuestion::because(OF_AGENT),
             Verdict::Allow(Grant::Rule { rule }) => {
                 return Self::Run(Decision::Rule { rule: rule.clone() });
             }
@@ -288,7 +293,8 @@ impl Resolution {
             }
             Verdict::Ask(question) => question,
         };
-        match memory.permissions.confirms(&context.services) && !question.unread {
+        let confirms = memory.permissions.confirms(&context.services) && !of_agent;
+        match confirms && !question.unread {
             true => Self::Run(Decision::AutoConfirm),
             false => Self::Ask(Box::new(ask(question))),
         }

@@ -83,6 +83,9 @@ pub trait ScoutHost: Send + Sync {
 pub enum TurnKind {
     /// They do what the person or their rules allow.
     Work,
+    /// A confined agent makes them with co's own tools. They look, or they ask the person each time: the agent may have written what
+    /// they run, so no rule allows them.
+    OfConfinedAgent,
     /// They look, for a plan. Every other call is refused.
     Plan,
     /// They look, for the report of a scout. Every other call is refused, and nobody is asked anything.
@@ -96,7 +99,7 @@ impl TurnKind {
     /// Returns the result of a call that does not look, if the turn refuses it.
     pub fn refusal(&self) -> Option<&'static str> {
         match self {
-            Self::Work => None,
+            Self::Work | Self::OfConfinedAgent => None,
             Self::Plan => Some(ONLY_PLANS),
             Self::Scout { .. } => Some(ONLY_SCOUTS),
         }

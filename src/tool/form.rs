@@ -15,6 +15,9 @@ pub const LONGEST_TEXT: usize = 8_000;
 const MOST_FIELDS: usize = 20;
 const MOST_CHOICES: usize = 50;
 
+/// Words in a form that asks for a secret. The check is a help for the person: a form can ask in other words.
+const SECRET_WORDS: [&str; 5] = ["password", "passphrase", "passcode", "pin", "token"];
+
 /// The choice that gives an optional field no value.
 const LEFT_OUT: &str = "leave it out";
 
@@ -102,8 +105,15 @@ impl Form {
         })
     }
 
-    /// Returns the name of a field that asks for a secret, such as a password.
+    /// Returns the name of a field that asks for a secret, such as a password, or whose form does.
     pub fn secret(&self) -> Option<String> {
+        let texts = std::iter::once(&self.message).chain(self.fields.iter().map(|it| &it.about));
+        let is_secret_word = |word: &str| SECRET_WORDS.contains(&word.to_lowercase().as_str());
+        let mut words = texts.flat_map(|it| it.split(|c: char| !c.is_alphanumeric()));
+        if words.any(is_secret_word) {
+            let first = self.fields.first();
+            return first.map(|it| one_line(&printable(&it.name)));
+        }
         let asks = |field: &&FormField| {
             let words = [
                 field.name.as_str(),
@@ -396,5 +406,10 @@ mod tests {
         ] {
             assert_eq!(secret(name, title), None);
         }
+        let schema = json!({ "properties": { "value": { "type": "string" } } });
+        let form = |message| Form::read(message, &schema).unwrap();
+        let asks = form("Enter your sudo password to go on.");
+        assert_eq!(asks.secret().as_deref(), Some("value"));
+        assert_eq!(form("Enter the number of lines.").secret(), None);
     }
 }

@@ -14,6 +14,9 @@ use crate::answer::{AnswerPart, content_part, resource_part};
 const MOST_OFFERS: usize = 500;
 const MOST_PAGES: usize = 20;
 
+/// The most arguments of a prompt.
+const MOST_ARGUMENTS: usize = 20;
+
 /// The resources and prompts of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerOffers {
@@ -72,7 +75,8 @@ impl ServerOffers {
                     break;
                 };
                 let page_prompts = page.prompts.into_iter().map(|it| {
-                    let arguments = it.arguments.unwrap_or_default();
+                    let mut arguments = it.arguments.unwrap_or_default();
+                    arguments.truncate(MOST_ARGUMENTS);
                     let required = arguments.iter().filter(|it| it.required == Some(true));
                     ServerPrompt {
                         about: it.description.or(it.title).unwrap_or_default(),

@@ -110,8 +110,12 @@ impl LoginWays {
 }
 
 /// Returns the command line of a terminal method: the program of the agent with more arguments and variables. None if the person
-/// could not read all of it, because it runs without confinement.
+/// could not read all of it, because it runs without confinement. A confined agent chooses no variables: one such as `NODE_OPTIONS` would
+/// run what the agent wrote.
 fn terminal_command(spec: &AgentSpec, method: &AuthMethodTerminal) -> Option<String> {
+    if spec.confinement == AgentConfinement::Workspace && !method.env.is_empty() {
+        return None;
+    }
     let is_name = |it: &str| {
         let mut chars = it.chars();
         let first = chars
@@ -173,8 +177,10 @@ mod tests {
 
     #[test]
     fn the_methods_of_the_agent_and_its_own_command_are_a_choice() {
-        let terminal = AuthMethodTerminal::new("t", "Terminal\n login")
-            .args(vec!["log in".to_owned()])
+        let terminal =
+            AuthMethodTerminal::new("t", "Terminal\n login").args(vec!["log in".to_owned()]);
+        let with_variable = terminal
+            .clone()
             .env([("MODE".to_owned(), "a b".to_owned())].into());
         let methods = [
             AuthMethod::Agent(AuthMethodAgent::new("chat-gpt", "Browser")),
@@ -184,7 +190,7 @@ mod tests {
             AuthMethod::Terminal(terminal),
         ];
         let confined = LoginWays::new(&spec("codex", AgentConfinement::Workspace), &methods);
-        let command = "MODE='a b' 'an agent' --acp 'log in'";
+        let command = "'an agent' --acp 'log in'";
         assert_eq!(
             told(&confined),
             [
@@ -217,6 +223,12 @@ mod tests {
         // A browser reaches an agent that is not confined.
         let free = LoginWays::new(&spec("codex", AgentConfinement::None), &methods);
         assert!(free.offers(&AuthMethodId::new("chat-gpt")));
+        let (confined, free) = (AgentConfinement::Workspace, AgentConfinement::None);
+        for (confinement, offered) in [(confined, 0), (free, 1)] {
+            let method = [AuthMethod::Terminal(with_variable.clone())];
+            let ways = LoginWays::new(&spec("mine", confinement), &method);
+            assert_eq!(told(&ways).len(), offered);
+        }
         let other = LoginWays::new(&spec("mine", AgentConfinement::Workspace), &methods);
         assert_eq!(told(&other).len(), 3);
     }

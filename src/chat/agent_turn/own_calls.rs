@@ -16,7 +16,7 @@ use super::super::turn::{
 use crate::agent::tools::{AgentTools, AskedOwnCall};
 use crate::tool::ToolSet;
 use crate::tool::call::CANCELLED;
-use crate::tool::context::CallContext;
+use crate::tool::context::{CallContext, TurnKind};
 use crate::tool::event::CallEvent;
 use crate::tool::permissions::TurnMemory;
 use co_llm::transcript::{Call, Item};
@@ -33,6 +33,8 @@ pub(super) struct OwnCalls {
     /// The calls that wait; none before and after the prompt.
     asked: Option<mpsc::Receiver<AskedOwnCall>>,
     running: Option<RunningOwnCall>,
+    /// The agent is confined, and its calls run outside of its confinement.
+    is_confined: bool,
 }
 
 /// The call that is carried out.
@@ -72,12 +74,13 @@ pub(super) struct EndedOwnCall {
 }
 
 impl OwnCalls {
-    pub(super) fn new(memory: TurnMemory) -> Self {
+    pub(super) fn new(memory: TurnMemory, is_confined: bool) -> Self {
         Self {
             tools: ToolSet::of_agents(),
             memory,
             asked: None,
             running: None,
+            is_confined,
         }
     }
 
@@ -130,9 +133,14 @@ impl OwnCalls {
             new_services: chat.new_services.clone(),
         };
         let cancel = context.cancel.child_token();
+        let kind = match &context.kind {
+            TurnKind::Work if self.is_confined => TurnKind::OfConfinedAgent,
+            kind => kind.clone(),
+        };
         let context = CallContext {
             host: Arc::new(chat.clone()),
             cancel: cancel.clone(),
+            kind,
             ..context.clone()
         };
         let turn = Turn {

@@ -15,10 +15,13 @@ use crate::protocol::{AgentCommand, Choice, NoticeLevel, ToEditor};
 use co_acp::schema::{AuthMethodId, SessionInfo};
 use co_exec::AGENT_WORDS;
 use co_llm::transcript::Item;
-use co_text::{one_line, printable};
+use co_text::{one_line, printable, start_of};
 
 /// The word that gives a chat back to a model.
 const NONE: &str = "none";
+
+/// The most bytes of the line of a session.
+const LONGEST_LABEL: usize = 500;
 
 /// The agent of a chat.
 #[derive(Default)]
@@ -253,7 +256,7 @@ fn is_installed(context: &ChatContext, spec: &AgentSpec) -> bool {
     path.is_some_and(|(_, path)| spec.installed(path).is_some())
 }
 
-/// Opens a terminal with the command that logs in to the agent, as a run of the person. Gives the last prompt back, to be sent again.
+/// Opens a terminal in the home directory with the command that logs in to the agent, as a run of the person. Gives the last prompt back, to be sent again.
 pub(in crate::chat) fn log_in_by(context: &ChatContext, recorder: &Recorder, command: String) {
     let mut items = recorder.items().iter().rev();
     let prompt = items.find_map(|item| match item {
@@ -267,7 +270,8 @@ pub(in crate::chat) fn log_in_by(context: &ChatContext, recorder: &Recorder, com
     }
     editor.tell(ToEditor::OpenTerminal {
         command,
-        cwd: context.dirs.cwd.display().to_string(),
+        // Not in the workspace, where files of a project or of the agent could lead the program.
+        cwd: context.services.places.home.display().to_string(),
     });
 }
 
@@ -316,7 +320,7 @@ fn session_choice(session: SessionInfo) -> Choice {
     let title = title.unwrap_or_else(|| id.clone());
     let words: Vec<_> = std::iter::once(title).chain(session.updated_at).collect();
     Choice {
-        label: one_line(&printable(&words.join("  "))),
+        label: one_line(&printable(start_of(&words.join("  "), LONGEST_LABEL))),
         value: id,
         confirm: None,
     }

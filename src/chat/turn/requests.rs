@@ -89,7 +89,9 @@ impl Turn {
         let absent = self.tools.absent();
         match self.context.kind {
             TurnKind::Scout { .. } => prompt::of_scout(surroundings, &absent),
-            TurnKind::Work | TurnKind::Plan => prompt::system(surroundings, &absent),
+            TurnKind::Work | TurnKind::OfConfinedAgent | TurnKind::Plan => {
+                prompt::system(surroundings, &absent)
+            }
         }
     }
 

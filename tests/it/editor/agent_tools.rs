@@ -99,7 +99,9 @@ fn commands_look_unasked_and_others_ask_and_are_taken_back() {
         tool("read_file", json!({ "path": "a.txt" })),
         message("All through."),
     ] });
-    let scene = scene_with(&script, json!({ "deny": ["git push"] }));
+    // The agent could write what a rule names, so only its deny rules count.
+    let rules = json!({ "deny": ["git push"], "allow": ["printf", "echo"], "auto_confirm": true });
+    let scene = scene_with(&script, rules);
     scene.workspace.write(".env", "TOKEN=hunter2-token\n");
     scene.co("do it");
     let asked = scene.answer_ask("1/1", "y").join("\n");
@@ -110,13 +112,13 @@ fn commands_look_unasked_and_others_ask_and_are_taken_back() {
         "result: one",
         "failed: Refused by a deny rule",
         "failed: Not run: there are no jobs here",
-        "failed: There is no tool called read_file",
+        "failed: Not run: co has no tool of this name",
     ] {
         assert!(chat.contains(text), "{text}: {chat}");
     }
     assert!(chat.contains("result: [redacted: secret value]"), "{chat}");
     assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\ntwo\nmore");
-    scene.assert_outcomes(5);
+    scene.assert_outcomes(4);
     scene.co("/undo");
     scene.approve();
     scene.wait_notice("2 files taken back");
