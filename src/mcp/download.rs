@@ -2,6 +2,8 @@
 
 use crate::config::{McpServerSettings, ServerConfinement};
 use co_policy::HostPattern;
+use std::ffi::OsStr;
+use std::path::Path;
 
 /// A program that downloads a server.
 struct Downloader {
@@ -40,9 +42,13 @@ const DOWNLOADERS: [Downloader; 4] = [
 pub(super) const OFFLINE: [(&str, &str); 2] = [("npm_config_offline", "true"), ("UV_OFFLINE", "1")];
 
 fn downloader(settings: &McpServerSettings) -> Option<&'static Downloader> {
-    // A path may lead to a program of the workspace with this name.
     let program = settings.cmd.first()?;
-    let is_meant = |it: &&Downloader| program == it.program;
+    let name = match settings.of_workspace {
+        // A path may lead to another program of this name.
+        true => OsStr::new(program),
+        false => Path::new(program).file_name()?,
+    };
+    let is_meant = |it: &&Downloader| name == it.program;
     let is_confined = settings.confinement != ServerConfinement::None;
     DOWNLOADERS.iter().find(is_meant).filter(|_| is_confined)
 }

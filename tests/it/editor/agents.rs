@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::TcpListener;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -790,7 +791,10 @@ fn a_connection_that_was_allowed_for_a_turn_ends_with_it() {
         wait_until(DEADLINE, &file, || scene.workspace.read(&file))
     };
     scene.co("once");
-    scene.answer_text("wants to reach this host:", "y");
+    scene.nvim.wait_text("wants to reach this host:");
+    // It comes at once, so it may take the focus, and take no keys at first.
+    scene.press("");
+    scene.answer("y");
     let once = server.accept().unwrap();
     scene.wait_turns(1);
     assert_eq!(got("once"), "");
@@ -798,7 +802,6 @@ fn a_connection_that_was_allowed_for_a_turn_ends_with_it() {
     // A rule allows this one after the turn too.
     scene.co("saved");
     scene.nvim.wait_text("wants to reach this host:");
-    // It comes at once, so it may take the focus, and take no keys at first.
     scene.press("");
     scene.answer("as");
     let (mut saved, _) = server.accept().unwrap();
@@ -1017,7 +1020,7 @@ fn a_login_is_a_choice_of_the_agents_methods() {
         "methods": [
             { "id": "bad", "name": "Broken login" },
             { "id": "device", "name": "Device code", "description": "Opens a page" },
-            { "id": "term", "name": "In a terminal", "type": "terminal", "args": ["--log-in"], "env": { "HOW": "well" } },
+            { "id": "term", "name": "In a terminal", "type": "terminal", "args": ["--log-in"] },
         ],
         "login": {
             "bad": [{ "error": "the server is down" }],
@@ -1076,12 +1079,12 @@ fn a_login_is_a_choice_of_the_agents_methods() {
 #[test]
 fn a_login_in_a_terminal_is_a_run_of_the_person() {
     let script = json!({
-        "methods": [{ "id": "term", "name": "In a terminal", "type": "terminal", "args": ["--log-in"], "env": { "HOW": "so well" } }],
+        "methods": [{ "id": "term", "name": "In a terminal", "type": "terminal", "args": ["--log-in"] }],
         "hi": [message("Hello.")],
     });
     let workspace = Workspace::new();
     // The program of the agent also logs in.
-    let log_in = "import os, sys\nif sys.argv[-1] == '--log-in':\n    open('logged-in', 'w').write(os.environ['HOW'])\n    sys.exit()\n";
+    let log_in = "import os, sys\nif sys.argv[-1] == '--log-in':\n    open(os.path.join(os.path.dirname(sys.argv[0]), 'logged-in'), 'w').write(os.getcwd())\n    sys.exit()\n";
     workspace.write(
         "wrapper.py",
         &format!("{log_in}{}", include_str!("agent.py")),
@@ -1091,16 +1094,15 @@ fn a_login_in_a_terminal_is_a_run_of_the_person() {
     let cmd = json!({ "cmd": ["python3", wrapper, script_file] });
     let scene = scene_in(workspace, &script.to_string(), cmd);
     scene.co("hi");
-    let screen = scene
-        .nvim
-        .wait_text("in a terminal, not confined: HOW='so well' python3");
+    let screen = scene.nvim.wait_text("in a terminal, not confined: python3");
     assert!(screen.join("\n").contains("--log-in"), "{screen:?}");
     scene.answer("1");
     scene.wait_chat("then send the prompt again");
     scene.wait_turns(1);
     wait_until(LONG, "the login", || {
-        let how = scene.workspace.read("logged-in");
-        how.filter(|how| how == "so well")
+        let place = scene.workspace.read("logged-in");
+        // Not in the workspace, where the agent writes.
+        place.filter(|place| !place.is_empty() && Path::new(place) != scene.workspace.path())
     });
     scene.wait_for(
         "vim.bo.filetype == 'co-terminal'",

@@ -194,6 +194,13 @@ fn a_tool_that_is_described_in_other_words_asks_again() {
     assert_eq!(asked(&scene), 3);
 }
 
+/// Asserts that the model does not learn of a tool that a deny rule names, and that its call did not run.
+fn assert_denied(scene: &Scene) {
+    let body = scene.server.requests()[1].body.to_string();
+    assert!(body.contains("There is no tool called s__a."), "{body}");
+    assert!(!body.contains(r#""name":"s__a""#), "{body}");
+}
+
 #[test]
 fn deny_and_ask_rules_hold_at_every_level() {
     let script =
@@ -207,11 +214,7 @@ fn deny_and_ask_rules_hold_at_every_level() {
             &["a", "b", "c"],
             &[("the rule `mcp:s:b` says to ask", "y")],
         );
-        assert!(
-            scene
-                .outcome(1, "c1_0")
-                .contains("the rule `mcp:s:a` forbids it")
-        );
+        assert_denied(&scene);
         assert!(scene.outcome(2, "c1_1").contains('B'));
         assert!(scene.outcome(3, "c1_2").contains('C'));
         assert_eq!(asked(&scene), 1, "{level}");
@@ -227,7 +230,7 @@ fn deny_and_ask_rules_hold_at_every_level() {
         &["a", "b", "c"],
         &[("the rule `mcp:s:b` says to ask", "y")],
     );
-    assert!(scene.outcome(1, "c1_0").contains("forbids it"));
+    assert_denied(&scene);
 }
 
 #[test]
