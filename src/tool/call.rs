@@ -268,7 +268,7 @@ impl JudgedCall {
 }
 
 /// The reason why a call asks although a rule allows it.
-const OF_AGENT: &str = "a confined agent makes the call, and this runs outside of its confinement";
+const OF_AGENT: &str = "a confined agent makes the call, and this runs outside of its confinement, so no rule allows it";
 
 impl Resolution {
     /// Applies the permissions of the person to a verdict. If the policy allows a call but no rule of the person does, the call
