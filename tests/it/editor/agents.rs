@@ -782,7 +782,7 @@ fn a_connection_that_was_allowed_for_a_turn_ends_with_it() {
         let line = format!(
             "python3 tunnel.py {name} {port} >/dev/null 2>&1 </dev/null & until test -e open-{name}; do sleep 0.05; done"
         );
-        json!([{ "sh": line }, message("Opened.")])
+        json!([{ "sh": line }, { "until": format!("go-{name}") }, message("Opened.")])
     };
     let scene = scene(&json!({ "once": open("once"), "saved": open("saved") }));
     scene.workspace.write("tunnel.py", TUNNEL);
@@ -796,6 +796,7 @@ fn a_connection_that_was_allowed_for_a_turn_ends_with_it() {
     scene.press("");
     scene.answer("y");
     let once = server.accept().unwrap();
+    scene.workspace.write("go-once", "");
     scene.wait_turns(1);
     assert_eq!(got("once"), "");
     drop(once);
@@ -805,6 +806,10 @@ fn a_connection_that_was_allowed_for_a_turn_ends_with_it() {
     scene.press("");
     scene.answer("as");
     let (mut saved, _) = server.accept().unwrap();
+    scene.co("/rules");
+    scene.nvim.wait_text("127.0.0.2");
+    scene.nvim.type_keys("q<CR>");
+    scene.workspace.write("go-saved", "");
     scene.wait_turns(2);
     saved.write_all(b"y").unwrap();
     assert_eq!(got("saved"), "y");

@@ -156,7 +156,9 @@ fn asked(message: &str) -> Scene {
 fn wait_commit(scene: &Scene, message: &str) {
     proc::wait_until(DEADLINE, "the commit", || {
         let last = scene.workspace.git(&["log", "-1", "--format=%B"]);
-        let rest = scene.workspace.git(&["status", "--porcelain"]);
+        // With a lock, the commit could fail.
+        let status = ["--no-optional-locks", "status", "--porcelain"];
+        let rest = scene.workspace.git(&status);
         (last.trim() == message && rest == "?? hooked\n?? new.txt\n").then_some(())
     });
 }
