@@ -279,6 +279,19 @@ function M.key_list(entries)
   return text
 end
 
+--- Returns the menu of `always`, without the text below it.
+---@param scopes { key: string, scope: co.Scope, about: string }[]
+---@return co.QuestionText
+function M.scope_menu(scopes)
+  local entries = vim.tbl_map(function(scope)
+    return { scope.key, scope.about }
+  end, scopes)
+  entries[#entries + 1] = { 'q', 'back' }
+  local text = M.key_list(entries)
+  add(text, '')
+  return text
+end
+
 --- Returns the help page of a question.
 ---@param entries [string, string][] its keys, but for those that every question has
 ---@return co.QuestionText

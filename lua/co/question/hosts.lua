@@ -47,12 +47,7 @@ end
 ---@param question co.CommandQuestion
 ---@return co.QuestionText
 local function menu(question)
-  local entries = vim.tbl_map(function(scope)
-    return { scope.key, scope.about }
-  end, scopes_of(question))
-  entries[#entries + 1] = { 'q', 'back' }
-  local text = question_text.key_list(entries)
-  add(text, '')
+  local text = question_text.scope_menu(scopes_of(question))
   for _, host in ipairs(question.hosts or {}) do
     add(text, ('%s (port %d)'):format(host.host, host.port))
   end

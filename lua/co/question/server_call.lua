@@ -2,7 +2,6 @@
 local command = require('co.question.command')
 local kind = require('co.question.kind')
 local question_text = require('co.question.float_text')
-local add = question_text.add
 
 --- Returns the choices of `always`: each with its key, its scope and its description.
 ---@param question co.CommandQuestion
@@ -36,12 +35,7 @@ end
 ---@param question co.CommandQuestion
 ---@return co.QuestionText
 local function menu(question)
-  local entries = vim.tbl_map(function(scope)
-    return { scope.key, scope.about }
-  end, scopes_of(question))
-  entries[#entries + 1] = { 'q', 'back' }
-  local text = question_text.key_list(entries)
-  add(text, '')
+  local text = question_text.scope_menu(scopes_of(question))
   question_text.add_command(text, question)
   return text
 end
