@@ -601,7 +601,7 @@ async fn secrets(services: &Arc<Services>, workspace: &Path) -> Result<Vec<PathB
     blocking(read).await
 }
 
-/// What a program of an agent gets beside what every command gets.
+/// The places and variables of a program of an agent, beside those of every command.
 pub(super) struct AgentGrants {
     pub(super) env: Vec<(String, String)>,
     pub(super) places: GrantedPlaces,

@@ -1,4 +1,4 @@
-//! What a program of an agent gets when the person tries a command that starts it.
+//! The grants to a program of an agent when the person tries a command that starts it.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::services::Services;
 use co_exec::{GrantedPlaces, find_program};
 use co_policy::HostPattern;
 
-/// What a command of the person gets in a trial beside what every trial gets.
+/// The grants to a command of the person in a trial, beside those of every trial.
 pub struct TrialGrants {
     pub places: GrantedPlaces,
     pub env: Vec<(String, String)>,

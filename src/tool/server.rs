@@ -399,7 +399,7 @@ fn lock<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
     list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the person wants of a server.
+/// An offer of a server that the person asks for.
 #[derive(Debug, Clone, Copy)]
 pub enum Wanted<'a> {
     Resource(&'a str),

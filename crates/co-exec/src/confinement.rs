@@ -55,7 +55,7 @@ pub enum Confinement {
         /// The command may also change the places where toolchains keep packages. These changes go to `downloads` in the layer.
         /// The directory `downloads` beside this one has the changes of earlier trials.
         caches: Option<PathBuf>,
-        /// What it changes in these places stays.
+        /// Changes in these places stay.
         places: GrantedPlaces,
     },
     /// The process is another agent. It writes in the workspace and a private temporary directory, and gets places of its own.

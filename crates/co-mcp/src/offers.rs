@@ -1,4 +1,4 @@
-//! What a server offers beside its tools: resources, which are texts to attach, and prompts.
+//! The offers of a server beside its tools: resources, which are texts to attach, and prompts.
 
 use rmcp::RoleClient;
 use rmcp::model::{

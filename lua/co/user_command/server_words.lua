@@ -1,4 +1,4 @@
---- What the tool servers of chats offer: their prompts are slash commands, their resources are contexts.
+--- The prompts of the tool servers of chats, as slash commands, and their resources, as contexts.
 local M = {}
 
 local async = require('co.ui.async')

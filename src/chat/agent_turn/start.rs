@@ -22,7 +22,7 @@ use co_exec::{AGENT, Confinement};
 use co_llm::transcript::Item;
 use co_text::{one_line, start_of};
 
-/// What is left to do after a login in a terminal, or without one.
+/// The next step after a login in a terminal, or after a start without a login.
 const SEND_AGAIN: &str = "then send the prompt again";
 
 impl Progress {

@@ -35,7 +35,7 @@ pub struct PersonCommand {
     pub streams: Streams,
     pub options: RunOptions,
     pub confinement: Confinement,
-    /// What it gets as a program of an agent, if it is tried.
+    /// The grants to it as a program of an agent, if it is tried.
     pub grants: Option<TrialGrants>,
 }
 

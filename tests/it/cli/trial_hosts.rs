@@ -356,7 +356,7 @@ fn check_go(home: &str) {
     scene.bash("grep -q 'own.test/pkg v1.0.0' go.mod");
 }
 
-/// Where each toolchain keeps its packages, in a shell's words: the place below the home directory, and how the toolchain finds it.
+/// The directory of each toolchain's packages, in a shell's words: the place below the home directory, and how the toolchain finds it.
 const PLACES: [(&str, &str); 9] = [
     (".cargo/git", "${CARGO_HOME:-$HOME/.cargo}/git"),
     ("go/pkg", "${GOPATH:-$HOME/go}/pkg"),
