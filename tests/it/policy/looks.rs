@@ -67,7 +67,7 @@ fn lasting(command: &str, outcome: &str) -> String {
         return rest.split(',').next().unwrap().to_owned();
     }
     let mut lines: Vec<_> = outcome.lines().collect();
-    if command.starts_with("rg") {
+    if command.split_whitespace().any(|word| word == "rg") {
         // The quotes around the whole stand at its first and last line.
         lines
             .iter_mut()
