@@ -1,6 +1,7 @@
 //! The tools of co for an agent. The agent starts `co-nvim mcp`, which connects to a port that only this agent reaches, shows the
 //! agent's token, and relays bytes. The protocol is spoken here. Each call goes to the turn that runs.
 
+use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, TcpListener as StdListener};
 use std::path::Path;
@@ -12,9 +13,10 @@ use co_acp::schema::{EnvVariable, McpServer, McpServerStdio};
 use co_llm::ToolSpec;
 use co_mcp::{ClientCall, ServerTool, ToolOffer, ToolReply, ToolWork};
 use tokio::io::{AsyncReadExt, BufReader};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -34,8 +36,11 @@ const TOKEN_BYTES: usize = 32;
 /// The time for a connection to show the token.
 const TOKEN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The most connections at a time. An agent needs one for each of its sessions and sub-agents.
-const MOST_CONNECTIONS: usize = 8;
+/// The most connections at a time that have shown the token. An agent needs one for each of its sessions and sub-agents.
+const MOST_CONNECTIONS: usize = 32;
+
+/// The most connections at a time that have not shown the token. One more ends the oldest: `co-nvim mcp` shows the token at once.
+const MOST_SILENT: usize = 32;
 
 /// The pause after the system refused to accept a connection, for lack of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -213,47 +218,63 @@ fn new_token() -> io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Accepts connections for ever. If there are as many as there may be, the others wait in the kernel's queue.
+/// The two directions of a connection that has shown the token.
+type Greeted = (BufReader<OwnedReadHalf>, OwnedWriteHalf);
+
+/// Accepts connections for ever. One that has not shown the token takes no place of those that have.
 async fn accept(listener: TcpListener, token: Arc<str>, way: Arc<WayToTurn>) {
-    let permits = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    let mut connections = JoinSet::new();
+    let mut silent: VecDeque<AbortHandle> = VecDeque::new();
+    let mut greetings = JoinSet::new();
+    let mut served = JoinSet::new();
     loop {
-        while connections.try_join_next().is_some() {}
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else {
-            return;
-        };
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let (token, way) = (Arc::clone(&token), Arc::clone(&way));
-                connections.spawn(async move {
-                    let _permit = permit;
-                    if let Err(error) = serve(stream, &token, way).await {
-                        tracing::info!(%error, "a connection of an agent to the tools ended");
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    silent.retain(|it| !it.is_finished());
+                    if silent.len() >= MOST_SILENT && let Some(oldest) = silent.pop_front() {
+                        oldest.abort();
                     }
-                });
-            }
-            Err(error) => {
-                tracing::debug!(%error, "a connection of an agent was not accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                    silent.push_back(greetings.spawn(greet(stream, Arc::clone(&token))));
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "a connection of an agent was not accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            Some(greeted) = greetings.join_next() => match greeted {
+                Ok(Ok(_)) if served.len() >= MOST_CONNECTIONS => {
+                    tracing::info!("an agent has too many connections to the tools");
+                }
+                Ok(Ok((input, output))) => {
+                    served.spawn(co_mcp::serve(input, output, Arc::clone(&way) as Arc<dyn ToolOffer>));
+                }
+                Ok(Err(error)) => tracing::info!(%error, "a connection to the tools was refused"),
+                // It made room.
+                Err(_) => {}
+            },
+            Some(ended) = served.join_next() => {
+                if let Ok(Err(error)) = ended {
+                    tracing::info!(%error, "a connection of an agent to the tools ended");
+                }
             }
         }
     }
 }
 
-/// Serves a connection that shows the token.
-async fn serve(stream: TcpStream, token: &str, way: Arc<WayToTurn>) -> io::Result<()> {
+/// Waits until a connection shows the token.
+async fn greet(stream: TcpStream, token: Arc<str>) -> io::Result<Greeted> {
     stream.set_nodelay(true)?;
     let (input, output) = stream.into_split();
     let mut input = BufReader::new(input);
     let mut shown = [0; 2 * TOKEN_BYTES + 1];
     tokio::time::timeout(TOKEN_TIMEOUT, input.read_exact(&mut shown)).await??;
-    if !is_same(&shown, format!("{token}\n").as_bytes()) {
-        return Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            "a wrong token",
-        ));
+    match is_same(&shown, format!("{token}\n").as_bytes()) {
+        true => Ok((input, output)),
+        false => {
+            let why = "a wrong token";
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+        }
     }
-    co_mcp::serve(input, output, way).await
 }
 
 /// Compares two texts of one length, in a time that does not depend on what they say.
