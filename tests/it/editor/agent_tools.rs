@@ -127,6 +127,39 @@ fn commands_look_unasked_and_others_ask_and_are_taken_back() {
 }
 
 #[test]
+fn a_command_is_tried_before_it_is_kept() {
+    let script = json!({ "do it": [
+        run("printf more >> a.txt; rm b.txt"),
+        run("rm a.txt"),
+        message("All through."),
+    ] });
+    let scene = scene(&script);
+    scene.workspace.write("b.txt", "b\n");
+    scene.co("do it");
+    scene.answer_ask("1/1", "t");
+    scene.nvim.wait_text("ran  as a trial: exit 0");
+    scene.nvim.wait_text("+ more");
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\ntwo\n");
+    scene.answer("y");
+    scene.answer_text("rm a.txt", "t");
+    scene.nvim.wait_text("ran  as a trial: exit 0");
+    scene.answer("n");
+    scene.wait_turns(1);
+    let chat = scene.wait_chat("All through.");
+    for text in ["kept what it changed: a.txt, b.txt", "dropped. User denied"] {
+        assert!(chat.contains(text), "{text}: {chat}");
+    }
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\ntwo\nmore");
+    assert!(!scene.workspace.exists("b.txt"));
+    scene.assert_outcomes(2);
+    scene.co("/undo");
+    scene.approve();
+    scene.wait_notice("2 files taken back");
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\ntwo\n");
+    assert_eq!(scene.workspace.read("b.txt").unwrap(), "b\n");
+}
+
+#[test]
 fn a_turn_for_a_plan_only_looks() {
     let modes = ["ask", "plan"].map(|it| json!({ "id": it, "name": it }));
     let script = json!({
