@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use futures::stream::StreamExt;
-
+use super::Progress;
 use super::content::block_text;
 use super::login::{LoginWay, LoginWays};
+use super::parts::LONGEST_ODD;
 use super::past::Replay;
-use super::{LONGEST_ODD, Progress};
 use crate::agent::{
     AgentProcess, AgentStart, ConnectedAgent, MOST_MEMORY, OpenedAgent, SessionBegin, StartFault,
     TurnAsker,
@@ -61,7 +60,10 @@ impl Progress {
                 process.last_words().await;
                 let name = &self.turn.spec.name;
                 let why = match open {
-                    Ok(open) => format!("it could read what is secret now: {}", self.names(&open)),
+                    Ok(open) => format!(
+                        "it could read what is secret now: {}",
+                        self.turn.names(&open)
+                    ),
                     Err(why) => format!("co cannot find out what it could read ({why})"),
                 };
                 let text = format!("{name} is started anew, because {why}");
@@ -84,7 +86,8 @@ impl Progress {
         let context = Arc::clone(&self.turn.context);
         self.memory_before = 0;
         let name = self.turn.spec.name.clone();
-        self.state(ChatState::Thinking, format!("starts {name}"))
+        self.turn
+            .state(ChatState::Thinking, format!("starts {name}"))
             .await?;
         if start.lacks_own_network() {
             if !self.ask_for_network().await? {
@@ -109,11 +112,9 @@ impl Progress {
             Ok(None) => Ok(None),
             Err(_) if context.cancel.is_cancelled() => Err(Halt::Cancelled),
             Err(fault) => {
-                let text = self
-                    .redacted(&format!("{name} cannot work: {fault}"))
-                    .await
-                    .0;
-                self.turn.chat.note(&text).await?;
+                self.turn
+                    .note(&format!("{name} cannot work: {fault}"))
+                    .await?;
                 Ok(None)
             }
         }
@@ -134,7 +135,9 @@ impl Progress {
                 // The chat does not have it yet.
                 (SessionBegin::Loaded, SessionUpdate::UserMessageChunk(chunk)) if is_chosen => {
                     let text = block_text(&chunk.content);
-                    self.say(&format!("was asked: {}", text.trim())).await?;
+                    self.output
+                        .say(&format!("was asked: {}", text.trim()))
+                        .await?;
                     None
                 }
                 (SessionBegin::Loaded, update) if !is_chosen => replay.take(update),
@@ -161,7 +164,7 @@ impl Progress {
             }
         };
         if let Some(text) = text {
-            let text = self.redacted(&text).await.0;
+            let text = self.turn.redacted(&text).await.0;
             self.turn.chat.note(&text).await?;
         }
         let is_chosen = self.past.as_ref().is_some_and(|it| it.is_chosen);
@@ -226,7 +229,7 @@ impl Progress {
         why: &str,
     ) -> Result<bool, Halt> {
         let name = self.turn.spec.name.clone();
-        let why = one_line(&self.redacted(why).await.0);
+        let why = one_line(&self.turn.redacted(why).await.0);
         let ways = LoginWays::new(&self.turn.spec, agent.login_methods());
         let earlier = earlier.filter(|it| ways.offers(it));
         let way = match earlier {
@@ -280,7 +283,7 @@ impl Progress {
             choices: vec![ways.question(name, why)],
             ..Question::default()
         };
-        self.state(ChatState::Asking, "").await?;
+        self.turn.state(ChatState::Asking, "").await?;
         let reply = QuestionHost::ask(&self.turn.chat, question).await?;
         let reply = context.unless_cancelled(reply).await?;
         Ok(match reply {
@@ -297,7 +300,7 @@ impl Progress {
     ) -> Result<bool, Halt> {
         let name = self.turn.spec.name.clone();
         let state = format!("{name} logs in");
-        self.state(ChatState::Running, state.clone()).await?;
+        self.turn.state(ChatState::Running, state.clone()).await?;
         let why = match agent.connection.authenticate(&method) {
             Err(error) => error.to_string(),
             Ok(sent) => loop {
@@ -305,7 +308,7 @@ impl Progress {
                 tokio::select! {
                     incoming = agent.connection.next() => match incoming {
                         Incoming::Answer { number, answer } if number == sent => {
-                            self.withdraw_all().await?;
+                            self.questions.withdraw_all().await?;
                             let Err(error) = answer else {
                                 self.turn.chat.send(TurnEvent::AgentLogin(method)).await?;
                                 return Ok(true);
@@ -313,27 +316,27 @@ impl Progress {
                             break error.message;
                         }
                         Incoming::Ended => {
-                            self.withdraw_all().await?;
+                            self.questions.withdraw_all().await?;
                             break "it ended".to_owned();
                         }
                         incoming => self.hear_login(agent, incoming).await?,
                     },
-                    Some((question, reply)) = self.replies.next(), if !self.replies.is_empty() => {
-                        self.replied(&mut agent.connection, question, reply).await?;
-                        self.state(ChatState::Running, state.clone()).await?;
+                    replied = self.questions.next() => {
+                        self.questions.replied(&mut agent.connection, replied).await?;
+                        self.turn.state(ChatState::Running, state.clone()).await?;
                     }
                     () = cancel.cancelled() => {
-                        self.withdraw_all().await?;
+                        self.questions.withdraw_all().await?;
                         return Err(Halt::Cancelled);
                     }
                 }
                 if agent.connection.memory_taken() > MOST_MEMORY {
-                    self.withdraw_all().await?;
+                    self.questions.withdraw_all().await?;
                     break "it sent more than co keeps".to_owned();
                 }
             },
         };
-        let why = one_line(&self.redacted(&why).await.0);
+        let why = one_line(&self.turn.redacted(&why).await.0);
         let text = format!("{name} was not logged in: {}", co_text::printable(&why));
         self.turn.chat.note(&text).await?;
         Ok(false)
@@ -347,10 +350,12 @@ impl Progress {
     ) -> Result<(), Halt> {
         match incoming {
             Incoming::Elicitation { id, request } => {
-                self.elicit(&mut agent.connection, id, &request).await
+                let (connection, output) = (&mut agent.connection, &mut self.output);
+                let asked = (id, &*request);
+                self.questions.elicit(connection, output, asked).await
             }
-            Incoming::ElicitationCompleted(_) => self.say("has what it asked you for").await,
-            Incoming::Withdrawn(id) => self.withdrawn(&id).await,
+            Incoming::ElicitationCompleted(_) => self.output.say("has what it asked you for").await,
+            Incoming::Withdrawn(id) => self.questions.withdrawn(&id).await,
             Incoming::Permission { id, .. } => {
                 // If it does not read, its answer does not come, and the person cancels the turn.
                 let _stuck = agent.connection.answer_permission(&id, None);

@@ -1,0 +1,300 @@
+//! The questions of an agent to the person: for permissions, and by elicitation.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::oneshot;
+
+use super::calls::{self, LoggedCall};
+use super::elicitation::Elicitation;
+use super::output::AgentOutput;
+use super::parts::{LONGEST_ODD, TurnParts};
+use super::permission::{self, AskedCall, PermissionAnswer, PermissionRequest, ShownCall};
+use crate::audit::Record;
+use crate::chat::turn::Halt;
+use crate::protocol::{ChatState, Question};
+use crate::services::audit_task;
+use crate::tool::agent_call::AgentCall;
+use crate::tool::context::QuestionHost;
+use crate::tool::permissions::Reply;
+use co_acp::AgentConnection;
+use co_acp::schema::{CreateElicitationRequest, ElicitationAction, RequestId, ToolCallId};
+use co_text::{one_line, start_of};
+
+/// The number of a question, and the reply to it; none if it was withdrawn.
+type QuestionReply = Pin<Box<dyn Future<Output = (u64, Option<Reply>)> + Send + Sync>>;
+
+/// The open questions of an agent in a turn.
+pub(super) struct AgentQuestions {
+    turn: Arc<TurnParts>,
+    /// The requests of the agent, with the numbers of their questions.
+    asked: Vec<(AgentRequest, u64)>,
+    replies: FuturesUnordered<QuestionReply>,
+}
+
+/// A request of the agent that the person answers.
+enum AgentRequest {
+    Permission(PermissionRequest),
+    Elicitation(Elicitation),
+}
+
+/// The reply of the person to a question.
+pub(super) struct Replied {
+    question: u64,
+    /// None if the question was withdrawn.
+    reply: Option<Reply>,
+}
+
+impl AgentRequest {
+    fn id(&self) -> &RequestId {
+        match self {
+            Self::Permission(request) => &request.id,
+            Self::Elicitation(asked) => &asked.id,
+        }
+    }
+}
+
+impl AgentQuestions {
+    pub(super) fn new(turn: Arc<TurnParts>) -> Self {
+        Self {
+            turn,
+            asked: Vec::new(),
+            replies: FuturesUnordered::new(),
+        }
+    }
+
+    /// Waits for the next reply of the person. If the future is dropped, nothing is lost.
+    pub(super) async fn next(&mut self) -> Replied {
+        match self.replies.next().await {
+            Some((question, reply)) => Replied { question, reply },
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Takes the person's reply to a question.
+    pub(super) async fn replied(
+        &mut self,
+        connection: &mut AgentConnection,
+        Replied { question, reply }: Replied,
+    ) -> Result<(), Halt> {
+        let Some(at) = self.asked.iter().position(|(_, it)| *it == question) else {
+            return Ok(());
+        };
+        let request = match self.asked.swap_remove(at) {
+            (AgentRequest::Elicitation(asked), _) => {
+                return self.elicited(connection, asked, reply).await;
+            }
+            (AgentRequest::Permission(request), _) => request,
+        };
+        let answer = request.answer(reply);
+        self.answer(connection, &request, answer, "person").await?;
+        self.turn
+            .state(ChatState::Running, one_line(&request.title))
+            .await
+    }
+
+    /// Withdraws the question about a request that the agent takes back.
+    pub(super) async fn withdrawn(&mut self, id: &RequestId) -> Result<(), Halt> {
+        let at = self.asked.iter().position(|(asked, _)| asked.id() == id);
+        let Some(at) = at else {
+            return Ok(());
+        };
+        let (_, question) = self.asked.swap_remove(at);
+        Ok(QuestionHost::withdraw(&self.turn.chat, question).await?)
+    }
+
+    /// Withdraws the questions about all requests of the agent.
+    pub(super) async fn withdraw_all(&mut self) -> Result<(), Halt> {
+        for (_, question) in std::mem::take(&mut self.asked) {
+            QuestionHost::withdraw(&self.turn.chat, question).await?;
+        }
+        Ok(())
+    }
+
+    /// Withdraws the questions about a call that has ended, and answers the agent's requests.
+    pub(super) async fn call_ended(
+        &mut self,
+        connection: &mut AgentConnection,
+        call: &ToolCallId,
+    ) -> Result<(), Halt> {
+        let is_about = |(it, _): &(AgentRequest, u64)| matches!(it, AgentRequest::Permission(it) if it.call == *call);
+        while let Some(at) = self.asked.iter().position(is_about) {
+            let (request, question) = self.asked.swap_remove(at);
+            QuestionHost::withdraw(&self.turn.chat, question).await?;
+            let _stuck = connection.answer_permission(request.id(), None);
+        }
+        Ok(())
+    }
+
+    /// Asks the person what the agent asks. Declines what co cannot ask.
+    pub(super) async fn elicit(
+        &mut self,
+        connection: &mut AgentConnection,
+        output: &mut AgentOutput,
+        (id, request): (RequestId, &CreateElicitationRequest),
+    ) -> Result<(), Halt> {
+        match Elicitation::new(id.clone(), request) {
+            Ok(asked) => self.put_elicitation(connection, asked).await,
+            Err(why) => {
+                let action = ElicitationAction::Decline;
+                let _stuck = connection.answer_elicitation(&id, action);
+                let message = start_of(&request.message, LONGEST_ODD);
+                let text = format!("asked you something that co declined: {why}\n{message}");
+                output.say(&text).await
+            }
+        }
+    }
+
+    /// Puts what the agent asks to the person, unless the turn is cancelled.
+    async fn put_elicitation(
+        &mut self,
+        connection: &mut AgentConnection,
+        asked: Elicitation,
+    ) -> Result<(), Halt> {
+        let turn = &self.turn;
+        if turn.context.cancel.is_cancelled() {
+            let action = ElicitationAction::Cancel;
+            let _stuck = connection.answer_elicitation(&asked.id, action);
+            return Ok(());
+        }
+        let mut question = asked.question(&turn.context, &turn.spec.name);
+        for part in &mut question.choices {
+            part.question = turn.redacted(&part.question).await.0;
+        }
+        if let Some(address) = asked.address() {
+            turn.note(&format!("{} asks you to open {address}", turn.spec.name))
+                .await?;
+        }
+        self.put(AgentRequest::Elicitation(asked), question).await
+    }
+
+    /// Puts the question about a request of the agent to the person.
+    async fn put(&mut self, request: AgentRequest, question: Question) -> Result<(), Halt> {
+        let number = question.id;
+        let reply: oneshot::Receiver<Reply> = QuestionHost::ask(&self.turn.chat, question).await?;
+        self.replies
+            .push(Box::pin(async move { (number, reply.await.ok()) }));
+        self.asked.push((request, number));
+        self.turn.state(ChatState::Asking, "").await
+    }
+
+    /// Takes the person's reply to what the agent asks. An answer that the agent cannot take is asked for again.
+    async fn elicited(
+        &mut self,
+        connection: &mut AgentConnection,
+        asked: Elicitation,
+        reply: Option<Reply>,
+    ) -> Result<(), Halt> {
+        let action = match asked.action(reply) {
+            Ok(action) => action,
+            Err(why) => {
+                self.turn.note(&why).await?;
+                return self.put_elicitation(connection, asked).await;
+            }
+        };
+        let word = match action {
+            ElicitationAction::Accept(_) => "answered",
+            ElicitationAction::Decline => "declined",
+            _ => "not answered",
+        };
+        let text = format!("{} asked you; {word}", self.turn.spec.name);
+        self.turn.chat.note(&text).await?;
+        // If it does not read, its prompt does not end, and the person cancels it.
+        let _stuck = connection.answer_elicitation(&asked.id, action);
+        self.turn.state(ChatState::Running, "").await
+    }
+
+    /// Asks the person for a permission, unless a rule decides or the turn is cancelled. `logged` is the call that it is about.
+    pub(super) async fn ask(
+        &mut self,
+        connection: &mut AgentConnection,
+        mut request: PermissionRequest,
+        (logged, input): (Option<&LoggedCall>, Option<serde_json::Value>),
+    ) -> Result<(), Halt> {
+        let turn = &self.turn;
+        if turn.context.cancel.is_cancelled() {
+            let _stuck = connection.answer_permission(&request.id, None);
+            return Ok(());
+        }
+        let asked = AskedCall {
+            input: input.as_ref(),
+            kind: logged.map(|it| it.call.kind),
+            is_confined: turn.is_confined(),
+        };
+        if let Some(answer) = request.decided(&asked, &turn.context).await {
+            return self.answer(connection, &request, answer, "policy").await;
+        }
+        let shown = self.shown(&request, logged).await;
+        if turn.context.cancel.is_cancelled() {
+            let _stuck = connection.answer_permission(&request.id, None);
+            return Ok(());
+        }
+        let question = request.question(&turn.context, &turn.spec.name, &shown);
+        self.put(AgentRequest::Permission(request), question).await
+    }
+
+    /// Returns the texts of the call that a request is about.
+    async fn shown(&self, request: &PermissionRequest, logged: Option<&LoggedCall>) -> ShownCall {
+        let turn = &self.turn;
+        let record = logged.map(|it| turn.record(it));
+        let output = logged.map(LoggedCall::output);
+        let raw = logged.and_then(|it| it.call.raw_input.as_ref());
+        let command = raw.and_then(permission::command_text);
+        let beside = raw.and_then(|it| permission::input_beside_command(it, &turn.context.cwd));
+        let record = record.unwrap_or_else(|| AgentCall {
+            title: request.title.clone(),
+            kind: String::new(),
+            input: None,
+            places: Vec::new(),
+        });
+        ShownCall {
+            call: turn.redacted_call(record).await,
+            command: match command {
+                Some(command) => Some(turn.redacted(&command).await.0),
+                None => None,
+            },
+            input: match beside {
+                Some(input) => Some(turn.redacted(&calls::input_text(&input)).await.0),
+                None => None,
+            },
+            output: turn.redacted(&output.unwrap_or_default()).await.0,
+        }
+    }
+
+    /// Answers a request for permission, after the answer is recorded.
+    async fn answer(
+        &self,
+        connection: &mut AgentConnection,
+        request: &PermissionRequest,
+        answer: PermissionAnswer,
+        by: &str,
+    ) -> Result<(), Halt> {
+        let turn = &self.turn;
+        let title = request.title.clone();
+        let text = format!(
+            "{} asked: {}; {}",
+            turn.spec.name,
+            one_line(&title),
+            answer.words
+        );
+        turn.chat.note(&text).await?;
+        let record = Record {
+            time: Record::now(),
+            chat: turn.context.transcript_id.clone(),
+            call: request.call.to_string(),
+            command: title,
+            verdict: if by == "person" { "ask" } else { "auto" }.to_owned(),
+            rule: (by != "person").then(|| answer.words.clone()),
+            decided: by.to_owned(),
+            confinement: turn.level().to_owned(),
+            outcome: Some(if answer.is_yes { "allowed" } else { "refused" }.to_owned()),
+            ..Record::default()
+        };
+        // It fails only if the writing panicked, which is logged.
+        let _ = audit_task::write(&turn.context.services, record, None).await;
+        // If it does not read, its prompt does not end, and the person cancels it.
+        let _stuck = connection.answer_permission(&request.id, answer.option);
+        Ok(())
+    }
+}
