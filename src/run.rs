@@ -260,7 +260,7 @@ async fn begin(
     let workspace = || workspace_of(&cwd);
     let asks = HostQuestions {
         asker: Asker::Run(number),
-        host: Arc::new(questions.host(Arc::clone(services))),
+        host: Arc::new(questions.clone()),
     };
     let begun = match &trial {
         Some(_) => typed.start(services, Some(asks)).await,

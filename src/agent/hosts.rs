@@ -99,8 +99,8 @@ impl HostAsker for TurnAsker {
             (state.turn.clone(), state.period.clone())
         };
         let turn = turn.ok_or("no turn of the agent runs, so nobody is asked")?;
-        let asked = period.run_until_cancelled(turn.ask(targets)).await;
-        asked.unwrap_or_else(|| Err("the turn of the agent has ended".to_owned()))
+        let asked = turn.ask_until(&period, targets).await;
+        asked.map_err(|why| why.unwrap_or_else(|| "the turn of the agent has ended".to_owned()))
     }
 
     fn period(&self) -> CancellationToken {

@@ -127,7 +127,13 @@ impl Decider for RuleDecider {
         let sent = self.requests.send((target.clone(), reply)).await;
         sent.map_err(|_| gone())?;
         let (answer, period) = answer.await.map_err(|_| gone())?;
-        answer?;
+        if let Err(why) = answer {
+            // The answer of a person may have made a rule just when its time was over.
+            return match self.read_rules().await?.verdict(&host, target.port) {
+                HostVerdict::Allowed(rule) => Ok(Permission::lasting(format!("the rule `{rule}`"))),
+                _ => Err(why),
+            };
+        }
         let (asker, target) = (Arc::clone(&self.asker), target.clone());
         Ok(Permission {
             ground: "the person".to_owned(),
@@ -308,6 +314,8 @@ mod tests {
         refuses: Vec<&'static str>,
         silent: bool,
         silent_about: Option<&'static str>,
+        /// The first answer makes a rule for this host, when its time has ended already.
+        late_rule: Option<&'static str>,
         asked: Mutex<Vec<Vec<String>>>,
         period: Mutex<CancellationToken>,
     }
@@ -327,6 +335,14 @@ mod tests {
                     .iter()
                     .any(|it| Some(it.as_str()) == self.silent_about);
             self.asked.lock().unwrap().push(names);
+            if let Some(host) = self.late_rule {
+                let is_first = self.asked.lock().unwrap().len() == 1;
+                if is_first {
+                    self.end_period();
+                    *self.rules.lock().unwrap() = Some(rules(&[host], &[]));
+                }
+                return is_first.then_some(()).ok_or_else(|| "too late".to_owned());
+            }
             if silent {
                 std::future::pending::<()>().await;
             }
@@ -499,6 +515,19 @@ mod tests {
         assert!(ends(of_a).await && !ends(of_b).await && !ends(of_rule).await);
         let lasting = decider.decide(&a).await;
         assert!(!ends(lasting).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rule_of_an_answer_counts_also_if_its_time_ends_meanwhile() {
+        let asker = Arc::new(ListAsker {
+            late_rule: Some("a.example"),
+            ..ListAsker::default()
+        });
+        let decider = decider(&asker);
+        let ground = ground(&decider, &target("a.example:443")).await;
+        assert_eq!(ground, Ok("the rule `a.example`".to_owned()));
+        let refused = refusal(&decider, "b.example:443").await;
+        assert_eq!(refused, "too late");
     }
 
     #[tokio::test(start_paused = true)]

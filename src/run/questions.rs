@@ -7,20 +7,13 @@ use tokio::sync::oneshot;
 
 use crate::chat::questions::OpenQuestions;
 use crate::editor::Editor;
-use crate::protocol::{NoticeLevel, Question, QuestionAnswer};
-use crate::services::Services;
+use crate::protocol::{Question, QuestionAnswer};
 use crate::tool::context::{Halt, QuestionHost};
 use crate::tool::permissions::{Allowance, AllowedHost, Reply};
 
 /// The open questions about runs.
 #[derive(Clone)]
 pub(super) struct RunQuestions(Arc<Mutex<OpenQuestions>>);
-
-/// Asks the person for a run.
-pub(super) struct RunHost {
-    questions: RunQuestions,
-    services: Arc<Services>,
-}
 
 impl RunQuestions {
     pub(super) fn new(editor: Editor) -> Self {
@@ -37,29 +30,21 @@ impl RunQuestions {
         self.open().show_part(id, file, from);
     }
 
-    /// Returns the handle by which a run asks the person.
-    pub(super) fn host(&self, services: Arc<Services>) -> RunHost {
-        RunHost {
-            questions: self.clone(),
-            services,
-        }
-    }
-
     pub(super) fn open(&self) -> MutexGuard<'_, OpenQuestions> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
-impl QuestionHost for RunHost {
+impl QuestionHost for RunQuestions {
     async fn ask(&self, question: Question) -> Result<oneshot::Receiver<Reply>, Halt> {
         let (reply, answer) = oneshot::channel();
-        self.questions.open().put(question, reply);
+        self.open().put(question, reply);
         Ok(answer)
     }
 
     async fn withdraw(&self, question: u64) -> Result<(), Halt> {
-        self.questions.open().withdraw(question);
+        self.open().withdraw(question);
         Ok(())
     }
 
@@ -67,16 +52,8 @@ impl QuestionHost for RunHost {
         Ok(Vec::new())
     }
 
-    /// Saves a permission for the workspace. Permissions for a chat do not apply to a run, which has none.
-    async fn allow(&self, allowance: Allowance) -> Result<(), Halt> {
-        if let Allowance::SavedHosts(workspace, hosts) = allowance
-            && let Err(error) = self.services.save_hosts(workspace, hosts).await
-        {
-            self.services.notice(
-                NoticeLevel::Error,
-                format!("the hosts are allowed for this command only, because they could not be saved: {error}"),
-            );
-        }
+    /// Does nothing: permissions for a chat do not apply to a run, which has none.
+    async fn allow(&self, _allowance: Allowance) -> Result<(), Halt> {
         Ok(())
     }
 }

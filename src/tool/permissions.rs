@@ -34,8 +34,6 @@ pub enum Allowance {
     Saved(PathBuf, co_policy::Pattern),
     /// Confined commands of the chat may reach these hosts.
     Hosts(Vec<AllowedHost>),
-    /// Confined commands of this workspace may reach these hosts. The permission is saved.
-    SavedHosts(PathBuf, Vec<HostPattern>),
     /// All text for this job.
     Job(u64),
     Everything,
@@ -110,7 +108,6 @@ impl Permissions {
             Allowance::Everything => self.everything = true,
             Allowance::TryFirst(_) => self.tries_first = true,
             Allowance::Hosts(hosts) => self.hosts.extend(hosts.iter().cloned()),
-            Allowance::SavedHosts(_, hosts) => self.add_saved_hosts(hosts),
             Allowance::Rule(rule) | Allowance::Saved(_, rule) => self.rules.push(rule.clone()),
         }
     }
@@ -119,12 +116,6 @@ impl Permissions {
     /// it cannot be saved, tells the person, and adds it.
     pub async fn take(&mut self, allowance: Allowance, services: &Services) {
         let saved = match &allowance {
-            Allowance::SavedHosts(workspace, hosts) => {
-                let saved = services.save_hosts(workspace.clone(), hosts.clone()).await;
-                saved.map_err(|error| {
-                    format!("the hosts are allowed for this chat but could not be saved: {error}")
-                })
-            }
             Allowance::TryFirst(workspace) => {
                 let saved = services.save_try_first(workspace.clone()).await;
                 let saved = saved.map_err(|error| {
@@ -147,15 +138,6 @@ impl Permissions {
             services.notice(NoticeLevel::Error, text);
             self.add(&allowance);
         }
-    }
-
-    /// Adds hosts that the person allowed for the workspace.
-    pub fn add_saved_hosts(&mut self, hosts: &[HostPattern]) {
-        let for_all = |host: &HostPattern| AllowedHost {
-            host: host.clone(),
-            command: None,
-        };
-        self.hosts.extend(hosts.iter().map(for_all));
     }
 
     /// Adds commands that failed in the sandbox.
@@ -205,7 +187,10 @@ mod tests {
         assert!(!permissions.reach(&asked("npm ci", &["a.example", "b.example"])));
         assert!(!permissions.reach(&asked("npm i", &["a.example"])));
         assert!(!permissions.reach(&asked("npm ci", &[])));
-        permissions.add_saved_hosts(&[host("b.example")]);
+        permissions.add(&Allowance::Hosts(vec![AllowedHost {
+            host: host("b.example"),
+            command: None,
+        }]));
         assert!(permissions.reach(&asked("npm ci", &["a.example", "b.example"])));
         assert!(permissions.reach(&asked("npm i", &["b.example"])));
         let named = permissions.hosts.iter().map(ToString::to_string);

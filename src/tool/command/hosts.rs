@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::Network;
 use crate::network::{HostAccess, HostAsker};
-use crate::protocol::{AskedHost, Asker, Question, Scope};
+use crate::protocol::{AskedHost, Asker, NoticeLevel, Question, Scope};
 use crate::services::Services;
 use crate::tool::context::QuestionHost;
 use crate::tool::permissions::{Allowance, AllowedHost, Reply};
@@ -110,17 +111,23 @@ impl PersonAsker {
             },
         }
     }
-}
 
-#[async_trait]
-impl HostAsker for PersonAsker {
-    async fn rules(&self) -> Result<HostRules, String> {
-        let mut rules = self.services.host_rules(&self.workspace).await?;
-        rules.allow.extend(self.granted.iter().cloned());
-        Ok(rules)
+    /// Asks about targets until a token is cancelled. The answer takes effect whole, also if it comes just before that.
+    ///
+    /// # Errors
+    /// The command may not reach the targets; none if nobody answered before the token was cancelled.
+    pub(crate) async fn ask_until(
+        &self,
+        cancelled: &CancellationToken,
+        targets: &[Target],
+    ) -> Result<(), Option<String>> {
+        let reply = cancelled.run_until_cancelled(self.reply(targets)).await;
+        let reply = reply.ok_or(None)?.map_err(Some)?;
+        self.take(reply, targets).await.map_err(Some)
     }
 
-    async fn ask(&self, targets: &[Target]) -> Result<(), String> {
+    /// Asks the person about targets. If the result is dropped, the question is withdrawn.
+    async fn reply(&self, targets: &[Target]) -> Result<Reply, String> {
         let gone = || GONE.to_owned();
         let id = self.services.id();
         let question = Question {
@@ -135,6 +142,12 @@ impl HostAsker for PersonAsker {
         let reply = answer.await;
         // The turn ends only when nothing of it has its host any more.
         withdrawal.open = None;
+        // The chat withdrew the question at its end.
+        reply.map_err(|_| gone())
+    }
+
+    /// Takes the person's reply about targets. When this returns, the permission holds, also for later connections.
+    async fn take(&self, reply: Reply, targets: &[Target]) -> Result<(), String> {
         let exact = |it: &Target| HostPattern::exact(&it.host.to_string(), it.port);
         let hosts = targets.iter().map(exact);
         let in_chat = |command: Option<&String>| {
@@ -146,24 +159,57 @@ impl HostAsker for PersonAsker {
             Some(Allowance::Hosts(allowed.collect()))
         };
         let allowance = match reply {
-            Ok(Reply::Always(Scope::HostsSaved)) => Some(Allowance::SavedHosts(
-                self.workspace.clone(),
-                hosts.collect(),
-            )),
-            Ok(Reply::Always(Scope::Hosts)) => in_chat(None),
-            Ok(Reply::Always(_)) => in_chat(Some(&self.question.command)),
-            Ok(Reply::Deny(Some(reason))) => {
+            Reply::Always(Scope::HostsSaved) => match self.save(hosts.clone().collect()).await {
+                true => None,
+                false => in_chat(None),
+            },
+            Reply::Always(Scope::Hosts) => in_chat(None),
+            Reply::Always(_) => in_chat(Some(&self.question.command)),
+            Reply::Deny(Some(reason)) => {
                 return Err(format!("the person refused it: {reason}"));
             }
-            Ok(Reply::Once) => None,
-            Ok(_) => return Err("the person refused it".to_owned()),
-            // The chat withdrew the question at its end.
-            Err(_) => return Err(gone()),
+            Reply::Once => None,
+            _ => return Err("the person refused it".to_owned()),
         };
         if let Some(allowance) = allowance {
-            self.host.allow(allowance).await.map_err(|_| gone())?;
+            let allowed = self.host.allow(allowance).await;
+            allowed.map_err(|_| GONE.to_owned())?;
         }
         Ok(())
+    }
+
+    /// Saves hosts for the workspace, also if the result is dropped. If that fails, tells the person, and returns false.
+    async fn save(&self, hosts: Vec<HostPattern>) -> bool {
+        let (services, workspace) = (Arc::clone(&self.services), self.workspace.clone());
+        let holds = match self.question.asker {
+            Asker::Chat(_) => "for this chat",
+            Asker::Run(_) => "for this command",
+        };
+        let saved = tokio::spawn(async move {
+            let saved = services.save_hosts(workspace, hosts).await;
+            if let Err(error) = &saved {
+                let text = format!(
+                    "the hosts are allowed {holds} only, because they could not be saved: {error}"
+                );
+                services.notice(NoticeLevel::Error, text);
+            }
+            saved.is_ok()
+        });
+        saved.await.unwrap_or_default()
+    }
+}
+
+#[async_trait]
+impl HostAsker for PersonAsker {
+    async fn rules(&self) -> Result<HostRules, String> {
+        let mut rules = self.services.host_rules(&self.workspace).await?;
+        rules.allow.extend(self.granted.iter().cloned());
+        Ok(rules)
+    }
+
+    async fn ask(&self, targets: &[Target]) -> Result<(), String> {
+        let reply = self.reply(targets).await?;
+        self.take(reply, targets).await
     }
 }
 
