@@ -258,6 +258,7 @@ impl Chat {
         }
         if self.running.is_some() || self.model.is_looking_up() {
             self.queue.push(prompt);
+            self.steer_agent();
             return self.show_state();
         }
         if std::mem::take(&mut self.resume_failed) {

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::Chat;
 use super::agent_turn::{AgentTurn, MAX_WISHES, PastSession, since_last_turn};
 use super::events::ChatEvent;
+use super::message::Prompt;
 use super::person::agent::log_in_by;
 use super::person::plan;
 use super::retell;
@@ -228,6 +229,16 @@ impl Chat {
                 reply.send(snapshot).ok();
             }
             TurnEvent::TakeSteering => self.take_steering().await,
+            TurnEvent::Steer(text) => {
+                let steer = true;
+                self.queue.push(Prompt {
+                    text,
+                    steer,
+                    ..Prompt::default()
+                });
+                self.steer_agent();
+                self.show_state();
+            }
             TurnEvent::Text(text) => self.recorder.text(&text),
             TurnEvent::Show(event) => {
                 self.recorder.flush().await;
@@ -292,6 +303,16 @@ impl Chat {
             if !self.take(prompt).await {
                 return;
             }
+        }
+    }
+
+    /// Asks the agent of the chat to stop if a prompt should steer it: an agent takes no prompt while it works, so it is the next one.
+    pub(super) fn steer_agent(&self) {
+        if let Some(running) = &self.running
+            && self.model.agent().is_some()
+            && self.queue.steering() > 0
+        {
+            running.cancel.cancel();
         }
     }
 

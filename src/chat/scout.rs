@@ -241,7 +241,8 @@ impl Scout {
             | TurnEvent::AgentLogin(_)
             | TurnEvent::LoginCommand(_)
             | TurnEvent::Title(_)
-            | TurnEvent::PlanRemoved => {}
+            | TurnEvent::PlanRemoved
+            | TurnEvent::Steer(_) => {}
             // A scout asks nothing and allows nothing. A dropped reply denies.
             TurnEvent::Question(question, _) => {
                 tracing::error!(command = question.command, "a scout wanted to ask");

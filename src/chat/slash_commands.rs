@@ -176,7 +176,10 @@ impl Chat {
             return self.prompt(prompt).await;
         }
         match self.queue.steer_newest() {
-            Steered::Taken => self.show_state(),
+            Steered::Taken => {
+                self.steer_agent();
+                self.show_state();
+            }
             Steered::NeedsOwnTurn => self.context.complain(
                 "the queued prompt needs a turn of its own: it is about lines of a range, or about a plan",
             ),

@@ -668,6 +668,21 @@ pub struct ChoiceQuestion {
     pub choices: Vec<OfferedChoice>,
     /// The person may choose several.
     pub several: bool,
+    pub kind: ChoiceKind,
+}
+
+/// The kind of a question with choices. It says what the person may answer beside a choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChoiceKind {
+    /// A question of the model. Own words are an answer; a reason for no answer goes to the model.
+    Model,
+    /// A field of a form. Own words are an answer.
+    Form,
+    /// The permission that an agent asks for. Own words refuse it, and are the next prompt.
+    Permission,
+    /// Only a choice is an answer.
+    Plain,
 }
 
 /// A choice of a question.

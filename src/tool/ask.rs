@@ -9,7 +9,7 @@ use super::context::{CallContext, Halt};
 use super::event::ShownCall;
 use super::permissions::Reply;
 use super::schema::{self, BadCall, BuiltIn, arguments};
-use crate::protocol::{Asker, ChoiceQuestion, ChosenAnswer, OfferedChoice, Question};
+use crate::protocol::{Asker, ChoiceKind, ChoiceQuestion, ChosenAnswer, OfferedChoice, Question};
 use co_llm::transcript::{Call, ShownPart};
 use co_text::{one_line, printable, start_of};
 
@@ -129,6 +129,7 @@ impl AskPerson {
                 question: shown(&it.question),
                 choices: choices.collect(),
                 several: it.several,
+                kind: ChoiceKind::Model,
             }
         };
         Question {

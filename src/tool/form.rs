@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::permissions::Reply;
-use crate::protocol::{ChoiceQuestion, ChosenAnswer, OfferedChoice};
+use crate::protocol::{ChoiceKind, ChoiceQuestion, ChosenAnswer, OfferedChoice};
 use co_exec::secrets::redact::is_secret_variable;
 use co_text::{one_line, printable, start_of};
 
@@ -135,6 +135,7 @@ impl Form {
                 question: printable(&self.message),
                 choices: offered(&["yes"]),
                 several: false,
+                kind: ChoiceKind::Plain,
             }];
         }
         let question = |(at, field): (usize, &FormField)| ChoiceQuestion {
@@ -144,6 +145,7 @@ impl Form {
             }),
             choices: field.choices(),
             several: matches!(field.kind, FieldKind::Several(_)),
+            kind: ChoiceKind::Form,
         };
         self.fields.iter().enumerate().map(question).collect()
     }

@@ -71,12 +71,27 @@ local function choose(number)
   end
 end
 
----@type table<string, fun(question: co.CommandQuestion)>
+--- Returns whether own words answer a question.
+---@param asked co.ChoiceQuestion
+---@return boolean
+local function takes_words(asked)
+  return asked.kind == 'model' or asked.kind == 'form'
+end
+
+---@type table<string, fun(question: co.CommandQuestion, float: co.Float)>
 local question_keys = {
   n = command.keys.question.n,
-  N = command.keys.question.N,
+  N = function(question, float)
+    local asked = shown(question)
+    if asked.kind == 'model' or asked.kind == 'permission' then
+      command.keys.question.N(question, float)
+    end
+  end,
   e = function(question)
-    local _, number = shown(question)
+    local asked, number = shown(question)
+    if not takes_words(asked) then
+      return
+    end
     local about = { title = 'Answer', text = '', single = true }
     require('co.question.text_input').open(about, function(text)
       local _, now = shown(question)
@@ -130,27 +145,50 @@ local function text_of(question)
   return text
 end
 
---- Returns the help page.
----@return co.QuestionText
-local function help_text()
-  return question_text.question_help({
-    { 'n', 'do not answer' },
+--- The keys beside the numbers for each kind of question, with their words on the help page and in the footer.
+---@type table<string, { [1]: string, [2]: string, footer?: string }[]>
+local other_keys = {
+  model = {
+    { 'e', 'answer in your own words', footer = 'own words' },
+    { 'n', 'do not answer', footer = 'no answer' },
     { 'N', 'do not answer, with a reason for the model' },
-    { 'e', 'answer in your own words' },
-    { 'd', 'all of it, in a larger window' },
-    { 'Y', 'list all questions' },
-  })
+  },
+  form = {
+    { 'e', 'answer in your own words', footer = 'own words' },
+    { 'n', 'do not answer', footer = 'no answer' },
+  },
+  permission = {
+    { 'n', 'refuse', footer = 'no' },
+    { 'N', 'refuse, with words to the agent: they are the next prompt', footer = 'no, because' },
+  },
+  plain = { { 'n', 'do not answer', footer = 'no answer' } },
+}
+
+--- Returns the help page.
+---@param asked co.ChoiceQuestion
+---@return co.QuestionText
+local function help_text(asked)
+  local entries = vim.list_extend({}, other_keys[asked.kind])
+  entries[#entries + 1] = { 'd', 'all of it, in a larger window' }
+  entries[#entries + 1] = { 'Y', 'list all questions' }
+  return question_text.question_help(entries)
 end
 
 return kind.new({
   keys = { question = question_keys },
   text = function(question, page)
-    return page == 'help' and help_text() or text_of(question)
+    return page == 'help' and help_text(shown(question)) or text_of(question)
   end,
   footer = function(question)
     local asked = shown(question)
     local numbers = ('1-%d'):format(#asked.choices)
-    local long, brief = question_text.footer({ { 'e', 'own words' }, { 'n', 'no answer' } })
+    local entries = {}
+    for _, entry in ipairs(other_keys[asked.kind]) do
+      if entry.footer then
+        entries[#entries + 1] = { entry[1], entry.footer }
+      end
+    end
+    local long, brief = question_text.footer(entries)
     if asked.several then
       return ('%s marks · <CR> sends · %s'):format(numbers, long), numbers .. ' <CR> ' .. brief
     end

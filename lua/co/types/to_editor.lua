@@ -219,6 +219,7 @@
 ---@field question string
 ---@field choices co.OfferedChoice[]
 ---@field several boolean the person may choose several
+---@field kind 'model'|'form'|'permission'|'plain' it says what the person may answer beside a choice
 
 ---@class (exact) co.OfferedChoice
 ---@field label string

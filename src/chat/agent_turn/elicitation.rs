@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::protocol::{Asker, ChoiceQuestion, Question};
+use crate::protocol::{Asker, ChoiceKind, ChoiceQuestion, Question};
 use crate::tool::context::CallContext;
 use crate::tool::form::{Form, FormReply, LONGEST_TEXT, is_yes, offered};
 use crate::tool::permissions::Reply;
@@ -70,6 +70,7 @@ impl Elicitation {
                 )),
                 choices: offered(&["I have opened it"]),
                 several: false,
+                kind: ChoiceKind::Plain,
             }],
         };
         Question {

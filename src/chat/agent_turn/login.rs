@@ -2,7 +2,7 @@
 
 use crate::agent::AgentSpec;
 use crate::config::AgentConfinement;
-use crate::protocol::{ChoiceQuestion, ChosenAnswer, OfferedChoice};
+use crate::protocol::{ChoiceKind, ChoiceQuestion, ChosenAnswer, OfferedChoice};
 use co_acp::schema::{AuthMethod, AuthMethodId, AuthMethodTerminal};
 use co_policy::rules::shell_join;
 use co_text::{one_line, printable, start_of};
@@ -91,6 +91,7 @@ impl LoginWays {
             question: printable(&format!("{agent} needs a login: {why}")),
             choices: choices.collect(),
             several: false,
+            kind: ChoiceKind::Plain,
         }
     }
 

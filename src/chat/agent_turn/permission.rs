@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::protocol::{Asker, ChoiceQuestion, ChosenAnswer, OfferedChoice, Question};
+use crate::protocol::{Asker, ChoiceKind, ChoiceQuestion, ChosenAnswer, OfferedChoice, Question};
 use crate::tool::agent_call::AgentCall;
 use crate::tool::context::CallContext;
 use crate::tool::permissions::Reply;
@@ -19,8 +19,8 @@ use co_text::{one_line, printable, start_of};
 const LONGEST_QUESTION: usize = 20_000;
 const LONGEST_NAME: usize = 500;
 
-/// The most options of a question.
-const MOST_OPTIONS: usize = 20;
+/// The most options of a question. Each has a key with one digit.
+const MOST_OPTIONS: usize = 9;
 
 /// The shells whose text co reads as a command.
 const SHELLS: &[&str] = &[
@@ -100,6 +100,7 @@ impl PermissionRequest {
                 question: printable(&text),
                 choices: choices.collect(),
                 several: false,
+                kind: ChoiceKind::Permission,
             }],
             ..Question::default()
         }

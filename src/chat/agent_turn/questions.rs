@@ -12,7 +12,7 @@ use super::output::AgentOutput;
 use super::parts::{LONGEST_ODD, TurnParts};
 use super::permission::{self, AskedCall, PermissionAnswer, PermissionRequest, ShownCall};
 use crate::audit::Record;
-use crate::chat::turn::Halt;
+use crate::chat::turn::{Halt, TurnEvent};
 use crate::protocol::{ChatState, Question};
 use crate::services::audit_task;
 use crate::tool::agent_call::AgentCall;
@@ -87,11 +87,19 @@ impl AgentQuestions {
             }
             (AgentRequest::Permission(request), _) => request,
         };
+        let words = match &reply {
+            Some(Reply::Deny(words)) => words.clone(),
+            _ => None,
+        };
         let answer = request.answer(reply);
         self.answer(connection, &request, answer, "person").await?;
-        self.turn
-            .state(ChatState::Running, one_line(&request.title))
-            .await
+        match words {
+            Some(words) => Ok(self.turn.chat.send(TurnEvent::Steer(words)).await?),
+            None => {
+                let title = one_line(&request.title);
+                self.turn.state(ChatState::Running, title).await
+            }
+        }
     }
 
     /// Withdraws the question about a request that the agent takes back.

@@ -21,6 +21,8 @@ pub(in crate::chat) enum TurnEvent {
     Record(Item, oneshot::Sender<Result<(), ()>>),
     /// Asks to record the prompts that steer the turn: they go with the request that follows.
     TakeSteering,
+    /// The person refused what an agent asks for, and said this instead.
+    Steer(String),
     /// A piece of the model's answer.
     Text(String),
     Snapshot(oneshot::Sender<Snapshot>),

@@ -614,6 +614,38 @@ fn a_permission_is_a_question_with_the_options_of_the_agent() {
 }
 
 #[test]
+fn words_to_an_agent_end_its_turn_and_are_the_next_prompt() {
+    let ask = json!({ "ask": {
+        "toolCall": { "toolCallId": "9", "title": "Run it", "kind": "execute", "rawInput": { "command": "touch made" } },
+        "options": [
+            { "optionId": "once", "name": "Option once", "kind": "allow_once" },
+            { "optionId": "no", "name": "Option no", "kind": "reject_once" },
+        ],
+    } });
+    let script = json!({
+        "ask": [ask, { "await": "cancel" }],
+        "use b": [message("Took b."), { "await": "cancel" }],
+        "use c": [message("Took c.")],
+    });
+    let scene = scene(&script);
+    scene.co("ask");
+    scene.nvim.wait_text("2  Option no");
+    scene.answer("e");
+    // Own words are no answer of their own.
+    let screen = scene.nvim.wait_text("n no · N no, because").join("\n");
+    assert!(!screen.contains("own words"), "{screen}");
+    scene.press("N");
+    scene.nvim.wait_mode("i");
+    scene.nvim.type_keys("use b<CR>");
+    scene.wait_chat("answered: no");
+    scene.wait_chat("Took b.");
+    // So does /steer.
+    scene.co("/steer use c");
+    scene.wait_chat("Took c.");
+    scene.wait_turns(3);
+}
+
+#[test]
 fn nothing_is_allowed_unasked_for_an_agent_that_is_not_confined() {
     let script = json!({ "look": [
         { "ask": {
@@ -802,7 +834,7 @@ fn a_connection_that_was_allowed_for_a_turn_ends_with_it() {
     drop(once);
     // A rule allows this one after the turn too.
     scene.co("saved");
-    scene.nvim.wait_text("wants to reach this host:");
+    scene.nvim.wait_text("chat 1 · #2");
     scene.press("");
     scene.answer("as");
     let (mut saved, _) = server.accept().unwrap();
