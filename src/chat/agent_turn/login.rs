@@ -23,6 +23,8 @@ pub(super) enum LoginWay {
 /// The ways to log in to one agent.
 pub(super) struct LoginWays {
     ways: Vec<OfferedWay>,
+    /// The names of the ways that are not offered, because a confined agent sets variables for them.
+    with_variables: Vec<String>,
 }
 
 struct OfferedWay {
@@ -36,6 +38,7 @@ impl LoginWays {
     /// if the agent is confined, because the browser does not reach it there.
     pub(super) fn new(spec: &AgentSpec, methods: &[AuthMethod]) -> Self {
         let is_confined = spec.confinement == AgentConfinement::Workspace;
+        let mut with_variables = Vec::new();
         let preset = spec.preset();
         let in_browser = preset.map_or(&[][..], |it| it.browser_logins);
         let offered = methods.iter().filter_map(|method| {
@@ -45,6 +48,10 @@ impl LoginWays {
                     return None;
                 }
                 AuthMethod::Agent(it) => (LoginWay::Agent(it.id.clone()), text(about)),
+                AuthMethod::Terminal(it) if is_confined && !it.env.is_empty() => {
+                    with_variables.push(text(&it.name));
+                    return None;
+                }
                 AuthMethod::Terminal(it) => {
                     let command = terminal_command(spec, it)?;
                     let about = in_terminal(&command);
@@ -66,11 +73,27 @@ impl LoginWays {
                 about: in_terminal(preset.login),
             });
         }
-        Self { ways }
+        with_variables.truncate(MOST_WAYS);
+        Self {
+            ways,
+            with_variables,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.ways.is_empty()
+    }
+
+    /// Returns the end of a sentence about the ways that are not offered, and what to do instead; none if there are none.
+    pub(super) fn not_offered(&self) -> Option<String> {
+        let names = self.with_variables.iter().map(|it| format!("“{it}”"));
+        let names: Vec<_> = names.collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "co does not offer {}, because a confined agent may set no variables for a program outside: run the agent in a terminal yourself for that",
+                names.join(", ")
+            )
+        })
     }
 
     /// Returns whether the agent still offers a method.
@@ -87,8 +110,10 @@ impl LoginWays {
             advised: false,
         });
         let why = start_of(why, LONGEST_TEXT);
+        let not_offered = self.not_offered().map(|it| format!("\n\n{it}"));
+        let not_offered = not_offered.unwrap_or_default();
         ChoiceQuestion {
-            question: printable(&format!("{agent} needs a login: {why}")),
+            question: printable(&format!("{agent} needs a login: {why}{not_offered}")),
             choices: choices.collect(),
             several: false,
             kind: ChoiceKind::Plain,
@@ -111,12 +136,9 @@ impl LoginWays {
 }
 
 /// Returns the command line of a terminal method: the program of the agent with more arguments and variables. None if the person
-/// could not read all of it, because it runs without confinement. A confined agent chooses no variables: one such as `NODE_OPTIONS` would
-/// run what the agent wrote.
+/// could not read all of it, because it runs without confinement. A confined agent must have set no variables: one such as
+/// `NODE_OPTIONS` would run what the agent wrote.
 fn terminal_command(spec: &AgentSpec, method: &AuthMethodTerminal) -> Option<String> {
-    if spec.confinement == AgentConfinement::Workspace && !method.env.is_empty() {
-        return None;
-    }
     let is_name = |it: &str| {
         let mut chars = it.chars();
         let first = chars
@@ -229,6 +251,10 @@ mod tests {
             let method = [AuthMethod::Terminal(with_variable.clone())];
             let ways = LoginWays::new(&spec("mine", confinement), &method);
             assert_eq!(told(&ways).len(), offered);
+            assert_eq!(ways.is_empty(), ways.not_offered().is_some());
+            let question = ways.question("it", "log in").question;
+            let says = question.contains("co does not offer “Terminal\\n login”");
+            assert_eq!(says, offered == 0, "{question}");
         }
         let other = LoginWays::new(&spec("mine", AgentConfinement::Workspace), &methods);
         assert_eq!(told(&other).len(), 3);

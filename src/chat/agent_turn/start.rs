@@ -235,9 +235,12 @@ impl Progress {
         let way = match earlier {
             Some(method) => Some(LoginWay::Agent(method)),
             None if ways.is_empty() => {
-                let text = format!(
-                    "{name} needs a login ({why}): log in with its own program, {SEND_AGAIN}"
-                );
+                let text = match ways.not_offered() {
+                    Some(words) => format!("{name} needs a login ({why}); {words}, {SEND_AGAIN}"),
+                    None => format!(
+                        "{name} needs a login ({why}): log in with its own program, {SEND_AGAIN}"
+                    ),
+                };
                 self.turn.chat.note(&text).await?;
                 return Ok(false);
             }
