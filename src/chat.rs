@@ -5,7 +5,7 @@
 
 mod agent_turn;
 mod chat_context;
-mod command_questions;
+mod command_events;
 mod contexts;
 pub mod events;
 mod handle;
@@ -38,7 +38,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use self::chat_context::ChatContext;
-use self::command_questions::{CommandEvent, CommandQuestions};
+use self::command_events::{CommandEvent, CommandEvents};
 use self::contexts::ContextReads;
 use self::events::{ChatEvent, FrontEnd};
 use self::jobs::Jobs;
@@ -54,7 +54,7 @@ use self::record::Recorder;
 use self::running_turn::RunningTurn;
 use self::status::{Status, WaitingQuestion};
 use self::trusted_texts::TrustedTexts;
-use self::turn::Purpose;
+use self::turn::TurnGoal;
 use self::undo::{ChatUndo, Count, OpenChanges, UndoEvent};
 use crate::mcp::WORKSPACE_FILE;
 use crate::protocol::{ChatState, LineRange, NoticeLevel, RunOptions, ToEditor};
@@ -82,7 +82,7 @@ struct Chat {
     model: ChatModel,
     recorder: Recorder,
     questions: OpenQuestions,
-    commands: CommandQuestions,
+    commands: CommandEvents,
     jobs: Jobs,
     queue: PromptQueue,
     /// The person cancelled and has typed nothing since. Another cancel drops the queue.
@@ -118,7 +118,7 @@ impl Chat {
         dirs: WorkDirs,
         app: CancellationToken,
     ) -> Self {
-        let commands = CommandQuestions::new();
+        let commands = CommandEvents::new();
         Self {
             model: ChatModel::default(),
             recorder: Recorder::new(Arc::clone(&services), Arc::clone(&front_end)),
@@ -136,7 +136,7 @@ impl Chat {
             texts: TrustedTexts::new(&services),
             status: Status::default(),
             resume_failed: false,
-            typed: TypedCommands::new(commands.host()),
+            typed: TypedCommands::new(commands.questioner()),
             commands,
             commit: CommitRequest::new(),
             contexts: ContextReads::new(),
@@ -270,7 +270,7 @@ impl Chat {
         if self.take(prompt).await {
             self.range = range;
             self.status.find_plan(self.recorder.items());
-            self.start_turn(Purpose::Answer).await;
+            self.start_turn(TurnGoal::Answer).await;
         }
     }
 

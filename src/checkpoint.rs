@@ -50,7 +50,7 @@ pub use round::{
 };
 pub use store::Store;
 pub use undo::{Undo, UndoResult};
-pub use workspace::{CallChanges, CurrentFile, EditedFiles, Window, Workspace};
+pub use workspace::{CallChanges, CurrentFile, EditedFiles, OpenCheckpoint, Workspace};
 
 /// The checkpoints of all chats of a backend.
 pub struct Checkpoints {

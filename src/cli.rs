@@ -21,7 +21,7 @@ use crate::agent::tools;
 use crate::app;
 use crate::chat::person::run_editor;
 use crate::config::{Config, Layers, LoadedSettings};
-use crate::network::try_ways;
+use crate::network::try_access;
 use crate::paths::{self, Paths};
 use crate::protocol::PROTOCOL;
 use co_exec::privacy;
@@ -272,7 +272,7 @@ async fn try_hosts(here: &CommandContext) -> Result<&'static str, String> {
         ..ExecutorSetup::new(here.config.exec_settings(spill_dir))
     };
     let executor = Executor::new(setup).map_err(|error| error.to_string())?;
-    let tried = try_ways(&executor).await;
+    let tried = try_access(&executor).await;
     executor.shutdown().await;
     executor.finish_removals(REMOVAL_TIMEOUT).await;
     tried

@@ -22,7 +22,7 @@ use co_proxy::{
 };
 use co_text::size_text;
 
-pub use attempt::try_ways;
+pub use attempt::try_access;
 pub use decider::HostAsker;
 
 /// The port of the proxy in the command's own network, or the next one that no rule takes. It is one that servers seldom use.

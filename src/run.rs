@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use self::questions::RunQuestions;
 use self::trial::{EndedCommand, TrialRun};
 use crate::cancellable;
-use crate::chat::person::command::{HostQuestions, PersonCommand, StartedCommand};
+use crate::chat::person::command::{CommandQuestioner, PersonCommand, StartedCommand};
 use crate::chat::person::wants_terminal;
 use crate::editor::Target;
 use crate::network::OpenAccess;
@@ -258,7 +258,7 @@ async fn begin(
         grants,
     };
     let workspace = || workspace_of(&cwd);
-    let asks = HostQuestions {
+    let asks = CommandQuestioner {
         asker: Asker::Run(number),
         host: Arc::new(questions.clone()),
     };

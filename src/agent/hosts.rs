@@ -48,10 +48,10 @@ impl TurnAsker {
 
     /// Asks in a turn from now on.
     pub fn begin(&self, context: &CallContext) {
-        let (services, host) = (Arc::clone(&context.services), Arc::clone(&context.host));
+        let (services, to_chat) = (Arc::clone(&context.services), Arc::clone(&context.to_chat));
         let person = PersonAsker::new(
             services,
-            host,
+            to_chat,
             &ReachingCommand {
                 asker: Asker::Chat(context.chat),
                 workspace: &context.workspace,

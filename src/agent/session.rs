@@ -165,7 +165,7 @@ impl SessionState {
     }
 
     /// Returns whether a change would change nothing.
-    pub fn is_so(&self, change: &SessionChange) -> bool {
+    pub fn is_current(&self, change: &SessionChange) -> bool {
         let values = [AgentOption::Mode, AgentOption::Model, AgentOption::Effort];
         let mut values = values.into_iter().flat_map(|it| self.values(it));
         values.any(|it| it.is_current && it.change == *change)
@@ -321,9 +321,9 @@ mod tests {
             (AgentOption::Effort, "high"),
         ] {
             let change = state.find(&wish(option, value)).unwrap();
-            assert!(!state.is_so(&change), "{value}");
+            assert!(!state.is_current(&change), "{value}");
             state.apply(&change);
-            assert!(state.is_so(&change), "{value}");
+            assert!(state.is_current(&change), "{value}");
         }
         let why = state.find(&wish(AgentOption::Model, "huge")).unwrap_err();
         assert_eq!(why, "has no model huge; it has: big, small");

@@ -43,7 +43,7 @@ use super::turn::{Halt, ToChat, TurnEnd, TurnEvent};
 use crate::agent::{AgentProcess, AgentSpec, AgentWish, MOST_MEMORY, PlanMode, TurnAsker};
 use crate::protocol::ChatState;
 use crate::tool::ToolSet;
-use crate::tool::context::{CallContext, QuestionHost, TurnKind};
+use crate::tool::context::{CallContext, Questioner, TurnKind};
 use crate::tool::permissions::TurnMemory;
 use co_acp::schema::{
     AuthMethodId, RequestId, RequestPermissionRequest, StopReason, ToolCallUpdate,
@@ -262,7 +262,7 @@ impl Progress {
         }
         let done = self.prompt(&mut process, prompt).await;
         if let Some(plan) = plan
-            && process.state.is_so(&plan.enter)
+            && process.state.is_current(&plan.enter)
         {
             // If it does not read, its next turn tells.
             let _stuck = process.change(plan.leave);
@@ -338,7 +338,7 @@ impl Progress {
                     return Ok(());
                 };
                 for question in &ended.questions {
-                    QuestionHost::withdraw(&self.turn.chat, *question).await?;
+                    Questioner::withdraw(&self.turn.chat, *question).await?;
                 }
                 if let Err(why) = ended.result {
                     self.output.cut_off(&ended.call, ended.shown, why).await?;
@@ -368,7 +368,7 @@ impl Progress {
             self.turn.chat.note(&text).await?;
             return Ok(PlanEntry::Refused);
         };
-        if process.state.is_so(&plan.enter) {
+        if process.state.is_current(&plan.enter) {
             return Ok(PlanEntry::Entered(plan));
         }
         if process.change(plan.enter.clone()).is_err() {
@@ -391,7 +391,7 @@ impl Progress {
                 return Ok(PlanEntry::Dead);
             }
         }
-        if process.state.is_so(&plan.enter) {
+        if process.state.is_current(&plan.enter) {
             return Ok(PlanEntry::Entered(plan));
         }
         let text = format!(
@@ -405,7 +405,7 @@ impl Progress {
     async fn wish(&self, process: &mut AgentProcess, wish: &AgentWish) -> Result<(), Halt> {
         let name = &self.turn.spec.name;
         let why = match process.state.find(wish) {
-            Ok(change) if process.state.is_so(&change) => None,
+            Ok(change) if process.state.is_current(&change) => None,
             Ok(change) => process.change(change).err().map(|why| format!(": {why}")),
             Err(why) => Some(format!(" {why}")),
         };

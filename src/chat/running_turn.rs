@@ -16,7 +16,7 @@ use super::retell;
 use super::scout::Scouts;
 use super::servers;
 use super::turn::{
-    self, CallQueue, MAX_WAITING_EVENTS, Purpose, Snapshot, ToChat, Turn, TurnEnd, TurnEvent,
+    self, CallQueue, MAX_WAITING_EVENTS, Snapshot, ToChat, Turn, TurnEnd, TurnEvent, TurnGoal,
 };
 use crate::agent::AgentSpec;
 use crate::protocol::{ChatState, NoticeLevel};
@@ -54,15 +54,15 @@ pub(super) struct RunningTurn {
 }
 
 impl Chat {
-    pub(super) async fn start_turn(&mut self, purpose: Purpose) {
+    pub(super) async fn start_turn(&mut self, goal: TurnGoal) {
         self.queue.release();
         let items = self.recorder.items();
-        let purpose = match transcript::to_explore(items).filter(|_| purpose == Purpose::Answer) {
-            Some((task, attached)) => Purpose::Explore {
+        let goal = match transcript::to_explore(items).filter(|_| goal == TurnGoal::Answer) {
+            Some((task, attached)) => TurnGoal::Explore {
                 task: task.to_owned(),
                 attached: attached.to_vec(),
             },
-            None => purpose,
+            None => goal,
         };
         let context = &self.context;
         let services = &context.services;
@@ -107,19 +107,19 @@ impl Chat {
             },
             one_checkpoint: self.model.agent().is_some(),
             range: self.range.as_ref().map(EditRange::new),
-            host: Arc::new(chat.clone()),
+            to_chat: Arc::new(chat.clone()),
             scouts: Arc::new(Scouts::new(
                 chat.clone(),
                 self.texts.instructions(),
                 services.config.max_scouts,
             )),
-            for_jobs: self.commands.host(),
+            for_jobs: self.commands.questioner(),
             cancel: cancel.clone(),
         };
         if let Some(spec) = self.model.agent_spec(services) {
-            let started = match purpose {
-                Purpose::Explore { .. } => Err(NO_SCOUT_OF_AGENT.to_owned()),
-                Purpose::Answer | Purpose::Compact => self.agent_turn(spec, of_calls, chat),
+            let started = match goal {
+                TurnGoal::Explore { .. } => Err(NO_SCOUT_OF_AGENT.to_owned()),
+                TurnGoal::Answer | TurnGoal::Compact => self.agent_turn(spec, of_calls, chat),
             };
             return match started {
                 Ok(turn) => self.run_turn(receiver, cancel, turn.run()),
@@ -140,7 +140,7 @@ impl Chat {
             },
             history: Arc::clone(&self.model.history),
             instructions: self.texts.of_system_prompt(),
-            purpose,
+            goal,
             images: unanswered_images(self.recorder.items()),
             limits: turn::LoopLimits::new(services.config.max_steps),
             window_limit: None,

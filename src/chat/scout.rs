@@ -7,13 +7,13 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::events::ChatEvent;
 use super::turn::{
-    CallQueue, LoopLimits, MAX_WAITING_EVENTS, Purpose, Snapshot, ToChat, Turn, TurnEnd, TurnEvent,
+    CallQueue, LoopLimits, MAX_WAITING_EVENTS, Snapshot, ToChat, Turn, TurnEnd, TurnEvent, TurnGoal,
 };
 use crate::config::ModelChoice;
 use crate::error;
 use crate::protocol::ChatState;
 use crate::tool::ToolSet;
-use crate::tool::context::{CallContext, Halt, ScoutHost, TurnKind};
+use crate::tool::context::{CallContext, CallHalt, ScoutStarter, TurnKind};
 use crate::tool::event::{CallEvent, ScoutProgress, ShownCall};
 use crate::tool::explore;
 use crate::tool::job_list::JobListRequest;
@@ -59,7 +59,7 @@ impl Scouts {
     }
 }
 
-impl ScoutHost for Scouts {
+impl ScoutStarter for Scouts {
     fn scout(&self, context: CallContext, asked: ScoutTask) -> RunningScout {
         let (above, permits) = (self.above.clone(), Arc::clone(&self.permits));
         let instructions = Arc::clone(&self.instructions);
@@ -109,7 +109,7 @@ async fn run(
             call: asked.call.clone(),
         },
         range: None,
-        host: Arc::new(chat.clone()),
+        to_chat: Arc::new(chat.clone()),
         ..context
     };
     let tools = ToolSet::of_scouts(isolation.confines());
@@ -122,7 +122,7 @@ async fn run(
         memory: TurnMemory::default(),
         history: Arc::default(),
         instructions,
-        purpose: Purpose::Answer,
+        goal: TurnGoal::Answer,
         images: Vec::new(),
         limits: LoopLimits::new(most).with_tokens(MOST_TOKENS),
         window_limit: None,
@@ -197,7 +197,7 @@ impl Scout {
     }
 
     /// Handles an event as the chat of a turn does. It fails if the chat above has ended.
-    async fn event(&mut self, event: TurnEvent) -> Result<(), Halt> {
+    async fn event(&mut self, event: TurnEvent) -> Result<(), CallHalt> {
         match event {
             TurnEvent::Record(item, done) => {
                 self.items.push(item);
@@ -255,7 +255,7 @@ impl Scout {
     }
 
     /// Shows the person how much the scout has looked.
-    async fn show(&self, details: String) -> Result<(), Halt> {
+    async fn show(&self, details: String) -> Result<(), CallHalt> {
         let progress = ScoutProgress {
             call: self.asked.call.clone(),
             words: scout::calls_in_words(self.calls),

@@ -13,7 +13,7 @@ use super::person::typed_commands::TypedRequest;
 use super::person::{plan, rule_list, sandbox};
 use super::prompt_queue::Steered;
 use super::rewind::{Rewind, RewindPoint};
-use super::turn::Purpose;
+use super::turn::TurnGoal;
 use super::undo::{self, UndoRequest, UndoTask};
 use super::{Chat, retell, servers, skills};
 use crate::agent::AgentOption;
@@ -127,7 +127,7 @@ impl Chat {
     /// Asks the model for another answer to the last prompt. Calls that were carried out and their results stay.
     async fn retry(&mut self) {
         if self.may_start_turn() && self.recorder.drop_answer().await {
-            self.start_turn(Purpose::Answer).await;
+            self.start_turn(TurnGoal::Answer).await;
         }
     }
 
@@ -141,13 +141,13 @@ impl Chat {
             false => self.recorder.drop_answer().await,
         };
         if ready {
-            self.start_turn(Purpose::Answer).await;
+            self.start_turn(TurnGoal::Answer).await;
         }
     }
 
     async fn compact(&mut self) {
         if self.may_start_turn() {
-            self.start_turn(Purpose::Compact).await;
+            self.start_turn(TurnGoal::Compact).await;
         }
     }
 

@@ -49,7 +49,7 @@ pub(super) struct Turn {
     pub memory: TurnMemory,
     pub history: Arc<RequestHistory>,
     pub instructions: Vec<InstructionFile>,
-    pub purpose: Purpose,
+    pub goal: TurnGoal,
     /// The names of the images of the prompt.
     pub images: Vec<String>,
     pub limits: LoopLimits,
@@ -62,9 +62,9 @@ pub(super) struct Turn {
     pub unanswered: Vec<String>,
 }
 
-/// The purpose of a turn.
+/// The goal of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum TurnGoal {
     /// To answer the person.
     Answer,
     /// To sum up the conversation so far.
@@ -97,10 +97,10 @@ const NO_SCOUTS: &str = "no scout was sent: the setting `max_scouts` is 0";
 impl Turn {
     /// Runs the turn to its end.
     pub(super) async fn run(mut self) -> TurnEnd {
-        let done = match self.purpose.clone() {
-            Purpose::Answer => self.steps().await,
-            Purpose::Compact => self.compact_all().await,
-            Purpose::Explore { task, attached } => self.explore(task, attached).await,
+        let done = match self.goal.clone() {
+            TurnGoal::Answer => self.steps().await,
+            TurnGoal::Compact => self.compact_all().await,
+            TurnGoal::Explore { task, attached } => self.explore(task, attached).await,
         };
         let (end, fault) = match done {
             Ok(()) => (End::Done, None),

@@ -64,8 +64,8 @@ pub(super) struct Snapshot {
     surroundings: Option<Arc<Surroundings>>,
 }
 
-/// Reads the workspace of a judge for a snapshot.
-pub(super) struct Look<'a> {
+/// The workspace of a judge, which a snapshot reads, and the store for copies of its files.
+pub(super) struct SnapshotSource<'a> {
     root: &'a Path,
     dir: &'a Dir,
     allowed: PathFilter,
@@ -96,7 +96,7 @@ impl Default for Snapshot {
     }
 }
 
-impl<'a> Look<'a> {
+impl<'a> SnapshotSource<'a> {
     /// Prepares to read the workspace of a judge. Blocks on files.
     pub(super) fn new(judge: &'a Arc<Judge>, dir: &'a Dir, store: &'a Store) -> Self {
         let (root, survey) = (judge.root(), judge.survey());
@@ -131,14 +131,14 @@ impl Snapshot {
     ///
     /// # Errors
     /// The workspace is too large, or the store cannot take its files. The snapshot in the error has the files that were read.
-    pub(super) fn again(&self, look: Look<'_>) -> Result<Self, Box<(Self, String)>> {
-        let Look {
+    pub(super) fn again(&self, source: SnapshotSource<'_>) -> Result<Self, Box<(Self, String)>> {
+        let SnapshotSource {
             root,
             dir,
             allowed,
             store,
             surroundings,
-        } = look;
+        } = source;
         let start = Instant::now();
         let mut now = Self {
             taken: SystemTime::now(),

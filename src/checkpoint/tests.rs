@@ -100,9 +100,9 @@ impl Scene {
     pub(super) fn call(&self, command: impl FnOnce()) -> CallChanges {
         self.workspace.prepare();
         assert_eq!(self.workspace.missing(), None);
-        let window = self.workspace.begin().unwrap();
+        let checkpoint = self.workspace.begin().unwrap();
         command();
-        window.end()
+        checkpoint.end()
     }
 
     pub(super) fn undo(&self, changes: &[Change]) -> Undo {
@@ -182,10 +182,10 @@ fn a_snapshot_that_was_forgotten_is_taken_again() {
     assert!(!scene.workspace.is_ready());
     scene.write("b", "1");
     // A command may start before the next turn prepares one.
-    let window = scene.workspace.begin().unwrap();
+    let checkpoint = scene.workspace.begin().unwrap();
     scene.workspace.forget_unused(Duration::ZERO);
     scene.write("a", "2");
-    let changes = window.end().changes;
+    let changes = checkpoint.end().changes;
     let paths: Vec<_> = changes.iter().map(|it| it.path.clone()).collect();
     assert_eq!(paths, [PathBuf::from("a")]);
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::change::{Change, Entry};
 use super::head::HeadMove;
 use super::log::Record;
-use super::snapshot::{Differences, Look, Snapshot, entry_at};
+use super::snapshot::{Differences, Snapshot, SnapshotSource, entry_at};
 use super::store::Store;
 use super::store::lock;
 use crate::workspace::edits::PlannedEdit;
@@ -35,41 +35,42 @@ pub struct Workspace {
     runs: Arc<AtomicUsize>,
     /// The reason why there is no snapshot; none if there is one.
     missing: Mutex<Option<String>>,
-    moment: Mutex<Moment>,
+    latest: Mutex<LatestSnapshot>,
     /// The files that the person saved, and that edits changed, since the last snapshot.
     touched: Mutex<HashSet<PathBuf>>,
-    /// The number of windows that are open or about to open.
-    windows: AtomicUsize,
+    /// The number of checkpoints that are open or about to open.
+    open_checkpoints: AtomicUsize,
     ids: AtomicU64,
 }
 
 /// The last snapshot, and the commands that have run since.
 #[derive(Default)]
-struct Moment {
+struct LatestSnapshot {
     snapshot: Snapshot,
     /// The moment before the snapshot; none if nothing watched the workspace.
     mark: Option<ChangeMark>,
     /// The time of the snapshot; none before the first.
     taken: Option<Instant>,
-    open: Vec<OpenWindow>,
+    open: Vec<CheckpointChanges>,
 }
 
-struct OpenWindow {
+/// The changes since a checkpoint that is open.
+struct CheckpointChanges {
     id: u64,
     is_job: bool,
     found: CallChanges,
-    /// A window that is open for long: its changes may be recorded meanwhile.
+    /// A checkpoint that is open for long: its changes may be recorded meanwhile.
     open_record: Option<OpenRecord>,
 }
 
-/// The record of a window that is still open, without its changes.
+/// The record of a checkpoint that is still open, without its changes.
 struct OpenRecord {
     chat: String,
     record: Record,
 }
 
-/// The time in which a command of a chat runs. Dropping it forgets the changes.
-pub struct Window {
+/// The checkpoint of a command that runs. Dropping it forgets the changes.
+pub struct OpenCheckpoint {
     workspace: Arc<Workspace>,
     id: u64,
 }
@@ -122,9 +123,9 @@ impl Workspace {
             store,
             runs,
             missing: Mutex::new(Some(NOT_YET.to_owned())),
-            moment: Mutex::default(),
+            latest: Mutex::default(),
             touched: Mutex::default(),
-            windows: AtomicUsize::new(0),
+            open_checkpoints: AtomicUsize::new(0),
             ids: AtomicU64::new(0),
         }
     }
@@ -142,16 +143,16 @@ impl Workspace {
     /// Returns whether there is a snapshot. Does not block.
     pub(super) fn is_ready(&self) -> bool {
         // While it is locked, one is taken or compared.
-        let moment = self.moment.try_lock();
-        self.missing().is_none() && moment.map_or(true, |moment| moment.taken.is_some())
+        let latest = self.latest.try_lock();
+        self.missing().is_none() && latest.map_or(true, |latest| latest.taken.is_some())
     }
 
     /// Takes the first snapshot, unless there is one. If the workspace is too large for one try, the next try goes on.
     pub fn prepare(&self) {
-        let mut moment = lock(&self.moment);
-        if self.missing().is_some() || moment.taken.is_none() {
+        let mut latest = lock(&self.latest);
+        if self.missing().is_some() || latest.taken.is_none() {
             // Its reason is kept for the next question.
-            let _too_large = self.step(&mut moment);
+            let _too_large = self.step(&mut latest);
         }
     }
 
@@ -159,75 +160,79 @@ impl Workspace {
     ///
     /// # Errors
     /// There is no snapshot. The text says why.
-    pub fn begin(self: &Arc<Self>) -> Result<Window, String> {
-        self.begin_window(false, None)
+    pub fn begin(self: &Arc<Self>) -> Result<OpenCheckpoint, String> {
+        self.begin_checkpoint(false, None)
     }
 
     /// Takes a snapshot before the turn of an agent. `record_open` records its changes while the turn runs.
     ///
     /// # Errors
     /// There is no snapshot. The text says why.
-    pub fn begin_turn(self: &Arc<Self>, chat: String, record: Record) -> Result<Window, String> {
-        self.begin_window(false, Some(OpenRecord { chat, record }))
+    pub fn begin_turn(
+        self: &Arc<Self>,
+        chat: String,
+        record: Record,
+    ) -> Result<OpenCheckpoint, String> {
+        self.begin_checkpoint(false, Some(OpenRecord { chat, record }))
     }
 
     /// Takes a snapshot when a job starts. What changes while a command runs too does not count as the job's.
     ///
     /// # Errors
     /// There is no snapshot. The text says why.
-    pub fn begin_job(self: &Arc<Self>) -> Result<Window, String> {
-        self.begin_window(true, None)
+    pub fn begin_job(self: &Arc<Self>) -> Result<OpenCheckpoint, String> {
+        self.begin_checkpoint(true, None)
     }
 
-    fn begin_window(
+    fn begin_checkpoint(
         self: &Arc<Self>,
         is_job: bool,
         open_record: Option<OpenRecord>,
-    ) -> Result<Window, String> {
+    ) -> Result<OpenCheckpoint, String> {
         if let Some(why) = self.missing() {
             return Err(why);
         }
         // Made first, so that a command of the person that starts meanwhile waits for the snapshot.
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
-        self.windows.fetch_add(1, Ordering::Relaxed);
-        let window = Window {
+        self.open_checkpoints.fetch_add(1, Ordering::Relaxed);
+        let checkpoint = OpenCheckpoint {
             workspace: Arc::clone(self),
             id,
         };
-        let mut moment = lock(&self.moment);
-        self.step(&mut moment)?;
-        moment.open.push(OpenWindow {
+        let mut latest = lock(&self.latest);
+        self.step(&mut latest)?;
+        latest.open.push(CheckpointChanges {
             id,
             is_job,
             found: CallChanges::default(),
             open_record,
         });
-        Ok(window)
+        Ok(checkpoint)
     }
 
     /// Forgets the snapshot if none was taken in a time and no command runs. The next turn, or a command, takes one again.
     pub(super) fn forget_unused(&self, time: Duration) {
         // If it is locked, it is used.
-        let Ok(mut moment) = self.moment.try_lock() else {
+        let Ok(mut latest) = self.latest.try_lock() else {
             return;
         };
-        let is_used = moment.taken.is_some_and(|taken| taken.elapsed() < time);
+        let is_used = latest.taken.is_some_and(|taken| taken.elapsed() < time);
         if !is_used && !self.is_busy() {
-            *moment = Moment::default();
+            *latest = LatestSnapshot::default();
         }
     }
 
     /// Returns whether a command runs. Does not block.
     pub(super) fn is_busy(&self) -> bool {
-        self.windows.load(Ordering::Relaxed) > 0
+        self.open_checkpoints.load(Ordering::Relaxed) > 0
     }
 
     /// Gives each command the changes since the last snapshot, before a command of the person starts or ends.
     pub(super) fn divide(&self) {
-        let mut moment = lock(&self.moment);
-        if !moment.open.is_empty() {
-            // The windows have the reason.
-            let _unknown = self.step(&mut moment);
+        let mut latest = lock(&self.latest);
+        if !latest.open.is_empty() {
+            // The checkpoints have the reason.
+            let _unknown = self.step(&mut latest);
         }
     }
 
@@ -240,20 +245,20 @@ impl Workspace {
         chat: &str,
         append: impl Fn(&Record) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut moment = lock(&self.moment);
+        let mut latest = lock(&self.latest);
         let is_of_chat =
-            |it: &OpenWindow| (it.open_record.as_ref()).is_some_and(|it| it.chat == chat);
-        if !moment.open.iter().any(is_of_chat) {
+            |it: &CheckpointChanges| (it.open_record.as_ref()).is_some_and(|it| it.chat == chat);
+        if !latest.open.iter().any(is_of_chat) {
             return Ok(());
         }
-        // The windows have the reason.
-        let _unknown = self.step(&mut moment);
-        for window in moment.open.iter_mut().filter(|it| is_of_chat(it)) {
-            if let Some(open) = &window.open_record
-                && window.found != CallChanges::default()
+        // The checkpoints have the reason.
+        let _unknown = self.step(&mut latest);
+        for checkpoint in latest.open.iter_mut().filter(|it| is_of_chat(it)) {
+            if let Some(open) = &checkpoint.open_record
+                && checkpoint.found != CallChanges::default()
             {
-                append(&window.found.clone().in_record(open.record.clone()))?;
-                window.found = CallChanges::default();
+                append(&checkpoint.found.clone().in_record(open.record.clone()))?;
+                checkpoint.found = CallChanges::default();
             }
         }
         Ok(())
@@ -261,10 +266,10 @@ impl Workspace {
 
     /// Assigns the changes until now to the turn of an agent, after the person saved a file.
     pub(super) fn divide_turn(&self) {
-        let mut moment = lock(&self.moment);
-        if moment.open.iter().any(|it| it.open_record.is_some()) {
-            // The windows have the reason.
-            let _unknown = self.step(&mut moment);
+        let mut latest = lock(&self.latest);
+        if latest.open.iter().any(|it| it.open_record.is_some()) {
+            // The checkpoints have the reason.
+            let _unknown = self.step(&mut latest);
         }
     }
 
@@ -421,21 +426,21 @@ impl Workspace {
     }
 
     /// Takes a snapshot, and gives the changes since the last one to the command that ran alone.
-    fn step(&self, moment: &mut Moment) -> Result<(), String> {
+    fn step(&self, latest: &mut LatestSnapshot) -> Result<(), String> {
         let root = self.open();
-        // Before the look: what changes meanwhile is looked at again.
-        let Changes { mark, dirs } = self.judge.changes(moment.mark.as_ref());
-        (moment.mark, moment.taken) = (mark, Some(Instant::now()));
+        // Before the snapshot: what changes meanwhile is read again.
+        let Changes { mark, dirs } = self.judge.changes(latest.mark.as_ref());
+        (latest.mark, latest.taken) = (mark, Some(Instant::now()));
         let taken = match &root {
             Ok(root) => {
-                let look = Look::new(&self.judge, root, &self.store);
-                let dirs = dirs.or_else(|| moment.snapshot.changed(&look));
-                if let Some(found) = dirs.and_then(|dirs| moment.snapshot.update(&look, &dirs)) {
+                let source = SnapshotSource::new(&self.judge, root, &self.store);
+                let dirs = dirs.or_else(|| latest.snapshot.changed(&source));
+                if let Some(found) = dirs.and_then(|dirs| latest.snapshot.update(&source, &dirs)) {
                     let touched = take(&mut *lock(&self.touched));
-                    self.attribute(&mut moment.open, found, &touched);
+                    self.attribute(&mut latest.open, found, &touched);
                     return Ok(());
                 }
-                let taken = moment.snapshot.again(look);
+                let taken = latest.snapshot.again(source);
                 taken.map(|now| (now, root))
             }
             Err(why) => Err(Box::new((Snapshot::default(), why.clone()))),
@@ -444,20 +449,20 @@ impl Workspace {
         let touched = take(&mut *lock(&self.touched));
         match taken {
             Ok((now, root)) => {
-                let last = std::mem::replace(&mut moment.snapshot, now);
-                if !moment.open.is_empty() {
-                    let found = last.changes(&moment.snapshot, root);
-                    self.attribute(&mut moment.open, found, &touched);
+                let last = std::mem::replace(&mut latest.snapshot, now);
+                if !latest.open.is_empty() {
+                    let found = last.changes(&latest.snapshot, root);
+                    self.attribute(&mut latest.open, found, &touched);
                 }
                 *lock(&self.missing) = None;
                 Ok(())
             }
             Err(failed) => {
                 let (part, why) = *failed;
-                let last = take(&mut moment.snapshot);
-                moment.snapshot = part.with_rest_of(last);
-                for window in &mut moment.open {
-                    window.found.unknown.get_or_insert_with(|| why.clone());
+                let last = take(&mut latest.snapshot);
+                latest.snapshot = part.with_rest_of(last);
+                for checkpoint in &mut latest.open {
+                    checkpoint.found.unknown.get_or_insert_with(|| why.clone());
                 }
                 *lock(&self.missing) = Some(why.clone());
                 Err(why)
@@ -465,7 +470,12 @@ impl Workspace {
         }
     }
 
-    fn attribute(&self, open: &mut [OpenWindow], found: Differences, touched: &HashSet<PathBuf>) {
+    fn attribute(
+        &self,
+        open: &mut [CheckpointChanges],
+        found: Differences,
+        touched: &HashSet<PathBuf>,
+    ) {
         let Differences {
             changes,
             not_created,
@@ -482,29 +492,31 @@ impl Workspace {
         let is_named = |path: &PathBuf| !are_long || !touched.contains(path);
         let others = others.into_iter().map(|it| it.path).filter(is_named);
         let unclear: Vec<_> = others.chain(not_created).collect();
-        for window in &mut open {
-            window.found.changes.extend(own.iter().cloned());
-            window.found.unclear.extend(unclear.iter().cloned());
+        for checkpoint in &mut open {
+            checkpoint.found.changes.extend(own.iter().cloned());
+            checkpoint.found.unclear.extend(unclear.iter().cloned());
         }
     }
 }
 
-impl Window {
+impl OpenCheckpoint {
     /// Takes a snapshot after the command, and returns its changes.
     pub fn end(self) -> CallChanges {
         let workspace = &self.workspace;
-        let mut moment = lock(&workspace.moment);
-        // The window has the reason.
-        let _unknown = workspace.step(&mut moment);
-        let found = moment.open.iter().position(|it| it.id == self.id);
-        found.map_or_else(CallChanges::default, |at| moment.open.swap_remove(at).found)
+        let mut latest = lock(&workspace.latest);
+        // The checkpoint has the reason.
+        let _unknown = workspace.step(&mut latest);
+        let found = latest.open.iter().position(|it| it.id == self.id);
+        found.map_or_else(CallChanges::default, |at| latest.open.swap_remove(at).found)
     }
 }
 
-impl Drop for Window {
+impl Drop for OpenCheckpoint {
     fn drop(&mut self) {
-        self.workspace.windows.fetch_sub(1, Ordering::Relaxed);
-        lock(&self.workspace.moment)
+        self.workspace
+            .open_checkpoints
+            .fetch_sub(1, Ordering::Relaxed);
+        lock(&self.workspace.latest)
             .open
             .retain(|it| it.id != self.id);
     }

@@ -100,7 +100,7 @@ impl HostAsker for PortAsker {
 ///
 /// # Errors
 /// A command cannot reach hosts here, or reaches too much: a clause with the reason.
-pub async fn try_ways(executor: &Executor) -> Result<&'static str, String> {
+pub async fn try_access(executor: &Executor) -> Result<&'static str, String> {
     let launcher = executor.launcher();
     let checked = launcher.map(|it| it.report().own_network());
     if let Some(Err(why)) = checked {

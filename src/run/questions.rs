@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use crate::chat::questions::OpenQuestions;
 use crate::editor::Editor;
 use crate::protocol::{Question, QuestionAnswer};
-use crate::tool::context::{Halt, QuestionHost};
+use crate::tool::context::{CallHalt, Questioner};
 use crate::tool::permissions::{Allowance, AllowedHost, Reply};
 
 /// The open questions about runs.
@@ -36,24 +36,24 @@ impl RunQuestions {
 }
 
 #[async_trait]
-impl QuestionHost for RunQuestions {
-    async fn ask(&self, question: Question) -> Result<oneshot::Receiver<Reply>, Halt> {
+impl Questioner for RunQuestions {
+    async fn ask(&self, question: Question) -> Result<oneshot::Receiver<Reply>, CallHalt> {
         let (reply, answer) = oneshot::channel();
         self.open().put(question, reply);
         Ok(answer)
     }
 
-    async fn withdraw(&self, question: u64) -> Result<(), Halt> {
+    async fn withdraw(&self, question: u64) -> Result<(), CallHalt> {
         self.open().withdraw(question);
         Ok(())
     }
 
-    async fn allowed_hosts(&self) -> Result<Vec<AllowedHost>, Halt> {
+    async fn allowed_hosts(&self) -> Result<Vec<AllowedHost>, CallHalt> {
         Ok(Vec::new())
     }
 
     /// Does nothing: permissions for a chat do not apply to a run, which has none.
-    async fn allow(&self, _allowance: Allowance) -> Result<(), Halt> {
+    async fn allow(&self, _allowance: Allowance) -> Result<(), CallHalt> {
         Ok(())
     }
 }

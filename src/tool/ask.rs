@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::call::{CallResult, LookingCall, PlannedCall};
-use super::context::{CallContext, Halt};
+use super::context::{CallContext, CallHalt};
 use super::event::ShownCall;
 use super::permissions::Reply;
 use super::schema::{self, BadCall, BuiltIn, arguments};
@@ -191,8 +191,8 @@ impl LookingCall for AskPerson {
     }
 
     /// Asks the person, and returns what they answered.
-    async fn look(self, context: &CallContext) -> Result<CallResult, Halt> {
-        let reply = context.host.ask(self.question(context)).await?;
+    async fn look(self, context: &CallContext) -> Result<CallResult, CallHalt> {
+        let reply = context.to_chat.ask(self.question(context)).await?;
         let reply = context.unless_cancelled(reply).await;
         let (told, shown) = match reply {
             Ok(Ok(Reply::Chosen(answers))) => match self.answered(&answers) {

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 
-use super::context::{CallContext, Halt, TurnKind};
+use super::context::{CallContext, CallHalt, TurnKind};
 use super::event::ShownCall;
 use super::permissions::{Allowance, TurnMemory};
 use crate::network::HostReport;
@@ -72,7 +72,7 @@ pub trait LookingCall: Clone + Send + Sync + 'static {
     }
 
     /// Does the work of the call.
-    async fn look(self, context: &CallContext) -> Result<CallResult, Halt>;
+    async fn look(self, context: &CallContext) -> Result<CallResult, CallHalt>;
 }
 
 #[async_trait]
@@ -210,7 +210,7 @@ pub type Starting<T = CallResult> =
     Pin<Box<dyn Future<Output = Result<RunningCall<T>, NotRun>> + Send>>;
 
 /// The rest of a call that has started.
-pub type RunningCall<T = CallResult> = Pin<Box<dyn Future<Output = Result<T, Halt>> + Send>>;
+pub type RunningCall<T = CallResult> = Pin<Box<dyn Future<Output = Result<T, CallHalt>> + Send>>;
 
 /// The reason why a call does not run.
 pub enum NotRun {
@@ -219,7 +219,7 @@ pub enum NotRun {
     /// The person or a rule refuses it.
     Refused(Box<CallResult>),
     /// The turn ends.
-    Halt(Halt),
+    Halt(CallHalt),
 }
 
 /// The result of a call.
@@ -356,7 +356,7 @@ impl ReadyCall {
     pub fn new(
         level: Option<&'static str>,
         runs: Option<String>,
-        work: impl Future<Output = Result<CallResult, Halt>> + Send + 'static,
+        work: impl Future<Output = Result<CallResult, CallHalt>> + Send + 'static,
     ) -> Self {
         let running: RunningCall = Box::pin(work);
         Self {
@@ -367,8 +367,8 @@ impl ReadyCall {
     }
 }
 
-impl From<Halt> for NotRun {
-    fn from(halt: Halt) -> Self {
+impl From<CallHalt> for NotRun {
+    fn from(halt: CallHalt) -> Self {
         Self::Halt(halt)
     }
 }

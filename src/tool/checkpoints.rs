@@ -6,7 +6,7 @@ use super::context::CallContext;
 use super::job_list::checkpoint::{JobCheckpoint, append_record, try_append};
 use crate::blocking::blocking;
 use crate::checkpoint::{
-    By, CallChanges, CurrentFile, EditedFiles, Head, HeadMove, Record, Window, Workspace,
+    By, CallChanges, CurrentFile, EditedFiles, Head, HeadMove, OpenCheckpoint, Record, Workspace,
 };
 use crate::workspace::edits::{AppliedChange, Proposal};
 use co_llm::transcript::Decision;
@@ -15,7 +15,7 @@ use co_llm::transcript::Decision;
 pub struct CallCheckpoint {
     by: By,
     /// The error is the reason why there is no checkpoint.
-    window: Result<Window, String>,
+    open: Result<OpenCheckpoint, String>,
     /// Git's HEAD, if the command is approved.
     head: Option<Head>,
 }
@@ -34,10 +34,10 @@ impl CallContext {
             return None;
         }
         let is_read = decision == Decision::Unasked;
-        let window = async {
+        let open = async {
             match self.services.checkpoints.missing(self.judge.root()) {
                 Some(why) => Err(why),
-                None => self.begin_window(Workspace::begin).await,
+                None => self.begin_checkpoint(Workspace::begin).await,
             }
         };
         let head = async {
@@ -46,9 +46,9 @@ impl CallContext {
                 false => self.head().await,
             }
         };
-        let (window, head) = tokio::join!(window, head);
+        let (open, head) = tokio::join!(open, head);
         let by = By::command(what, decision);
-        (window.is_ok() || !is_read).then_some(CallCheckpoint { by, window, head })
+        (open.is_ok() || !is_read).then_some(CallCheckpoint { by, open, head })
     }
 
     /// Takes a checkpoint before a turn of an agent. What the turn changes can be recorded while it runs.
@@ -59,8 +59,8 @@ impl CallContext {
             self.record_of(by.clone(), CallChanges::default(), false),
         );
         let begin = move |workspace: &Arc<Workspace>| workspace.begin_turn(chat, record);
-        let (window, head) = tokio::join!(self.begin_window(begin), self.head());
-        CallCheckpoint { by, window, head }
+        let (open, head) = tokio::join!(self.begin_checkpoint(begin), self.head());
+        CallCheckpoint { by, open, head }
     }
 
     /// Records what the turn of the agent has changed until now.
@@ -116,9 +116,9 @@ impl CallContext {
         if *decision == Decision::Unasked {
             return None;
         }
-        let (window, head) = tokio::join!(self.begin_window(Workspace::begin_job), self.head());
+        let (open, head) = tokio::join!(self.begin_checkpoint(Workspace::begin_job), self.head());
         Some(JobCheckpoint {
-            window: window.ok()?,
+            open: open.ok()?,
             head,
             judge: Arc::clone(&self.judge),
             services: Arc::clone(&self.services),
@@ -137,10 +137,10 @@ impl CallContext {
         HeadMove::between(Some(before?), self.head().await)
     }
 
-    async fn begin_window(
+    async fn begin_checkpoint(
         &self,
-        begin: impl FnOnce(&Arc<Workspace>) -> Result<Window, String> + Send + 'static,
-    ) -> Result<Window, String> {
+        begin: impl FnOnce(&Arc<Workspace>) -> Result<OpenCheckpoint, String> + Send + 'static,
+    ) -> Result<OpenCheckpoint, String> {
         let (checkpoints, judge) = (Arc::clone(&self.services.checkpoints), self.judge.clone());
         let begun = tokio::task::spawn_blocking(move || {
             let workspace = checkpoints.workspace(&judge);
@@ -152,9 +152,9 @@ impl CallContext {
 
     /// Records the changes since a checkpoint, even if the turn is cancelled.
     pub async fn keep_changes(&self, checkpoint: CallCheckpoint) {
-        let CallCheckpoint { by, window, head } = checkpoint;
-        let end = move || match window {
-            Ok(window) => window.end(),
+        let CallCheckpoint { by, open, head } = checkpoint;
+        let end = move || match open {
+            Ok(open) => open.end(),
             Err(why) => CallChanges::unknown(why),
         };
         let ended = tokio::task::spawn_blocking(end);

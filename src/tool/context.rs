@@ -35,45 +35,45 @@ const ONLY_SCOUTS: &str =
 
 /// The reason why a call ends its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Halt {
+pub enum CallHalt {
     Cancelled,
     /// The transcript file cannot be written, so nothing more may happen.
     Unrecorded,
 }
 
-/// Asks the person for a command, in its chat or for a run of the person.
+/// Asks the person about a command, in its chat or for a run of the person.
 #[async_trait]
-pub trait QuestionHost: Send + Sync {
+pub trait Questioner: Send + Sync {
     /// Asks the person a question. The reply is dropped if the question is withdrawn.
-    async fn ask(&self, question: Question) -> Result<oneshot::Receiver<Reply>, Halt>;
+    async fn ask(&self, question: Question) -> Result<oneshot::Receiver<Reply>, CallHalt>;
 
     /// Withdraws a question.
-    async fn withdraw(&self, question: u64) -> Result<(), Halt>;
+    async fn withdraw(&self, question: u64) -> Result<(), CallHalt>;
 
     /// Adds a permission that the person gave.
-    async fn allow(&self, allowance: Allowance) -> Result<(), Halt>;
+    async fn allow(&self, allowance: Allowance) -> Result<(), CallHalt>;
 
     /// Returns the hosts that confined commands of the chat may reach. A run of the person has no chat, and none.
-    async fn allowed_hosts(&self) -> Result<Vec<AllowedHost>, Halt>;
+    async fn allowed_hosts(&self) -> Result<Vec<AllowedHost>, CallHalt>;
 }
 
-/// The chat of a call.
+/// The chat of a call: records and shows what the call does, and asks its questions.
 #[async_trait]
-pub trait CallHost: QuestionHost {
+pub trait CallChat: Questioner {
     /// Writes an item to the transcript file. When this returns, the item may be shown and acted on.
-    async fn record(&self, item: Item) -> Result<(), Halt>;
+    async fn record(&self, item: Item) -> Result<(), CallHalt>;
 
-    async fn show(&self, event: CallEvent) -> Result<(), Halt>;
+    async fn show(&self, event: CallEvent) -> Result<(), CallHalt>;
 
     /// Tells the person what runs now, in place of the words of [`super::call::ReadyCall::runs`].
-    async fn runs(&self, words: String) -> Result<(), Halt>;
+    async fn runs(&self, words: String) -> Result<(), CallHalt>;
 
     /// Sends a request to the list of jobs.
-    async fn job(&self, request: JobListRequest) -> Result<(), Halt>;
+    async fn job(&self, request: JobListRequest) -> Result<(), CallHalt>;
 }
 
 /// The scouts of a turn.
-pub trait ScoutHost: Send + Sync {
+pub trait ScoutStarter: Send + Sync {
     /// Returns the work of a scout with the services of a turn. It ends soon after the token of the context is cancelled.
     fn scout(&self, context: CallContext, asked: ScoutTask) -> RunningScout;
 }
@@ -127,10 +127,10 @@ pub struct CallContext {
     pub one_checkpoint: bool,
     /// The lines that the person asked to change.
     pub range: Option<EditRange>,
-    pub host: Arc<dyn CallHost>,
-    pub scouts: Arc<dyn ScoutHost>,
+    pub to_chat: Arc<dyn CallChat>,
+    pub scouts: Arc<dyn ScoutStarter>,
     /// Asks the person for a job, which may outlive the turn.
-    pub for_jobs: Arc<dyn QuestionHost>,
+    pub for_jobs: Arc<dyn Questioner>,
     pub cancel: CancellationToken,
 }
 
@@ -139,9 +139,9 @@ impl CallContext {
     ///
     /// # Errors
     /// The turn is cancelled.
-    pub async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Result<T, Halt> {
+    pub async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Result<T, CallHalt> {
         let done = self.cancel.run_until_cancelled(work).await;
-        done.ok_or(Halt::Cancelled)
+        done.ok_or(CallHalt::Cancelled)
     }
 
     /// Returns the buffers of Neovim, for requests that end with the turn.
@@ -195,20 +195,20 @@ impl CallContext {
     pub(super) async fn jobs<T>(
         &self,
         request: impl FnOnce(oneshot::Sender<T>) -> JobListRequest,
-    ) -> Result<T, Halt> {
+    ) -> Result<T, CallHalt> {
         let (reply, answer) = oneshot::channel();
-        self.host.job(request(reply)).await?;
-        answer.await.map_err(|_| Halt::Cancelled)
+        self.to_chat.job(request(reply)).await?;
+        answer.await.map_err(|_| CallHalt::Cancelled)
     }
 
     /// Returns the job with a number. The inner error is a text for the model.
-    pub(super) async fn find_job(&self, number: u64) -> Result<Result<JobView, String>, Halt> {
+    pub(super) async fn find_job(&self, number: u64) -> Result<Result<JobView, String>, CallHalt> {
         self.jobs(|reply| JobListRequest::Find(number, reply)).await
     }
 
     /// Tells the list of jobs that the model has read a job's end.
-    pub async fn job_end_told(&self, job: u64) -> Result<(), Halt> {
-        self.host.job(JobListRequest::EndTold(job)).await
+    pub async fn job_end_told(&self, job: u64) -> Result<(), CallHalt> {
+        self.to_chat.job(JobListRequest::EndTold(job)).await
     }
 }
 

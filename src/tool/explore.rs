@@ -13,7 +13,7 @@ use super::call::{
     CallAction, CallKind, CallResult, DecidedCall, JudgedCall, NotRun, PlannedCall, ReadyCall,
     RunningCall, joined,
 };
-use super::context::{CallContext, Halt};
+use super::context::{CallContext, CallHalt};
 use super::event::{CallEvent, ScoutProgress, ShownCall};
 use super::permissions::TurnMemory;
 use super::schema::{self, BadCall, BuiltIn, arguments};
@@ -112,13 +112,13 @@ pub struct SentScout {
 ///
 /// # Errors
 /// The turn is cancelled.
-pub async fn send(context: &CallContext, asked: ScoutTask) -> Result<SentScout, Halt> {
+pub async fn send(context: &CallContext, asked: ScoutTask) -> Result<SentScout, CallHalt> {
     let begun = ScoutProgress {
         call: asked.call.clone(),
         task: shown(&asked.task),
         ..ScoutProgress::default()
     };
-    context.host.show(CallEvent::Scouted(begun)).await?;
+    context.to_chat.show(CallEvent::Scouted(begun)).await?;
     let cancel = context.cancel.child_token();
     let own = CallContext {
         cancel: cancel.clone(),

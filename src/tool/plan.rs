@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::call::{CallResult, LookingCall};
-use super::context::{CallContext, Halt};
+use super::context::{CallContext, CallHalt};
 use super::event::ShownCall;
 use super::schema::{self, BadCall, BuiltIn, arguments};
 use crate::protocol::PlanProgress;
@@ -175,7 +175,7 @@ impl LookingCall for WorkPlan {
         ShownCall::Plan(self.lines())
     }
 
-    async fn look(self, _context: &CallContext) -> Result<CallResult, Halt> {
+    async fn look(self, _context: &CallContext) -> Result<CallResult, CallHalt> {
         let PlanProgress { done, steps } = self.progress();
         Ok(CallResult {
             ok: true,

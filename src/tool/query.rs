@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use super::event::{ShownCall, in_words};
 use super::schema::{BadCall, BuiltIn};
-use crate::workspace::files::{self, FileFacts, FileQueryError, FileScope};
+use crate::workspace::files::{self, FileQueryError, FileQueryResult, FileScope};
 use crate::workspace::judge::Judge;
 use co_llm::transcript::Call;
 use co_policy::Verdict;
@@ -125,7 +125,7 @@ impl FileQuery {
     ///
     /// # Errors
     /// The path or the query cannot be used.
-    pub fn run(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
+    pub fn run(&self, scope: &FileScope) -> Result<FileQueryResult, FileQueryError> {
         match self {
             Self::Read(query) => query.run(scope),
             Self::List(query) => query.run(scope),

@@ -17,7 +17,7 @@ use tokio::time::{timeout, timeout_at};
 
 use self::hosts::ServerHosts;
 use super::call::{CallEffect, CallResult, PlannedCall};
-use super::context::{CallContext, Halt};
+use super::context::{CallContext, CallHalt};
 use super::event::ShownCall;
 use super::form::{Form, FormReply};
 use super::schema::{BadCall, Tool};
@@ -153,7 +153,11 @@ impl ChatServers {
     ///
     /// # Errors
     /// The turn is cancelled.
-    pub async fn begin(&self, context: &CallContext, tools: &ToolSet) -> Result<Vec<String>, Halt> {
+    pub async fn begin(
+        &self,
+        context: &CallContext,
+        tools: &ToolSet,
+    ) -> Result<Vec<String>, CallHalt> {
         let servers = self.take_settings(context, tools);
         let wait = context.services.config.mcp_wait;
         let until = tokio::time::Instant::now() + wait;
@@ -588,7 +592,7 @@ impl ServerCall {
     }
 
     /// Does the call.
-    async fn run(self, context: &CallContext) -> Result<CallResult, Halt> {
+    async fn run(self, context: &CallContext) -> Result<CallResult, CallHalt> {
         let started = Instant::now();
         let config = &context.services.config;
         let start = start_of_server(context, &self.server);
@@ -651,7 +655,7 @@ impl ServerCall {
         ready: &ReadyServer,
         call: impl Future<Output = Result<ToolAnswer, CallError>>,
         mut events: CallEvents,
-    ) -> Result<Option<Result<ToolAnswer, CallError>>, Halt> {
+    ) -> Result<Option<Result<ToolAnswer, CallError>>, CallHalt> {
         let call = context.unless_cancelled(call);
         tokio::pin!(call);
         let (mut left, mut asked) = (context.services.config.mcp_timeout, 0);
@@ -702,7 +706,7 @@ impl ServerCall {
                 Some(one_line(&ready.secrets.hide(&words).text)).filter(|it| !it.is_empty());
             let told: Vec<_> = percent.into_iter().chain(words).collect();
             let line = format!("{name}: {} {}", self.tool, told.join(" · "));
-            if context.host.runs(one_line(&line)).await.is_err() {
+            if context.to_chat.runs(one_line(&line)).await.is_err() {
                 break;
             }
             tokio::time::sleep(PROGRESS_PAUSE).await;
@@ -810,7 +814,7 @@ struct ServerAsks<'a> {
 
 impl ServerAsks<'_> {
     /// Puts a question to the person until the answers fit the form, and returns their reply. A form that asks for a secret is refused.
-    async fn put(&mut self, asked: &ServerQuestion) -> Result<QuestionReply, Halt> {
+    async fn put(&mut self, asked: &ServerQuestion) -> Result<QuestionReply, CallHalt> {
         let (server, context) = (self.server, self.context);
         let form = match Form::read(&asked.message, &asked.schema) {
             Ok(form) => form,
@@ -843,7 +847,7 @@ impl ServerAsks<'_> {
                 choices: choices.clone(),
                 ..Question::default()
             };
-            let reply = context.host.ask(question).await?;
+            let reply = context.to_chat.ask(question).await?;
             self.open = Some(id);
             let reply = context.unless_cancelled(reply).await?;
             self.open = None;
@@ -871,9 +875,9 @@ impl ServerAsks<'_> {
     }
 
     /// Withdraws the question that waits.
-    async fn withdraw(&self) -> Result<(), Halt> {
+    async fn withdraw(&self) -> Result<(), CallHalt> {
         match self.open {
-            Some(id) => self.context.host.withdraw(id).await,
+            Some(id) => self.context.to_chat.withdraw(id).await,
             None => Ok(()),
         }
     }

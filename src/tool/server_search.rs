@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::call::{CallResult, LookingCall, PlannedCall};
-use super::context::{CallContext, Halt};
+use super::context::{CallContext, CallHalt};
 use super::event::ShownCall;
 use super::schema::{BadCall, Tool, arguments, spec};
 use super::{deny_rules, is_denied};
@@ -115,7 +115,7 @@ impl LookingCall for Search {
         ShownCall::Query(format!("search tools for {}", one_line(&self.query)))
     }
 
-    async fn look(self, context: &CallContext) -> Result<CallResult, Halt> {
+    async fn look(self, context: &CallContext) -> Result<CallResult, CallHalt> {
         let denied = deny_rules(Arc::clone(&context.judge)).await;
         let tools = self.tools.iter().filter(|it| !is_denied(&***it, &denied));
         let specs: Vec<_> = tools.map(|it| it.spec()).collect();

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::call::{CallEffect, CallResult, LookingCall, PlannedCall};
-use super::context::{CallContext, Halt};
+use super::context::{CallContext, CallHalt};
 use super::event::ShownCall;
 use super::schema::{self, BadCall, Tool, arguments};
 use crate::workspace::skills::Skill;
@@ -172,7 +172,7 @@ impl LookingCall for ReadSkill {
         Some(self.line())
     }
 
-    async fn look(self, context: &CallContext) -> Result<CallResult, Halt> {
+    async fn look(self, context: &CallContext) -> Result<CallResult, CallHalt> {
         let started = Instant::now();
         let reading = async {
             match &self.file {

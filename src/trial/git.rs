@@ -52,7 +52,7 @@ pub struct GitChanges {
 }
 
 /// Returns whether git takes a name for its own, also on a file system that ignores case.
-pub(super) fn is_it(name: &OsStr) -> bool {
+pub(super) fn is_dot_git(name: &OsStr) -> bool {
     name.eq_ignore_ascii_case(".git")
 }
 

@@ -9,7 +9,7 @@ pub(crate) mod walk;
 pub(crate) use walk::Walk;
 
 pub use limits::{
-    Deadline, EditorFacts, FileFacts, FileQueryError, FileScope, PathFilter, PathRule,
+    Deadline, EditorFacts, FileQueryError, FileQueryResult, FileScope, PathFilter, PathRule,
     QUERY_TIMEOUT,
 };
 

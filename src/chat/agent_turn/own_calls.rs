@@ -11,7 +11,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::events::ChatEvent;
 use super::super::turn::{
-    CallQueue, LoopLimits, MAX_WAITING_EVENTS, Purpose, ToChat, Turn, TurnEvent,
+    CallQueue, LoopLimits, MAX_WAITING_EVENTS, ToChat, Turn, TurnEvent, TurnGoal,
 };
 use crate::agent::tools::{AgentTools, AskedOwnCall};
 use crate::tool::ToolSet;
@@ -138,7 +138,7 @@ impl OwnCalls {
             kind => kind.clone(),
         };
         let context = CallContext {
-            host: Arc::new(chat.clone()),
+            to_chat: Arc::new(chat.clone()),
             cancel: cancel.clone(),
             kind,
             ..context.clone()
@@ -152,7 +152,7 @@ impl OwnCalls {
             memory: std::mem::take(&mut self.memory),
             history: Arc::default(),
             instructions: Vec::new(),
-            purpose: Purpose::Answer,
+            goal: TurnGoal::Answer,
             images: Vec::new(),
             window_limit: None,
             repeats_calls: false,

@@ -16,7 +16,7 @@ use crate::chat::turn::{Halt, TurnEvent};
 use crate::protocol::{ChatState, Question};
 use crate::services::audit_task;
 use crate::tool::agent_call::AgentCall;
-use crate::tool::context::QuestionHost;
+use crate::tool::context::Questioner;
 use crate::tool::permissions::Reply;
 use co_acp::AgentConnection;
 use co_acp::schema::{CreateElicitationRequest, ElicitationAction, RequestId, ToolCallId};
@@ -109,13 +109,13 @@ impl AgentQuestions {
             return Ok(());
         };
         let (_, question) = self.asked.swap_remove(at);
-        Ok(QuestionHost::withdraw(&self.turn.chat, question).await?)
+        Ok(Questioner::withdraw(&self.turn.chat, question).await?)
     }
 
     /// Withdraws the questions about all requests of the agent.
     pub(super) async fn withdraw_all(&mut self) -> Result<(), Halt> {
         for (_, question) in std::mem::take(&mut self.asked) {
-            QuestionHost::withdraw(&self.turn.chat, question).await?;
+            Questioner::withdraw(&self.turn.chat, question).await?;
         }
         Ok(())
     }
@@ -129,7 +129,7 @@ impl AgentQuestions {
         let is_about = |(it, _): &(AgentRequest, u64)| matches!(it, AgentRequest::Permission(it) if it.call == *call);
         while let Some(at) = self.asked.iter().position(is_about) {
             let (request, question) = self.asked.swap_remove(at);
-            QuestionHost::withdraw(&self.turn.chat, question).await?;
+            Questioner::withdraw(&self.turn.chat, question).await?;
             let _stuck = connection.answer_permission(request.id(), None);
         }
         Ok(())
@@ -180,7 +180,7 @@ impl AgentQuestions {
     /// Puts the question about a request of the agent to the person.
     async fn put(&mut self, request: AgentRequest, question: Question) -> Result<(), Halt> {
         let number = question.id;
-        let reply: oneshot::Receiver<Reply> = QuestionHost::ask(&self.turn.chat, question).await?;
+        let reply: oneshot::Receiver<Reply> = Questioner::ask(&self.turn.chat, question).await?;
         self.replies
             .push(Box::pin(async move { (number, reply.await.ok()) }));
         self.asked.push((request, number));

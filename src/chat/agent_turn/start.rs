@@ -13,7 +13,7 @@ use crate::agent::{
 };
 use crate::chat::turn::{Halt, TurnEvent};
 use crate::protocol::{Asker, ChatState, Question};
-use crate::tool::context::QuestionHost;
+use crate::tool::context::Questioner;
 use crate::tool::permissions::Reply;
 use co_acp::Incoming;
 use co_acp::schema::{AuthMethodId, SessionId, SessionUpdate};
@@ -287,7 +287,7 @@ impl Progress {
             ..Question::default()
         };
         self.turn.state(ChatState::Asking, "").await?;
-        let reply = QuestionHost::ask(&self.turn.chat, question).await?;
+        let reply = Questioner::ask(&self.turn.chat, question).await?;
         let reply = context.unless_cancelled(reply).await?;
         Ok(match reply {
             Ok(Reply::Chosen(answers)) => ways.chosen(&answers),
@@ -389,7 +389,7 @@ impl Progress {
             alone: Some("what is sent cannot be taken back".to_owned()),
             ..Question::default()
         };
-        let reply = QuestionHost::ask(&self.turn.chat, question).await?;
+        let reply = Questioner::ask(&self.turn.chat, question).await?;
         let reply = context.unless_cancelled(reply).await?;
         match reply {
             Ok(Reply::Once | Reply::Always(_)) => Ok(true),

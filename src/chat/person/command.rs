@@ -14,7 +14,7 @@ use crate::protocol::{Asker, RunEnvironment, RunOptions};
 use crate::services::Services;
 use crate::tool::command::hosts::{self, ReachingCommand};
 use crate::tool::command::{readiness, secret_access};
-use crate::tool::context::QuestionHost;
+use crate::tool::context::Questioner;
 use crate::workspace::confinement::network_of;
 use crate::workspace::confinement_hint;
 use crate::workspace::judge::workspace_of;
@@ -49,11 +49,11 @@ pub struct StartedCommand {
     pub editor: Option<RunEditor>,
 }
 
-/// The one who asks the person about the hosts of a command.
+/// Asks the person about the hosts of a command, in its chat or for its run.
 #[derive(Clone)]
-pub struct HostQuestions {
+pub struct CommandQuestioner {
     pub asker: Asker,
-    pub host: Arc<dyn QuestionHost>,
+    pub questioner: Arc<dyn Questioner>,
 }
 
 /// The facts about a command for the line about its end.
@@ -133,7 +133,7 @@ impl PersonCommand {
         mut self,
         services: &Arc<Services>,
         workspace: impl FnOnce() -> PathBuf,
-        questions: HostQuestions,
+        by: CommandQuestioner,
     ) -> Result<StartedCommand, String> {
         let confinement = services.probe.for_approved(workspace).await;
         let confinement = confinement.map_err(|refused| refused.to_string())?;
@@ -141,20 +141,20 @@ impl PersonCommand {
             secret_access::open_named(services, confinement, &self.command, &self.cwd).await;
         services.prepare(&self.confinement).await?;
         self.ready(services).await?;
-        self.start(services, Some(questions)).await
+        self.start(services, Some(by)).await
     }
 
-    /// Starts the command in its own confinement. With `questions`, it gets access to hosts, if the confinement allows it.
+    /// Starts the command in its own confinement. With `by`, it gets access to hosts, if the confinement allows it.
     ///
     /// # Errors
     /// It cannot be started.
     pub async fn start(
         self,
         services: &Arc<Services>,
-        questions: Option<HostQuestions>,
+        by: Option<CommandQuestioner>,
     ) -> Result<StartedCommand, String> {
-        let access = match questions {
-            Some(questions) => self.access(services, questions).await,
+        let access = match by {
+            Some(by) => self.access(services, by).await,
             None => None,
         };
         let (socket, variables) = match self.editor(services).await {
@@ -178,13 +178,9 @@ impl PersonCommand {
     }
 
     /// Returns the access to hosts; none if the confinement or the settings give it none.
-    async fn access(
-        &self,
-        services: &Arc<Services>,
-        questions: HostQuestions,
-    ) -> Option<HostAccess> {
+    async fn access(&self, services: &Arc<Services>, by: CommandQuestioner) -> Option<HostAccess> {
         let reaching = ReachingCommand {
-            asker: questions.asker,
+            asker: by.asker,
             workspace: self.confinement.workspace()?,
             command: &self.command,
             cwd: &self.cwd,
@@ -193,11 +189,11 @@ impl PersonCommand {
         match &self.grants {
             Some(grants) => Some(hosts::access_to(
                 services,
-                questions.host,
+                by.questioner,
                 &reaching,
                 grants.hosts.clone(),
             )),
-            None => hosts::access(services, questions.host, &self.confinement, &reaching).await,
+            None => hosts::access(services, by.questioner, &self.confinement, &reaching).await,
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::blocking::blocking;
 use crate::chat::chat_context::ChatContext;
 use crate::config::ConfinementSetting;
-use crate::network::try_ways;
+use crate::network::try_access;
 use crate::trial::Layer;
 
 /// Carries out `/sandbox` and `/sandbox clean`.
@@ -66,7 +66,7 @@ async fn trial_words(context: &ChatContext) -> String {
 
 /// Tries how a command reaches hosts. Returns the result as the end of a sentence.
 async fn host_words(context: &ChatContext) -> String {
-    let tried = try_ways(&context.services.executor).await;
+    let tried = try_access(&context.services.executor).await;
     let words = tried.map_or_else(|why| why, str::to_owned);
     format!("; {words}")
 }

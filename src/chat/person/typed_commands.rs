@@ -13,7 +13,7 @@ use crate::blocking::blocking;
 use crate::cancellable;
 use crate::chat::chat_context::ChatContext;
 use crate::chat::events::ChatEvent;
-use crate::chat::person::command::{HostQuestions, PersonCommand, StartedCommand};
+use crate::chat::person::command::{CommandQuestioner, PersonCommand, StartedCommand};
 use crate::chat::person::wants_terminal;
 use crate::chat::record::Recorder;
 use crate::error;
@@ -22,7 +22,7 @@ use crate::protocol::{Asker, RunOptions};
 use crate::services::Services;
 use crate::services::foreground::ForegroundGuard;
 use crate::tool::command::request::CommandRequest;
-use crate::tool::context::QuestionHost;
+use crate::tool::context::Questioner;
 use crate::tool::event::{CallEnd, CallEvent};
 use co_exec::{Caller, Confinement, Screen, Streams};
 use co_llm::transcript::{Decision, Item, ShownPart};
@@ -43,7 +43,7 @@ pub(in crate::chat) struct TypedCommands {
     /// Notices and notes that wait to be recorded until the model's text pauses.
     unrecorded: Vec<Item>,
     /// Takes the questions about hosts.
-    host: Arc<dyn QuestionHost>,
+    questioner: Arc<dyn Questioner>,
     /// Cancels the commands that have started since the last cancel.
     cancel: Option<CancellationToken>,
 }
@@ -136,7 +136,7 @@ pub(in crate::chat) enum TypedEvent {
 }
 
 impl TypedCommands {
-    pub(in crate::chat) fn new(host: Arc<dyn QuestionHost>) -> Self {
+    pub(in crate::chat) fn new(questioner: Arc<dyn Questioner>) -> Self {
         // The channel needs no bound: a person types these.
         let (tell, events) = mpsc::unbounded_channel();
         Self {
@@ -144,7 +144,7 @@ impl TypedCommands {
             tell,
             events,
             unrecorded: Vec::new(),
-            host,
+            questioner,
             cancel: None,
         }
     }
@@ -259,9 +259,9 @@ impl TypedCommands {
             tells_model,
             cancel: all.child_token(),
             tell: self.tell.clone(),
-            questions: HostQuestions {
+            questions: CommandQuestioner {
                 asker: Asker::Chat(context.id),
-                host: Arc::clone(&self.host),
+                questioner: Arc::clone(&self.questioner),
             },
         };
         tokio::spawn(typed.run(options, listed));
@@ -280,7 +280,7 @@ struct TypedCommand {
     tells_model: bool,
     cancel: CancellationToken,
     tell: mpsc::UnboundedSender<TypedEvent>,
-    questions: HostQuestions,
+    questions: CommandQuestioner,
 }
 
 impl TypedCommand {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::chat::{Chat, asks_for, says};
 use crate::tool::call::{CallResult, LookingCall, PlannedCall};
-use crate::tool::context::{CallContext, Halt};
+use crate::tool::context::{CallContext, CallHalt};
 use crate::tool::event::ShownCall;
 use crate::tool::schema::{BadCall, Tool};
 use co_llm::ToolSpec;
@@ -55,7 +55,7 @@ impl LookingCall for EchoCall {
         ShownCall::Query(format!("say {}", self.0))
     }
 
-    async fn look(self, _: &CallContext) -> Result<CallResult, Halt> {
+    async fn look(self, _: &CallContext) -> Result<CallResult, CallHalt> {
         Ok(CallResult {
             ok: true,
             ..CallResult::answer(format!("said {}", self.0))

@@ -235,7 +235,7 @@ impl Turn {
             }
         };
         let started = match self.start(&decided, ready).await {
-            Err(NotRun::Halt(context::Halt::Unrecorded)) => return Err(Halt::Unrecorded),
+            Err(NotRun::Halt(context::CallHalt::Unrecorded)) => return Err(Halt::Unrecorded),
             started => started,
         };
         Ok(BegunCall {
@@ -276,7 +276,7 @@ impl Turn {
         }
         let ReadyCall { level, runs, start } = ready?;
         if self.context.cancel.is_cancelled() {
-            return Err(NotRun::Halt(context::Halt::Cancelled));
+            return Err(NotRun::Halt(context::CallHalt::Cancelled));
         }
         if let Some(level) = level {
             self.context.audit_decision(decided, level).await;
@@ -314,7 +314,7 @@ impl Turn {
         let runs = started.is_ok();
         let result = match started {
             Ok(started) => self.follow_started(decided, started).await?,
-            Err(NotRun::Halt(context::Halt::Cancelled)) => {
+            Err(NotRun::Halt(context::CallHalt::Cancelled)) => {
                 return self.conclude(call, CallResult::answer(CANCELLED)).await;
             }
             Err(NotRun::Halt(halt)) => return Err(halt.into()),
@@ -362,7 +362,7 @@ impl Turn {
     /// Waits for the result of work on a call. Meanwhile, takes the answers about other calls.
     async fn follow<T>(
         &mut self,
-        work: impl Future<Output = Result<T, context::Halt>>,
+        work: impl Future<Output = Result<T, context::CallHalt>>,
     ) -> Result<T, Halt> {
         tokio::pin!(work);
         loop {
@@ -803,7 +803,7 @@ impl Turn {
                     AfterTrial::Ask(command.with_failed_trial(why))
                 }
                 Err(NotRun::Refused(result)) => AfterTrial::Ended(result),
-                Err(NotRun::Halt(context::Halt::Cancelled)) => {
+                Err(NotRun::Halt(context::CallHalt::Cancelled)) => {
                     AfterTrial::Ended(Box::new(CallResult::answer(CANCELLED)))
                 }
                 Err(NotRun::Halt(halt)) => return Err(halt.into()),

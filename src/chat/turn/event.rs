@@ -71,11 +71,11 @@ pub(in crate::chat) enum Halt {
     Unrecorded,
 }
 
-impl From<context::Halt> for Halt {
-    fn from(halt: context::Halt) -> Self {
+impl From<context::CallHalt> for Halt {
+    fn from(halt: context::CallHalt) -> Self {
         match halt {
-            context::Halt::Cancelled => Self::Cancelled,
-            context::Halt::Unrecorded => Self::Unrecorded,
+            context::CallHalt::Cancelled => Self::Cancelled,
+            context::CallHalt::Unrecorded => Self::Unrecorded,
         }
     }
 }

@@ -9,7 +9,7 @@ use super::super::events::ChatEvent;
 use super::event::TurnEvent;
 use crate::protocol::{ChatState, Question};
 use crate::services::Services;
-use crate::tool::context::{CallHost, Halt, QuestionHost};
+use crate::tool::context::{CallChat, CallHalt, Questioner};
 use crate::tool::event::CallEvent;
 use crate::tool::job_list::JobListRequest;
 use crate::tool::permissions::{Allowance, AllowedHost, Reply};
@@ -25,12 +25,12 @@ pub(in crate::chat) struct ToChat {
 }
 
 impl ToChat {
-    pub(in crate::chat) async fn send(&self, event: TurnEvent) -> Result<(), Halt> {
+    pub(in crate::chat) async fn send(&self, event: TurnEvent) -> Result<(), CallHalt> {
         let sent = self.events.send(event).await;
-        sent.map_err(|_| Halt::Cancelled)
+        sent.map_err(|_| CallHalt::Cancelled)
     }
 
-    pub(in crate::chat) async fn show(&self, event: impl Into<ChatEvent>) -> Result<(), Halt> {
+    pub(in crate::chat) async fn show(&self, event: impl Into<ChatEvent>) -> Result<(), CallHalt> {
         self.send(TurnEvent::Show(event.into())).await
     }
 
@@ -38,23 +38,23 @@ impl ToChat {
         &self,
         state: ChatState,
         detail: impl Into<String>,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), CallHalt> {
         self.send(TurnEvent::State(state, detail.into())).await
     }
 
     /// Writes an item to the transcript file. When this returns, the item may be shown and acted on.
-    pub(in crate::chat) async fn record(&self, item: Item) -> Result<(), Halt> {
+    pub(in crate::chat) async fn record(&self, item: Item) -> Result<(), CallHalt> {
         let (done, written) = oneshot::channel();
         self.send(TurnEvent::Record(item, done)).await?;
         match written.await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(())) => Err(Halt::Unrecorded),
-            Err(_) => Err(Halt::Cancelled),
+            Ok(Err(())) => Err(CallHalt::Unrecorded),
+            Err(_) => Err(CallHalt::Cancelled),
         }
     }
 
     /// Records and shows a notice for the person.
-    pub(in crate::chat) async fn note(&self, text: &str) -> Result<(), Halt> {
+    pub(in crate::chat) async fn note(&self, text: &str) -> Result<(), CallHalt> {
         let text = text.to_owned();
         self.record(Item::Notice { text: text.clone() }).await?;
         let caller = Caller::Agent;
@@ -62,7 +62,11 @@ impl ToChat {
     }
 
     /// Records a note for the model. With `once`, a retry of the answer does not send the note again.
-    pub(in crate::chat) async fn tell_model(&self, text: String, once: bool) -> Result<(), Halt> {
+    pub(in crate::chat) async fn tell_model(
+        &self,
+        text: String,
+        once: bool,
+    ) -> Result<(), CallHalt> {
         let shown = ChatEvent::ToldModel(text.clone());
         self.record(Item::Note { text, once }).await?;
         self.show(shown).await
@@ -70,44 +74,44 @@ impl ToChat {
 }
 
 #[async_trait]
-impl QuestionHost for ToChat {
-    async fn ask(&self, question: Question) -> Result<oneshot::Receiver<Reply>, Halt> {
+impl Questioner for ToChat {
+    async fn ask(&self, question: Question) -> Result<oneshot::Receiver<Reply>, CallHalt> {
         let (reply, answer) = oneshot::channel();
         self.send(TurnEvent::Question(Box::new(question), reply))
             .await?;
         Ok(answer)
     }
 
-    async fn withdraw(&self, question: u64) -> Result<(), Halt> {
+    async fn withdraw(&self, question: u64) -> Result<(), CallHalt> {
         self.send(TurnEvent::Withdraw(question)).await
     }
 
-    async fn allow(&self, allowance: Allowance) -> Result<(), Halt> {
+    async fn allow(&self, allowance: Allowance) -> Result<(), CallHalt> {
         self.send(TurnEvent::Allow(allowance)).await
     }
 
-    async fn allowed_hosts(&self) -> Result<Vec<AllowedHost>, Halt> {
+    async fn allowed_hosts(&self) -> Result<Vec<AllowedHost>, CallHalt> {
         let (reply, hosts) = oneshot::channel();
         self.send(TurnEvent::AllowedHosts(reply)).await?;
-        hosts.await.map_err(|_| Halt::Cancelled)
+        hosts.await.map_err(|_| CallHalt::Cancelled)
     }
 }
 
 #[async_trait]
-impl CallHost for ToChat {
-    async fn record(&self, item: Item) -> Result<(), Halt> {
+impl CallChat for ToChat {
+    async fn record(&self, item: Item) -> Result<(), CallHalt> {
         Self::record(self, item).await
     }
 
-    async fn show(&self, event: CallEvent) -> Result<(), Halt> {
+    async fn show(&self, event: CallEvent) -> Result<(), CallHalt> {
         Self::show(self, event).await
     }
 
-    async fn runs(&self, words: String) -> Result<(), Halt> {
+    async fn runs(&self, words: String) -> Result<(), CallHalt> {
         self.state(ChatState::Running, words).await
     }
 
-    async fn job(&self, request: JobListRequest) -> Result<(), Halt> {
+    async fn job(&self, request: JobListRequest) -> Result<(), CallHalt> {
         self.send(TurnEvent::Job(request)).await
     }
 }

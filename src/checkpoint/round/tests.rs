@@ -826,14 +826,14 @@ impl Trial {
 
     fn command(&mut self, chat: usize) {
         self.scene.workspace.prepare();
-        let window = self.scene.workspace.begin().unwrap();
+        let checkpoint = self.scene.workspace.begin().unwrap();
         // A file that one command moves and changes may be another file, so it changes each file once.
         self.busy.clear();
         for _ in 0..self.rng.usize(1..4) {
             self.change(Some(chat));
         }
         self.busy.clear();
-        let found = window.end();
+        let found = checkpoint.end();
         self.scene.record(chat, call(true), found);
     }
 

@@ -82,8 +82,8 @@ proptest! {
         }
         let dir = Dir::open(&root).unwrap();
         let mut mark = judge.changes(None).mark;
-        let look = || Look::new(&judge, &dir, &store);
-        let mut snapshot = Snapshot::default().again(look()).unwrap();
+        let source = || SnapshotSource::new(&judge, &dir, &store);
+        let mut snapshot = Snapshot::default().again(source()).unwrap();
         for step in steps {
             let lines = step.iter().map(|(change, one, other)| {
                 CHANGES[*change].replacen('@', PLACES[*one], 1).replace('@', PLACES[*other])
@@ -92,13 +92,13 @@ proptest! {
             run(&script);
             let changes = judge.changes(mark.as_ref());
             mark = changes.mark;
-            let anew = Snapshot::default().again(look()).unwrap();
+            let anew = Snapshot::default().again(source()).unwrap();
             let expected = sorted(snapshot.changes(&anew, &dir));
             let dirs = match is_watched {
                 true => changes.dirs,
-                false => snapshot.changed(&look()),
+                false => snapshot.changed(&source()),
             };
-            match dirs.and_then(|dirs| snapshot.update(&look(), &dirs)) {
+            match dirs.and_then(|dirs| snapshot.update(&source(), &dirs)) {
                 Some(found) => {
                     prop_assert_eq!(files(&snapshot), files(&anew), "{}", script);
                     let found = sorted(found);
@@ -121,13 +121,13 @@ fn a_change_of_a_file_is_found_without_a_walk() {
     let judge = Arc::clone(&scene.workspace.judge);
     let store = scene.checkpoints.store().unwrap();
     let dir = Dir::open(judge.root()).unwrap();
-    let look = || Look::new(&judge, &dir, &store);
-    let mut snapshot = Snapshot::default().again(look()).unwrap();
+    let source = || SnapshotSource::new(&judge, &dir, &store);
+    let mut snapshot = Snapshot::default().again(source()).unwrap();
     scene.write("dir3/inner/file", "y");
     scene.write("dir4/inner/file", "y");
     fs::create_dir(judge.root().join("dir3/inner/new")).unwrap();
     let changed = HashSet::from([judge.root().join("dir3/inner").into()]);
-    let found = snapshot.update(&look(), &changed).unwrap();
+    let found = snapshot.update(&source(), &changed).unwrap();
     let paths: Vec<_> = found
         .changes
         .iter()
@@ -137,5 +137,5 @@ fn a_change_of_a_file_is_found_without_a_walk() {
     assert_eq!(paths, ["dir3/inner/file", "dir3/inner/new"]);
     scene.write("dir3/.gitignore", "inner");
     let changed = HashSet::from([judge.root().join("dir3").into()]);
-    assert!(snapshot.update(&look(), &changed).is_none());
+    assert!(snapshot.update(&source(), &changed).is_none());
 }

@@ -17,25 +17,25 @@ impl Snapshot {
     /// other files than those in them may belong to it from now on, or a file cannot be read.
     pub(in super::super) fn update(
         &mut self,
-        look: &Look<'_>,
+        source: &SnapshotSource<'_>,
         changed: &HashSet<Arc<Path>>,
     ) -> Option<Differences> {
         let taken = SystemTime::now();
-        self.fits(look.surroundings.as_deref()?)?;
+        self.fits(source.surroundings.as_deref()?)?;
         let git_info = Path::new(RULES[2]).parent()?;
         if changed.iter().any(|dir| dir.ends_with(git_info)) {
             return None;
         }
         let mut dirs: Vec<_> = changed
             .iter()
-            .filter_map(|dir| dir.strip_prefix(look.root).ok()?.to_str())
+            .filter_map(|dir| dir.strip_prefix(source.root).ok()?.to_str())
             .collect();
         // A directory comes before those in it.
         dirs.sort_unstable();
         let mut update = Update {
             before: self,
-            look,
-            tracked: IndexedFiles::of(look.root),
+            source,
+            tracked: IndexedFiles::of(source.root),
             rules: BTreeMap::new(),
             new: BTreeMap::new(),
             linked: self.linked.clone(),
@@ -63,7 +63,7 @@ impl Snapshot {
             }
         }
         let inodes = || self.nodes.values().map(|node| node.stamp.inode()).collect();
-        let found = self.differences((&before, &after), inodes, look.dir);
+        let found = self.differences((&before, &after), inodes, source.dir);
         let bytes = |nodes: &Nodes| nodes.values().map(|node| node.copied()).sum::<u64>();
         let size = (self.bytes + bytes(&after)).saturating_sub(bytes(&before));
         let files = self.nodes.len() + after.len() - before.len();
@@ -86,9 +86,12 @@ impl Snapshot {
     /// if other files than those in them may belong to it from now on.
     ///
     /// This takes much longer than to ask a watcher, and much less than to read the workspace.
-    pub(in super::super) fn changed(&self, look: &Look<'_>) -> Option<HashSet<Arc<Path>>> {
-        self.fits(look.surroundings.as_deref()?)?;
-        let (root, dir) = (look.root, look.dir);
+    pub(in super::super) fn changed(
+        &self,
+        source: &SnapshotSource<'_>,
+    ) -> Option<HashSet<Arc<Path>>> {
+        self.fits(source.surroundings.as_deref()?)?;
+        let (root, dir) = (source.root, source.dir);
         // Those of the git directory of the workspace are among its surroundings.
         if self.has_unknown_rules(dir, Path::new(""), &RULES[..2]) {
             return None;
@@ -143,7 +146,7 @@ impl Snapshot {
 
 struct Update<'a> {
     before: &'a Snapshot,
-    look: &'a Look<'a>,
+    source: &'a SnapshotSource<'a>,
     tracked: IndexedFiles<'a>,
     /// The rules that hold in directories, by their paths.
     rules: BTreeMap<String, IgnoreRules>,
@@ -164,7 +167,7 @@ impl Update<'_> {
         {
             return Some(());
         }
-        let dir = self.look.dir.dir(path).ok()?;
+        let dir = self.source.dir.dir(path).ok()?;
         let rules = self.rules(path)?;
         let mut seen = HashSet::new();
         for entry in dir.list().ok()? {
@@ -174,7 +177,7 @@ impl Update<'_> {
                 continue;
             };
             let inner = format!("{}{name}", below(path));
-            let whole = self.look.root.join(&inner);
+            let whole = self.source.root.join(&inner);
             if RULES.contains(&name) {
                 // Its rules hold for others if it has changed.
                 let known = self.before.nodes.get(&inner)?;
@@ -183,11 +186,11 @@ impl Update<'_> {
             }
             if name == ".git"
                 && !path.is_empty()
-                && self.look.root.join(path).join(RULES[2]).exists()
+                && self.source.root.join(path).join(RULES[2]).exists()
             {
                 return None;
             }
-            if rules.ignore(&whole, kind.is_dir()) || !self.look.allowed.allows_name(&whole) {
+            if rules.ignore(&whole, kind.is_dir()) || !self.source.allowed.allows_name(&whole) {
                 continue;
             }
             self.has_caches |= cache_dirs::is_name(name.as_ref());
@@ -215,8 +218,8 @@ impl Update<'_> {
         let Ok(Some(node)) = dir.node(name) else {
             return Some(None);
         };
-        let whole = self.look.root.join(path);
-        if node.is_linked() && !self.look.allowed.allows(&whole) {
+        let whole = self.source.root.join(path);
+        if node.is_linked() && !self.source.allowed.allows(&whole) {
             return Some(None);
         }
         match node.is_linked() {
@@ -227,7 +230,7 @@ impl Update<'_> {
         if (known.as_ref()).is_some_and(|it| it.settled && it.stamp == node.stamp) {
             return Some(Some(()));
         }
-        let Some(new) = Known::read(dir, name.as_ref(), &node, self.look.store).ok()? else {
+        let Some(new) = Known::read(dir, name.as_ref(), &node, self.source.store).ok()? else {
             return Some(None);
         };
         let (was, is) = (known.is_some_and(|it| it.is_dir()), new.is_dir());
@@ -242,7 +245,7 @@ impl Update<'_> {
 
     /// Reads the files that may have changed by another name.
     fn files_with_names(&mut self) -> Option<()> {
-        let mut parents = Parents::new(self.look.dir);
+        let mut parents = Parents::new(self.source.dir);
         for path in self.before.linked.iter() {
             if self.now(path).is_none() {
                 continue;
@@ -283,11 +286,11 @@ impl Update<'_> {
             return Some(known.clone());
         }
         let above = match path.rsplit_once('/') {
-            _ if path.is_empty() => IgnoreRules::above(self.look.root),
+            _ if path.is_empty() => IgnoreRules::above(self.source.root),
             Some((above, _)) => self.rules(above)?,
             None => self.rules("")?,
         };
-        let whole = self.look.root.join(path);
+        let whole = self.source.root.join(path);
         let rules = above.below(&whole, |name| ignore_rules::text(&whole.join(name)));
         self.rules.insert(path.to_owned(), rules.clone());
         Some(rules)

@@ -10,7 +10,7 @@ use crate::config::Network;
 use crate::network::{HostAccess, HostAsker};
 use crate::protocol::{AskedHost, Asker, NoticeLevel, Question, Scope};
 use crate::services::Services;
-use crate::tool::context::QuestionHost;
+use crate::tool::context::Questioner;
 use crate::tool::permissions::{Allowance, AllowedHost, Reply};
 use co_exec::Confinement;
 use co_policy::{HostPattern, HostRules};
@@ -36,7 +36,7 @@ pub(crate) struct ReachingCommand<'a> {
 /// Asks the person about the hosts of one command.
 pub(crate) struct PersonAsker {
     services: Arc<Services>,
-    host: Arc<dyn QuestionHost>,
+    questioner: Arc<dyn Questioner>,
     workspace: PathBuf,
     /// The hosts that the command reaches anyway: those that its chat allowed before it started, because it does not wait for them
     /// behind an open question, or those of its agent.
@@ -46,14 +46,14 @@ pub(crate) struct PersonAsker {
 
 /// Withdraws an open question when it is dropped.
 struct Withdrawal {
-    open: Option<(Arc<dyn QuestionHost>, u64)>,
+    open: Option<(Arc<dyn Questioner>, u64)>,
 }
 
 impl Drop for Withdrawal {
     fn drop(&mut self) {
-        if let Some((host, id)) = self.open.take() {
+        if let Some((questioner, id)) = self.open.take() {
             // If the chat has ended, so has the question.
-            tokio::spawn(async move { host.withdraw(id).await.ok() });
+            tokio::spawn(async move { questioner.withdraw(id).await.ok() });
         }
     }
 }
@@ -61,7 +61,7 @@ impl Drop for Withdrawal {
 /// Returns the access of a command to hosts; none if its confinement or the settings give it none.
 pub(crate) async fn access(
     services: &Arc<Services>,
-    host: Arc<dyn QuestionHost>,
+    questioner: Arc<dyn Questioner>,
     confinement: &Confinement,
     command: &ReachingCommand<'_>,
 ) -> Option<HostAccess> {
@@ -69,8 +69,8 @@ pub(crate) async fn access(
         return None;
     }
     // A chat that has ended allows none.
-    let of_chat = host.allowed_hosts().await.unwrap_or_default();
-    let mut asker = PersonAsker::new(Arc::clone(services), host, command);
+    let of_chat = questioner.allowed_hosts().await.unwrap_or_default();
+    let mut asker = PersonAsker::new(Arc::clone(services), questioner, command);
     let of_chat = of_chat.into_iter();
     asker.granted = of_chat
         .filter_map(|it| it.for_command(&asker.question.command))
@@ -81,11 +81,11 @@ pub(crate) async fn access(
 /// Returns the way of a command to these hosts, and to others that the person allows, whatever the settings are.
 pub(crate) fn access_to(
     services: &Arc<Services>,
-    host: Arc<dyn QuestionHost>,
+    questioner: Arc<dyn Questioner>,
     command: &ReachingCommand<'_>,
     hosts: Vec<HostPattern>,
 ) -> HostAccess {
-    let mut asker = PersonAsker::new(Arc::clone(services), host, command);
+    let mut asker = PersonAsker::new(Arc::clone(services), questioner, command);
     asker.granted = hosts;
     HostAccess::new(Arc::new(asker))
 }
@@ -93,12 +93,12 @@ pub(crate) fn access_to(
 impl PersonAsker {
     pub(crate) fn new(
         services: Arc<Services>,
-        host: Arc<dyn QuestionHost>,
+        questioner: Arc<dyn Questioner>,
         command: &ReachingCommand<'_>,
     ) -> Self {
         Self {
             services,
-            host,
+            questioner,
             workspace: command.workspace.to_owned(),
             granted: Vec::new(),
             question: Question {
@@ -135,12 +135,12 @@ impl PersonAsker {
             hosts: targets.iter().map(asked).collect(),
             ..self.question.clone()
         };
-        let answer = self.host.ask(question).await.map_err(|_| gone())?;
+        let answer = self.questioner.ask(question).await.map_err(|_| gone())?;
         let mut withdrawal = Withdrawal {
-            open: Some((Arc::clone(&self.host), id)),
+            open: Some((Arc::clone(&self.questioner), id)),
         };
         let reply = answer.await;
-        // The turn ends only when nothing of it has its host any more.
+        // The turn ends only when nothing of it holds its questioner any more.
         withdrawal.open = None;
         // The chat withdrew the question at its end.
         reply.map_err(|_| gone())
@@ -172,7 +172,7 @@ impl PersonAsker {
             _ => return Err("the person refused it".to_owned()),
         };
         if let Some(allowance) = allowance {
-            let allowed = self.host.allow(allowance).await;
+            let allowed = self.questioner.allow(allowance).await;
             allowed.map_err(|_| GONE.to_owned())?;
         }
         Ok(())

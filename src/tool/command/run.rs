@@ -13,7 +13,7 @@ use crate::tool::call::{
     CANCELLED, CallEffect, CallResult, DecidedCall, NotRun, ReadyCall, RunningCall, joined,
 };
 use crate::tool::conditions::{Conditions, NOT_EXECUTED};
-use crate::tool::context::{CallContext, Halt, QuestionHost};
+use crate::tool::context::{CallContext, CallHalt, Questioner};
 use crate::tool::event::CallEvent;
 use crate::tool::job_list::{JobListRequest, JobView, StartedJob};
 use crate::tool::jobs::call::JobReport;
@@ -139,7 +139,7 @@ impl AllowedCommand {
                 async move { self.first_output(&job, &context).await },
             ));
         }
-        let running = self.execute(&context, context.host.clone()).await?;
+        let running = self.execute(&context, context.to_chat.clone()).await?;
         Ok(Box::pin(async move {
             let (_, result) = self.follow(running, &context).await?;
             Ok(result)
@@ -151,7 +151,7 @@ impl AllowedCommand {
     pub(super) async fn execute(
         &self,
         context: &CallContext,
-        host: Arc<dyn QuestionHost>,
+        questioner: Arc<dyn Questioner>,
     ) -> Result<OpenCommand, NotRun> {
         let spec = self.request.spec(self.exec.clone(), self.ceiling(context));
         let (services, streams) = (&context.services, self.request.streams());
@@ -163,7 +163,8 @@ impl AllowedCommand {
             confinement: self.exec.confinement.name(),
         };
         let started = async {
-            let access = hosts::access(services, host, &self.exec.confinement, &reaching).await;
+            let access =
+                hosts::access(services, questioner, &self.exec.confinement, &reaching).await;
             network::start(&services.executor, spec, streams, access).await
         };
         let started = context.unless_cancelled(started).await?;
@@ -178,7 +179,7 @@ impl AllowedCommand {
             call: self.decided.id.clone(),
             command: co_text::printable(&short_command(&command)),
         };
-        context.host.record(item).await?;
+        context.to_chat.record(item).await?;
         let (job, access) = match self.execute(context, context.for_jobs.clone()).await {
             Ok(job) => job,
             Err(not_run) => {
@@ -192,7 +193,7 @@ impl AllowedCommand {
                     text: format!("job {number} was not started: {first}"),
                     told: true,
                 };
-                context.host.record(item).await?;
+                context.to_chat.record(item).await?;
                 return Err(not_run);
             }
         };
@@ -213,7 +214,11 @@ impl AllowedCommand {
     }
 
     /// Returns the first output of a job that has started.
-    async fn first_output(&self, job: &JobView, context: &CallContext) -> Result<CallResult, Halt> {
+    async fn first_output(
+        &self,
+        job: &JobView,
+        context: &CallContext,
+    ) -> Result<CallResult, CallHalt> {
         let mut lead = format!("[job {} was started]\n", job.number);
         if self.edited {
             let ran = self.request.text();
@@ -231,7 +236,7 @@ impl AllowedCommand {
         &self,
         (running, access): OpenCommand,
         context: &CallContext,
-    ) -> Result<(CommandOutcome, CallResult), Halt> {
+    ) -> Result<(CommandOutcome, CallResult), CallHalt> {
         let services = &context.services;
         let command = self.request.text();
         let listed = (services.foreground).add(context.chat, services.id(), &command);
@@ -338,15 +343,18 @@ impl AllowedCommand {
 async fn show_until_done(
     running: RunningCommand,
     context: &CallContext,
-) -> Result<CommandOutcome, Halt> {
+) -> Result<CommandOutcome, CallHalt> {
     let block = context.services.id();
     let started = CallEvent::OutputStarted {
         block,
         screen: running.screen(),
     };
-    context.host.show(started).await?;
+    context.to_chat.show(started).await?;
     let outcome = cancellable::outcome(running, context.cancel.cancelled()).await;
-    context.host.show(CallEvent::OutputEnded { block }).await?;
+    context
+        .to_chat
+        .show(CallEvent::OutputEnded { block })
+        .await?;
     Ok(outcome)
 }
 

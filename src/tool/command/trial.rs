@@ -11,7 +11,7 @@ use crate::protocol::{Change, HunkAnswer, TrialSummary};
 use crate::tool::call::{
     CO_ITSELF, CallEffect, CallResult, DecidedCall, NotRun, ReadyCall, RunningCall, joined, refusal,
 };
-use crate::tool::context::{CallContext, Halt};
+use crate::tool::context::{CallContext, CallHalt};
 use crate::tool::permissions::TurnMemory;
 use crate::tool::tried::{self, Kept, TriedCommand};
 use crate::trial::Fate;
@@ -178,7 +178,7 @@ impl JudgedCommand {
             runs: Some(allowed.request.text()),
             start: Box::pin(async move {
                 allowed.before_start(&context).await?;
-                let running = allowed.execute(&context, context.host.clone()).await?;
+                let running = allowed.execute(&context, context.to_chat.clone()).await?;
                 let rest: RunningCall<TriedCall> = Box::pin(async move {
                     let (outcome, mut result) = allowed.follow(running, &context).await?;
                     let failed = allowed.conditions(&context).may_be_to_blame(&outcome);
@@ -226,7 +226,7 @@ impl CommandCall {
     /// result of the command, and `hosts` are the hosts that it wanted.
     fn after_trial(
         self,
-        read: Result<Result<TriedCommand, String>, Halt>,
+        read: Result<Result<TriedCommand, String>, CallHalt>,
         result: CallResult,
         hosts: HostReport,
     ) -> AfterTrial {

@@ -14,7 +14,7 @@ use crate::tool::call::{
     AskedQuestion, AuditedText, CANCELLED, CO_ITSELF, CallAction, CallEffect, CallKind, CallResult,
     DecidedCall, JudgedCall, NotRun, PlannedCall, ReadyCall, Resolution,
 };
-use crate::tool::context::{CallContext, Halt};
+use crate::tool::context::{CallContext, CallHalt};
 use crate::tool::event::ShownCall;
 use crate::tool::permissions::{Allowance, TurnMemory};
 use crate::tool::schema::{BuiltIn, named};
@@ -167,7 +167,7 @@ impl ProposedChange {
         context: &CallContext,
         decision: &Decision,
         hunks: Option<Vec<HunkAnswer>>,
-    ) -> Result<CallResult, Halt> {
+    ) -> Result<CallResult, CallHalt> {
         let Self {
             command, proposals, ..
         } = self;
@@ -266,7 +266,7 @@ async fn tell_change(
     applied: &[AppliedChange],
     mut summary: String,
     review: ReviewWords,
-) -> Result<CallResult, Halt> {
+) -> Result<CallResult, CallHalt> {
     let (mut lead, mut diff) = (String::new(), String::new());
     for change in applied {
         let mut said = String::new();

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::blocking::blocking;
-use crate::checkpoint::{By, CallChanges, Head, HeadMove, Record, Window};
+use crate::checkpoint::{By, CallChanges, Head, HeadMove, OpenCheckpoint, Record};
 use crate::protocol::NoticeLevel;
 use crate::services::Services;
 use crate::workspace::judge::Judge;
@@ -15,7 +15,7 @@ pub struct JobCheckpoint {
     pub(crate) transcript_id: String,
     pub(crate) judge: Arc<Judge>,
     pub(crate) by: By,
-    pub(crate) window: Window,
+    pub(crate) open: OpenCheckpoint,
     /// Git's HEAD at the start of the job.
     pub(crate) head: Option<Head>,
 }
@@ -28,10 +28,10 @@ impl JobCheckpoint {
             transcript_id,
             judge,
             by,
-            window,
+            open,
             head,
         } = self;
-        let ended = tokio::task::spawn_blocking(move || window.end());
+        let ended = tokio::task::spawn_blocking(move || open.end());
         let now = Head::read(&services.executor, &judge);
         let (ended, now) = tokio::join!(ended, now);
         let found = CallChanges {

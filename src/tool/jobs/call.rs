@@ -12,7 +12,7 @@ use crate::tool::call::{
     AskedQuestion, AuditedText, CANCELLED, CallAction, CallEffect, CallKind, CallResult,
     DecidedCall, JudgedCall, NotRun, PlannedCall, ReadyCall, Resolution, RunningCall,
 };
-use crate::tool::context::{CallContext, Halt};
+use crate::tool::context::{CallContext, CallHalt};
 use crate::tool::event::ShownCall;
 use crate::tool::job_list::JobView;
 use crate::tool::permissions::{Allowance, TurnMemory};
@@ -187,7 +187,7 @@ impl CallAction for JobInput {
 }
 
 /// Reads or ends a job, or reports that the model cannot type to it.
-async fn use_job(context: &CallContext, request: JobRequest) -> Result<CallResult, Halt> {
+async fn use_job(context: &CallContext, request: JobRequest) -> Result<CallResult, CallHalt> {
     let job = match context.find_job(request.job).await? {
         Ok(job) => job,
         Err(why) => return Ok(CallResult::not_run(why)),
@@ -233,7 +233,7 @@ impl JobInput {
         self: Box<Self>,
         context: &CallContext,
         level: &'static str,
-    ) -> Result<CallResult, Halt> {
+    ) -> Result<CallResult, CallHalt> {
         let job = &self.job;
         let (result, words) = match job.write(&self.text, self.close) {
             Ok(()) => {
@@ -274,14 +274,14 @@ impl JobReport {
         self,
         context: &CallContext,
         job: &JobView,
-    ) -> Result<CallResult, Halt> {
+    ) -> Result<CallResult, CallHalt> {
         watch(context, job, FIRST_OUTPUT_TIMEOUT).await;
         let failed = job.end_of().is_some_and(|end| !end.outcome.told_ok());
         Self { failed, ..self }.tell(context, job).await
     }
 
     /// Shows the new output of a job, and returns it with the state of the job.
-    async fn tell(self, context: &CallContext, job: &JobView) -> Result<CallResult, Halt> {
+    async fn tell(self, context: &CallContext, job: &JobView) -> Result<CallResult, CallHalt> {
         // Take the end first: then the output is complete if the job has ended.
         let end = job.end_of();
         let NewOutput { text, mut notes } = job.read(self.since).await.unwrap_or_default();

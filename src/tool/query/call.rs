@@ -15,12 +15,12 @@ use crate::tool::call::{
     AuditedText, CANCELLED, CallAction, CallEffect, CallKind, CallResult, DecidedCall, JudgedCall,
     NotRun, PlannedCall, ReadyCall, Resolution, RunningCall,
 };
-use crate::tool::context::{CallContext, Halt};
+use crate::tool::context::{CallContext, CallHalt};
 use crate::tool::event::{ShownCall, in_words};
 use crate::tool::permissions::TurnMemory;
 use crate::workspace::files::places::real_paths;
 use crate::workspace::files::{
-    Deadline, EditorFacts, FileFacts, FileQueryError, FileScope, QUERY_TIMEOUT,
+    Deadline, EditorFacts, FileQueryError, FileQueryResult, FileScope, QUERY_TIMEOUT,
 };
 use co_exec::secrets::redact::RedactedText;
 use co_llm::transcript::{Decision, ShownPart};
@@ -110,20 +110,20 @@ impl CallAction for FileQuery {
 
 async fn finish_query(
     context: Arc<CallContext>,
-    running: JoinHandle<Result<FileFacts, FileQueryError>>,
+    running: JoinHandle<Result<FileQueryResult, FileQueryError>>,
     started: Instant,
-) -> Result<CallResult, Halt> {
+) -> Result<CallResult, CallHalt> {
     let found = wait_for_query(&context, running).await;
-    let (facts, ok) = match found {
-        Ok(facts) => (facts, true),
-        Err(FileQueryError(why)) => (FileFacts::failed(why), false),
+    let (result, ok) = match found {
+        Ok(result) => (result, true),
+        Err(FileQueryError(why)) => (FileQueryResult::failed(why), false),
     };
-    let FileFacts {
+    let FileQueryResult {
         text,
         summary,
         short,
         whole,
-    } = facts;
+    } = result;
     let hash = whole.map(|whole| context.seen_texts.add(whole));
     let hash = hash.map_or_else(String::new, |hash| format!("; hash {hash}"));
     let told = match context.redact_for_model(&text, started).await {
@@ -149,7 +149,7 @@ fn start_query(
     context: &CallContext,
     query: &FileQuery,
     started: Instant,
-) -> JoinHandle<Result<FileFacts, FileQueryError>> {
+) -> JoinHandle<Result<FileQueryResult, FileQueryError>> {
     let judge = Arc::clone(&context.judge);
     let cwd = context.cwd.clone();
     let cancel = context.cancel.clone();
@@ -192,8 +192,8 @@ fn start_query(
 /// Waits for the result of a query. After a cancellation, it gives up if the file system hangs.
 async fn wait_for_query(
     context: &CallContext,
-    running: JoinHandle<Result<FileFacts, FileQueryError>>,
-) -> Result<FileFacts, FileQueryError> {
+    running: JoinHandle<Result<FileQueryResult, FileQueryError>>,
+) -> Result<FileQueryResult, FileQueryError> {
     let cancelled = async {
         context.cancel.cancelled().await;
         tokio::time::sleep(HANG_TIMEOUT).await;

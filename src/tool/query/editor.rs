@@ -12,7 +12,7 @@ use crate::protocol::{EditorEntry, EditorQuery, EditorTopic};
 use crate::tool::schema::{self, BadCall, arguments};
 use crate::workspace::files::EDITOR as NAME;
 use crate::workspace::files::attached;
-use crate::workspace::files::limits::{EditorFacts, FileFacts, FileQueryError, FileScope};
+use crate::workspace::files::limits::{EditorFacts, FileQueryError, FileQueryResult, FileScope};
 use crate::workspace::files::places::{self, PlaceReader};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
@@ -145,7 +145,7 @@ impl EditorContext {
         }
     }
 
-    pub(super) fn run(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
+    pub(super) fn run(&self, scope: &FileScope) -> Result<FileQueryResult, FileQueryError> {
         let Some(EditorFacts { answer, cwd }) = &scope.editor else {
             return Err(FileQueryError("The editor was not asked.".to_owned()));
         };
@@ -216,7 +216,7 @@ impl EditorContext {
                 "; {hidden} left out, outside the workspace or secret"
             ));
         }
-        Ok(FileFacts {
+        Ok(FileQueryResult {
             text,
             summary,
             short: String::new(),
@@ -252,7 +252,7 @@ mod tests {
 
     fn run(arguments: serde_json::Value, answer: EditorAnswer, bytes: usize) -> [String; 2] {
         let query = parse(arguments).unwrap();
-        let facts = query.run(&FileScope {
+        let result = query.run(&FileScope {
             path: Path::new("/work").join(query.path()),
             open: OpenBuffers::new(),
             editor: Some(EditorFacts {
@@ -263,9 +263,9 @@ mod tests {
             bytes,
             end: Deadline::new(CancellationToken::new()),
         });
-        facts.map_or_else(
+        result.map_or_else(
             |why| [String::new(), why.0],
-            |facts| [facts.text, facts.summary],
+            |result| [result.text, result.summary],
         )
     }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::tool::schema::{self, BadCall, arguments, number};
 use crate::workspace::files::LIST as NAME;
-use crate::workspace::files::limits::{FileFacts, FileQueryError, FileScope};
+use crate::workspace::files::limits::{FileQueryError, FileQueryResult, FileScope};
 use crate::workspace::files::walk::{Walk, shown};
 use co_exec::beneath::Dir;
 use co_llm::ToolSpec;
@@ -83,7 +83,7 @@ impl ListQuery {
         format!("{NAME} {}", self.path)
     }
 
-    pub(super) fn run(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
+    pub(super) fn run(&self, scope: &FileScope) -> Result<FileQueryResult, FileQueryError> {
         if Dir::open(&scope.path).is_err() {
             return Err(FileQueryError(format!("{} is not a directory.", self.path)));
         }
@@ -114,7 +114,7 @@ impl ListQuery {
             summary.push_str(&format!("; {closed} at level {} not opened", self.depth));
         }
         summary.push_str(&walk.left_out());
-        Ok(FileFacts {
+        Ok(FileQueryResult {
             text,
             summary,
             short: String::new(),

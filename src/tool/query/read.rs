@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::tool::schema::{self, BadCall, arguments, number};
 use crate::workspace::files::READ as NAME;
 use crate::workspace::files::limits::{
-    Deadline, FileFacts, FileQueryError, FileScope, cut_lines, shorten,
+    Deadline, FileQueryError, FileQueryResult, FileScope, cut_lines, shorten,
 };
 use co_edit::{FileText, NotText};
 use co_llm::ToolSpec;
@@ -84,7 +84,7 @@ impl ReadQuery {
         }
     }
 
-    pub(super) fn run(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
+    pub(super) fn run(&self, scope: &FileScope) -> Result<FileQueryResult, FileQueryError> {
         let fail =
             |error: io::Error| FileQueryError(format!("Cannot read {}: {error}.", self.path));
         let text = Text::open(scope).map_err(fail)?;
@@ -94,29 +94,29 @@ impl ReadQuery {
             end: &scope.end,
         };
         if lines.binary().map_err(fail)? {
-            return Ok(FileFacts {
+            return Ok(FileQueryResult {
                 text: String::new(),
                 summary: format!("{} is not text: {size} bytes, not shown", self.path),
                 short: String::new(),
                 whole: None,
             });
         }
-        let mut facts = self.window(&mut lines, scope).map_err(fail)??;
-        facts.whole = whole;
+        let mut result = self.window(&mut lines, scope).map_err(fail)??;
+        result.whole = whole;
         if unsaved {
-            facts.add("; from its buffer, which has unsaved changes");
+            result.add("; from its buffer, which has unsaved changes");
         }
         if let Some(note) = note {
-            facts.add(&format!("; {note}"));
+            result.add(&format!("; {note}"));
         }
-        Ok(facts)
+        Ok(result)
     }
 
     fn window(
         &self,
         lines: &mut Lines<'_>,
         scope: &FileScope,
-    ) -> io::Result<Result<FileFacts, FileQueryError>> {
+    ) -> io::Result<Result<FileQueryResult, FileQueryError>> {
         for skipped in 0..self.offset - 1 {
             if lines.next(0)?.is_none() {
                 let why = format!("{} has only {skipped} lines.", self.path);
@@ -137,7 +137,7 @@ impl ReadQuery {
             shown += 1;
         }
         whole = whole || lines.at_end()?;
-        let mut facts = FileFacts {
+        let mut result = FileQueryResult {
             summary: self.summary(shown, whole),
             short: match shown {
                 0 => "empty".to_owned(),
@@ -147,8 +147,8 @@ impl ReadQuery {
             text,
             whole: None,
         };
-        facts.add(&cut_lines(cut));
-        Ok(Ok(facts))
+        result.add(&cut_lines(cut));
+        Ok(Ok(result))
     }
 
     fn summary(&self, shown: usize, whole: bool) -> String {

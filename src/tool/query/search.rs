@@ -13,7 +13,9 @@ use serde_json::json;
 
 use crate::tool::schema::{self, BadCall, arguments, number};
 use crate::workspace::files::SEARCH as NAME;
-use crate::workspace::files::limits::{FileFacts, FileQueryError, FileScope, cut_lines, shorten};
+use crate::workspace::files::limits::{
+    FileQueryError, FileQueryResult, FileScope, cut_lines, shorten,
+};
 use crate::workspace::files::walk::{Walk, shown};
 use co_exec::beneath::{Dir, Node, Parents};
 use co_llm::ToolSpec;
@@ -156,7 +158,7 @@ impl SearchQuery {
         )
     }
 
-    pub(super) fn run(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
+    pub(super) fn run(&self, scope: &FileScope) -> Result<FileQueryResult, FileQueryError> {
         let (dir, base) = (scope.open())
             .map_err(|error| FileQueryError(format!("Cannot look at {}: {error}.", self.path)))?;
         let search = Search {
@@ -296,7 +298,7 @@ impl<'a> Search<'a> {
         dir.file(name)
     }
 
-    fn finished(self) -> FileFacts {
+    fn finished(self) -> FileQueryResult {
         let mut all = Matches::new(self.query, self.scope);
         let mut lines = Vec::new();
         for found in std::mem::take(&mut *lock(&self.found)) {
@@ -391,7 +393,7 @@ impl<'a> Matches<'a> {
         self.unsaved += other.unsaved;
     }
 
-    fn finished(self, left_out: &str) -> FileFacts {
+    fn finished(self, left_out: &str) -> FileQueryResult {
         let mut summary = match self.shown + self.more {
             0 => "no line matches".to_owned(),
             found => format!(
@@ -413,7 +415,7 @@ impl<'a> Matches<'a> {
         }
         summary.push_str(&cut_lines(self.cut));
         summary.push_str(left_out);
-        FileFacts {
+        FileQueryResult {
             text: self.lines.into_iter().map(|line| line.text).collect(),
             summary,
             short: String::new(),

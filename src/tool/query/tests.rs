@@ -69,7 +69,7 @@ impl Place {
     }
 
     /// Looks where that is allowed.
-    fn take(&self, name: &str, arguments: Value) -> Result<FileFacts, String> {
+    fn take(&self, name: &str, arguments: Value) -> Result<FileQueryResult, String> {
         let look = self.look(name, arguments);
         let verdict = look.judge(&self.judge, &self.work);
         assert!(

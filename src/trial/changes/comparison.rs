@@ -266,7 +266,7 @@ impl<'a> Comparison<'a> {
             None => None,
         };
         let whole = self.root.join(path);
-        let is_git = git::is_it(name);
+        let is_git = git::is_dot_git(name);
         if is_git || repository::is_gits(&whole) {
             let dir = if is_git { path } else { &pair.path };
             let trees = (&self.layer, &self.workspace);

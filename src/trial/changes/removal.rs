@@ -38,7 +38,7 @@ impl Comparison<'_> {
             return Ok(true);
         };
         let whole = self.root.join(path);
-        if git::is_it(name) || repository::is_gits(&whole) {
+        if git::is_dot_git(name) || repository::is_gits(&whole) {
             self.found.git.add(path);
             return Ok(false);
         }

@@ -209,7 +209,7 @@ impl<'a, 'b, 'c> Merge<'a, 'b, 'c> {
             let is_dir = old.or(removed).unwrap_or(new).kind == Kind::Dir;
             let is_ignored =
                 (rules.as_ref()).is_none_or(|it| rules::ignore(it, &whole.join(name), is_dir));
-            let is_gits = self.place.workspace.is_some() && git::is_it(name);
+            let is_gits = self.place.workspace.is_some() && git::is_dot_git(name);
             if is_gits || tree::is_too_deep(&path) {
                 continue;
             }

@@ -66,7 +66,7 @@ pub struct Deadline {
 
 /// The result of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileFacts {
+pub struct FileQueryResult {
     pub text: String,
     /// One line about the amount of text and the parts left out.
     pub summary: String,
@@ -104,7 +104,7 @@ impl FileScope {
     }
 }
 
-impl FileFacts {
+impl FileQueryResult {
     /// Adds a remark to the summary.
     pub(crate) fn add(&mut self, remark: &str) {
         self.summary.push_str(remark);

@@ -41,9 +41,9 @@ pub(super) struct Layout {
     pub trusted: bool,
 }
 
-/// The names in git's directories that a command that writes in the workspace may and may not change.
+/// The paths in git's directories that a command that writes in the workspace may or may not change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct SearchLimits {
+pub(super) struct GitLimits {
     /// Directories of submodules. They are inside a protected directory, but a command may change them.
     pub writable: Vec<PathBuf>,
     /// Directories that contain protected names: a command must not rename them.
@@ -84,8 +84,8 @@ impl Layout {
     }
 
     /// Returns the limits for git's directories as they are now.
-    pub(super) fn limits(&self) -> SearchLimits {
-        let mut limits = SearchLimits::default();
+    pub(super) fn limits(&self) -> GitLimits {
+        let mut limits = GitLimits::default();
         let dot = self.workspace.join(".git");
         match &self.dirs {
             None if self.trusted => {
@@ -116,7 +116,7 @@ impl Layout {
     }
 }
 
-impl SearchLimits {
+impl GitLimits {
     /// Adds the names that git reads as configuration in a git directory.
     fn obey_in(&mut self, dir: &Path) {
         let names = repository::OBEYED_NAMES.iter();

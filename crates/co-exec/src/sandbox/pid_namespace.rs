@@ -58,13 +58,13 @@ pub(super) fn enter(
     match fork().map_err(told)? {
         ForkResult::Parent { child } => {
             drop(write);
-            let stand_in = StandIn {
+            let forwarder = SignalForwarder {
                 first: child,
                 reports: File::from(read),
                 incoming,
                 starter: open_process(namespace.starter).map_err(told)?,
             };
-            stand_in.run().map_err(told)
+            forwarder.run().map_err(told)
         }
         ForkResult::Child => {
             drop((read, incoming));
@@ -153,8 +153,8 @@ fn release_streams(null: &File) -> io::Result<()> {
     Ok(rustix::stdio::dup2_stderr(null)?)
 }
 
-/// The launcher after its fork.
-struct StandIn {
+/// The launcher after its fork: it passes signals on to the command, and ends as the command ends.
+struct SignalForwarder {
     first: nix::unistd::Pid,
     /// Closes when process 1 ends.
     reports: File,
@@ -169,7 +169,7 @@ enum Event {
     StarterEnded,
 }
 
-impl StandIn {
+impl SignalForwarder {
     /// Forwards signals until the command has ended, then ends in the same way. Ends at once if the starter has ended.
     fn run(mut self) -> io::Result<Infallible> {
         release_streams(&streams::null()?)?;

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use rustix::fs::AtFlags;
 
-use self::names::{INDEX, Look, NameWatch, Places};
+use self::names::{INDEX, NameWatch, Places, WorkspaceState};
 use crate::beneath::Dir;
 use crate::confinement::level::{ClosedBy, ClosedSecrets, ShownSecrets};
 use crate::error::refusal::HidingRefusal;
@@ -196,14 +196,14 @@ impl SecretWatch {
         if !now.complete {
             return everywhere;
         }
-        let look = Look {
-            now: &now,
+        let workspace = WorkspaceState {
+            survey: &now,
             own,
             git_is_busy,
         };
         let mut came: Vec<_> = changes
             .into_iter()
-            .filter_map(|change| state.places.exposed(change, look))
+            .filter_map(|change| state.places.exposed(change, workspace))
             .collect();
         came.extend(self.stamps.linked(&self.workspace));
         came.sort();

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use co_policy::obeyed;
 
-use super::super::git::{self, ConfiguredPaths, Layout, SearchLimits};
+use super::super::git::{self, ConfiguredPaths, GitLimits, Layout};
 use super::super::plan::{Grant, Mounts, PathBytes, Right};
 use super::workspace_paths::{FoundPaths, GrantRequest, WorkspacePaths, around};
 use crate::error::refusal::SandboxRefusal;
 
 /// The paths that are protected while a command writes.
 struct ProtectedWrites {
-    limits: SearchLimits,
+    limits: GitLimits,
     /// Paths outside git's directories that other programs run or read as configuration.
     later: Vec<PathBuf>,
     /// All protected paths; they need not exist.

@@ -268,10 +268,10 @@ pub(super) struct Places {
     new_dirs: HashSet<PathBuf>,
 }
 
-/// The state of a workspace when its changes are looked at.
+/// The state of a workspace when its changes are checked.
 #[derive(Clone, Copy)]
-pub(super) struct Look<'a> {
-    pub(super) now: &'a Survey,
+pub(super) struct WorkspaceState<'a> {
+    pub(super) survey: &'a Survey,
     /// True if the command itself changes the workspace. It moves and replaces no secret, because a mount is there.
     pub(super) own: bool,
     pub(super) git_is_busy: bool,
@@ -306,25 +306,29 @@ impl Places {
     }
 
     /// Returns the place at which the command could read a secret because of a change. Takes the changes in their order.
-    pub(super) fn exposed(&mut self, change: NameChange, look: Look<'_>) -> Option<PathBuf> {
+    pub(super) fn exposed(
+        &mut self,
+        change: NameChange,
+        now: WorkspaceState<'_>,
+    ) -> Option<PathBuf> {
         let NameChange { kind, is_dir } = change;
         match kind {
-            ChangeKind::Made(path) => self.comes(path, is_dir, false, look),
+            ChangeKind::Made(path) => self.comes(path, is_dir, false, now),
             ChangeKind::Removed(path) => {
                 // The kernel removes the mount over a file some milliseconds before the file.
                 let is_covered =
                     matches!(self.closed_by, ClosedBy::Mounts | ClosedBy::WritableMounts);
-                let was_new = !look.own && self.new_dirs.contains(&path);
+                let was_new = !now.own && self.new_dirs.contains(&path);
                 (was_new || is_covered && !is_dir && self.known.contains(&path)).then_some(path)
             }
             ChangeKind::Moved { from, to, .. } => {
                 let was_granted = from.as_ref().is_none_or(|from| self.is_granted(from));
                 if let Some(from) = from
-                    && self.leaves(&from, to.as_deref(), look.own)
+                    && self.leaves(&from, to.as_deref(), now.own)
                 {
                     return Some(from);
                 }
-                self.comes(to?, is_dir, was_granted, look)
+                self.comes(to?, is_dir, was_granted, now)
             }
         }
     }
@@ -357,7 +361,7 @@ impl Places {
         path: PathBuf,
         is_dir: bool,
         was_granted: bool,
-        look: Look<'_>,
+        now: WorkspaceState<'_>,
     ) -> Option<PathBuf> {
         let by_entry = path.parent().is_some_and(|dir| self.opened.contains(dir));
         let within_closed = self.is_within_closed(&path);
@@ -378,10 +382,10 @@ impl Places {
         if self.known.contains(&path) {
             return Some(path);
         }
-        if look.own || self.is_skipped(&path) {
+        if now.own || self.is_skipped(&path) {
             return None;
         }
-        let may_be_gone = is_dir && (look.git_is_busy || !look.now.has_directory(&path));
+        let may_be_gone = is_dir && (now.git_is_busy || !now.survey.has_directory(&path));
         if has_secret_name(&path) || may_be_gone {
             return Some(path);
         }
@@ -506,13 +510,13 @@ mod tests {
         let done = bash.args(["-ec", change]).current_dir(&root).status();
         assert!(done.unwrap().success(), "{change}");
         watch.read();
-        let look = Look {
-            now: &survey(&root),
+        let now = WorkspaceState {
+            survey: &survey(&root),
             own: false,
             git_is_busy: watch.is_git_busy(),
         };
         let changes = watch.take().into_iter();
-        let found = changes.filter_map(|change| places.exposed(change, look));
+        let found = changes.filter_map(|change| places.exposed(change, now));
         let mut found = found.map(|path| path.strip_prefix(&root).unwrap().to_owned());
         found.next().unwrap_or_default()
     }

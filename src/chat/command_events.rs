@@ -6,15 +6,15 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::protocol::Question;
-use crate::tool::context::{Halt, QuestionHost};
+use crate::tool::context::{CallHalt, Questioner};
 use crate::tool::permissions::{Allowance, AllowedHost, Reply};
 
 /// The events that wait. A command sends few, and waits for room.
 const MAX_WAITING: usize = 16;
 
-/// The channel from the commands of a chat to the chat.
-pub(super) struct CommandQuestions {
-    host: Arc<CommandHost>,
+/// The events that the commands of a chat send to it.
+pub(super) struct CommandEvents {
+    sender: Arc<CommandEventSender>,
     events: mpsc::Receiver<CommandEvent>,
 }
 
@@ -26,21 +26,21 @@ pub(super) enum CommandEvent {
     AllowedHosts(oneshot::Sender<Vec<AllowedHost>>),
 }
 
-/// The way from a command to its chat. If the chat has ended, each function fails.
-struct CommandHost(mpsc::Sender<CommandEvent>);
+/// Sends the events of a command to its chat. If the chat has ended, each function fails.
+struct CommandEventSender(mpsc::Sender<CommandEvent>);
 
-impl CommandQuestions {
+impl CommandEvents {
     pub(super) fn new() -> Self {
         let (send, events) = mpsc::channel(MAX_WAITING);
         Self {
-            host: Arc::new(CommandHost(send)),
+            sender: Arc::new(CommandEventSender(send)),
             events,
         }
     }
 
-    /// Returns the way to the chat for a command.
-    pub(super) fn host(&self) -> Arc<dyn QuestionHost> {
-        Arc::<CommandHost>::clone(&self.host)
+    /// Returns the questioner of a command of this chat.
+    pub(super) fn questioner(&self) -> Arc<dyn Questioner> {
+        Arc::<CommandEventSender>::clone(&self.sender)
     }
 
     /// Waits for the next event.
@@ -54,31 +54,31 @@ impl CommandQuestions {
 }
 
 #[async_trait]
-impl QuestionHost for CommandHost {
-    async fn ask(&self, question: Question) -> Result<oneshot::Receiver<Reply>, Halt> {
+impl Questioner for CommandEventSender {
+    async fn ask(&self, question: Question) -> Result<oneshot::Receiver<Reply>, CallHalt> {
         let (reply, answer) = oneshot::channel();
         self.send(CommandEvent::Question(Box::new(question), reply))
             .await?;
         Ok(answer)
     }
 
-    async fn withdraw(&self, question: u64) -> Result<(), Halt> {
+    async fn withdraw(&self, question: u64) -> Result<(), CallHalt> {
         self.send(CommandEvent::Withdraw(question)).await
     }
 
-    async fn allow(&self, allowance: Allowance) -> Result<(), Halt> {
+    async fn allow(&self, allowance: Allowance) -> Result<(), CallHalt> {
         self.send(CommandEvent::Allow(allowance)).await
     }
 
-    async fn allowed_hosts(&self) -> Result<Vec<AllowedHost>, Halt> {
+    async fn allowed_hosts(&self) -> Result<Vec<AllowedHost>, CallHalt> {
         let (reply, hosts) = oneshot::channel();
         self.send(CommandEvent::AllowedHosts(reply)).await?;
-        hosts.await.map_err(|_| Halt::Cancelled)
+        hosts.await.map_err(|_| CallHalt::Cancelled)
     }
 }
 
-impl CommandHost {
-    async fn send(&self, event: CommandEvent) -> Result<(), Halt> {
-        self.0.send(event).await.map_err(|_| Halt::Cancelled)
+impl CommandEventSender {
+    async fn send(&self, event: CommandEvent) -> Result<(), CallHalt> {
+        self.0.send(event).await.map_err(|_| CallHalt::Cancelled)
     }
 }
