@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::buffers::BufferReply;
 use crate::chat::person::model::list_models;
-use crate::chat::{ChatHandle, Msg, Prompt, WorkDirs, instructions};
+use crate::chat::{ChatHandle, Msg, Prompt, WorkDirs, trust_questions};
 use crate::config::ModelChoice;
 use crate::editor::Editor;
 use crate::front_end;
@@ -404,7 +404,7 @@ impl App {
     /// Passes an answer on. Questions about trust in files belong to no chat. Any other answer goes to the runs and to all chats:
     /// ids are unique in the backend, so only the chat that asked knows the id.
     fn answer(&self, answered: &QuestionAnswer) {
-        if instructions::answer(&self.services, answered) {
+        if trust_questions::answer(&self.services, answered) {
             return;
         }
         self.runs.answer(answered.clone());

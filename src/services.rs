@@ -3,8 +3,8 @@
 mod agent_label;
 pub(crate) mod audit_task;
 pub(crate) mod foreground;
-pub(crate) mod instruction_answers;
 pub mod running_jobs;
+pub(crate) mod trust_answers;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -17,8 +17,8 @@ use tokio::time::timeout;
 
 use self::agent_label::AgentLabel;
 use self::foreground::Foreground;
-use self::instruction_answers::InstructionAnswers;
 use self::running_jobs::RunningJobs;
+use self::trust_answers::TrustAnswers;
 use crate::audit::{self, Audit};
 use crate::blocking::blocking;
 use crate::buffers::Buffers;
@@ -68,7 +68,7 @@ pub struct Services {
     /// The tool servers of all chats.
     pub tool_servers: Arc<ToolServers>,
     /// The files of instructions, and the questions about them.
-    pub(crate) instructions: Arc<InstructionAnswers>,
+    pub(crate) trust_answers: Arc<TrustAnswers>,
     pub(crate) foreground: Foreground,
     /// The values of each workspace's secrets.
     values: Arc<Mutex<HashMap<PathBuf, Arc<Values>>>>,
@@ -146,7 +146,7 @@ impl Services {
             store: parts.store,
             redactor: parts.redactor,
             audit: parts.audit.map(Arc::new),
-            instructions: Arc::new(InstructionAnswers::new(parts.places.trust.clone())),
+            trust_answers: Arc::new(TrustAnswers::new(parts.places.trust.clone())),
             checkpoints: Arc::new(Checkpoints::new(parts.places.checkpoints.clone())),
             places: Arc::new(parts.places),
             jobs: Arc::default(),

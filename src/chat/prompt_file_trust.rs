@@ -5,10 +5,10 @@
 use std::path::Path;
 
 use super::chat_context::ChatContext;
-use super::instructions;
 use super::message::Prompt;
+use super::trust_questions;
 use crate::protocol::{PromptFileCheck, ToEditor};
-use crate::services::instruction_answers::AnswerState;
+use crate::services::trust_answers::AnswerState;
 use crate::trust::{FileText, TrustAnswer};
 use co_text::one_line;
 
@@ -18,7 +18,7 @@ pub(super) async fn may_send(context: &ChatContext, prompt: &Prompt) -> bool {
         return true;
     };
     let file = FileText::given(path.to_owned(), file.text.clone());
-    let trusted = context.services.instructions.with_saved(|state, saved| {
+    let trusted = context.services.trust_answers.with_saved(|state, saved| {
         let answer = state.answer(saved, &file.path);
         answer.is_some_and(|answer| answer.trusted && answer.sha256 == file.sha256)
     });
@@ -41,7 +41,7 @@ pub(super) fn short_name(context: &ChatContext, file: &Path) -> String {
 pub(super) async fn check(context: &ChatContext, check: PromptFileCheck) {
     let file = FileText::given(check.path, check.text);
     let slash = format!("/{}", check.name);
-    let judged = context.services.instructions.with_saved(|state, saved| {
+    let judged = context.services.trust_answers.with_saved(|state, saved| {
         let answer = state.answer(saved, &file.path);
         match answer.filter(|answer| answer.sha256 == file.sha256) {
             Some(TrustAnswer { trusted: true, .. }) => (true, None),
@@ -78,8 +78,8 @@ fn ask(
     changed: bool,
 ) -> u64 {
     let services = &context.services;
-    let notes = changed.then(|| instructions::TEXT_CHANGED.to_owned());
-    instructions::withdraw(services, state, |question| {
+    let notes = changed.then(|| trust_questions::TEXT_CHANGED.to_owned());
+    trust_questions::withdraw(services, state, |question| {
         question.path == file.path && !question.is_about(file)
     });
     let name = short_name(context, &file.path);
@@ -87,5 +87,5 @@ fn ask(
     context.say(format!(
         "{slash} is sent when you trust its file: :Co /approve shows the question"
     ));
-    instructions::ask(services, state, file, name, notes, Some(slash))
+    trust_questions::ask(services, state, file, name, notes, Some(slash))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::chat_context::ChatContext;
-use super::instructions;
+use super::trust_questions;
 use crate::blocking::blocking;
 use crate::mcp::{WORKSPACE_FILE, WorkspaceServers, fetching, level_words};
 use crate::protocol::{Choice, NoticeLevel};
@@ -29,7 +29,7 @@ async fn server_file(
         return Ok(None);
     };
     let judge = services
-        .instructions
+        .trust_answers
         .with_saved(|state, saved| FileTrust::of(&file, state.answer(saved, &file.path)));
     let trust = judge.await?;
     Ok(Some((file, trust)))
@@ -48,7 +48,7 @@ pub(super) async fn find_of_workspace(
         None
     });
     let path = workspace.join(WORKSPACE_FILE);
-    instructions::withdraw(services, &mut services.instructions.state(), |question| {
+    trust_questions::withdraw(services, &mut services.trust_answers.state(), |question| {
         let is_same = found
             .as_ref()
             .is_some_and(|(file, _)| question.is_about(file));
@@ -77,9 +77,9 @@ pub(super) async fn find_of_workspace(
 }
 
 fn warn(context: &ChatContext, problems: &[String]) {
-    let mut state = context.services.instructions.state();
+    let mut state = context.services.trust_answers.state();
     for problem in problems {
-        instructions::warn_once(
+        trust_questions::warn_once(
             &context.services,
             &mut state,
             &context.dirs.workspace,
@@ -90,15 +90,15 @@ fn warn(context: &ChatContext, problems: &[String]) {
 
 /// Asks about the file that names tool servers. Returns false if the question is open already.
 fn ask(context: &ChatContext, file: &FileText, trust: FileTrust) -> bool {
-    let mut state = context.services.instructions.state();
+    let mut state = context.services.trust_answers.state();
     if state.questions.iter().any(|it| it.is_about(file)) {
         return false;
     }
     let changed = trust == FileTrust::Changed;
-    let notes = changed.then(|| instructions::TEXT_CHANGED.to_owned());
+    let notes = changed.then(|| trust_questions::TEXT_CHANGED.to_owned());
     let notes = notes.into_iter().collect();
-    let (name, slash) = (WORKSPACE_FILE.to_owned(), Some(instructions::SERVERS));
-    instructions::ask(&context.services, &mut state, file, name, notes, slash);
+    let (name, slash) = (WORKSPACE_FILE.to_owned(), Some(trust_questions::SERVERS));
+    trust_questions::ask(&context.services, &mut state, file, name, notes, slash);
     true
 }
 

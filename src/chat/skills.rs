@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::chat_context::ChatContext;
-use super::instructions;
+use super::trust_questions;
 use crate::blocking::blocking;
 use crate::protocol::Choice;
 use crate::services::Services;
@@ -65,8 +65,8 @@ impl Skills {
             Err(why) => (Vec::new(), Some(why)),
         };
         if let Some(problem) = problem {
-            let mut state = services.instructions.state();
-            instructions::warn_once(services, &mut state, workspace, &problem);
+            let mut state = services.trust_answers.state();
+            trust_questions::warn_once(services, &mut state, workspace, &problem);
         }
         let usable = usable(&skills);
         match usable.is_empty() {
@@ -136,7 +136,7 @@ async fn find(
     if found.skills.is_empty() {
         return Ok((Vec::new(), found.problem));
     }
-    let judged = services.instructions.with_saved(|state, saved| {
+    let judged = services.trust_answers.with_saved(|state, saved| {
         let judge = |skill: Skill| {
             let trust = SkillTrust::of(&skill, state.answer(saved, &skill.file.path));
             (skill, trust)
@@ -204,14 +204,14 @@ fn show_skill(context: &ChatContext, skills: &[(Skill, SkillTrust)], path: &Path
         ));
     }
     let changed = *trust == SkillTrust::OfWorkspace(FileTrust::Changed);
-    let notes = changed.then(|| instructions::TEXT_CHANGED.to_owned());
+    let notes = changed.then(|| trust_questions::TEXT_CHANGED.to_owned());
     let name = path.strip_prefix(&context.dirs.workspace).unwrap_or(path);
     let name = one_line(&name.display().to_string());
     let services = &context.services;
     let word = format!("@skill:{}", skill.name);
-    instructions::ask(
+    trust_questions::ask(
         services,
-        &mut services.instructions.state(),
+        &mut services.trust_answers.state(),
         &skill.file,
         name,
         notes.into_iter().collect(),

@@ -32,7 +32,7 @@ impl TrustedTexts {
             instructions: Instructions::default(),
             skills: Skills::default(),
             prompt_files: Vec::new(),
-            revoked: services.instructions.revoked(),
+            revoked: services.trust_answers.revoked(),
         }
     }
 

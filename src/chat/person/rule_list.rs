@@ -105,7 +105,7 @@ async fn ask_before_trials(context: &ChatContext) -> Result<Option<String>, Stri
 
 /// Removes the answer about a file, for all chats.
 async fn forget_file(context: &ChatContext, file: &str) {
-    match context.services.instructions.forget(file.into()).await {
+    match context.services.trust_answers.forget(file.into()).await {
         Ok(true) => context.say(format!("the next prompt asks about {file} again")),
         Ok(false) => context.say(format!("no answer about {file} was saved")),
         Err(why) => context.complain(why),
@@ -193,7 +193,7 @@ async fn file_choices(context: &ChatContext) -> Vec<Choice> {
         context.dirs.workspace.as_path(),
         &context.services.places.config,
     ];
-    let answers = context.services.instructions.answers(&dirs).await;
+    let answers = context.services.trust_answers.answers(&dirs).await;
     let answers = answers.unwrap_or_else(|why| {
         context.complain(why);
         Vec::new()

@@ -5,7 +5,7 @@ mod revoked;
 use std::os::unix::fs::symlink;
 
 use super::chat::{Chat, answered, calls, says};
-use crate::chat::instructions;
+use crate::chat::trust_questions;
 use crate::protocol::{Answer, ToEditor, TrustQuestion};
 use co_llm::transcript::Item;
 
@@ -51,7 +51,7 @@ async fn question(chat: &mut Chat) -> TrustQuestion {
 }
 
 fn answer(chat: &Chat, question: u64, decision: Answer) -> bool {
-    instructions::answer(&chat.services, &answered(question, decision))
+    trust_questions::answer(&chat.services, &answered(question, decision))
 }
 
 /// Answers, and waits until that is on disk.

@@ -1,7 +1,7 @@
 //! Prompts that a file of the workspace has: they are sent only after the person trusts the file.
 
 use super::chat::{Chat, answered, calls, says};
-use crate::chat::{Msg, Prompt, instructions};
+use crate::chat::{Msg, Prompt, trust_questions};
 use crate::protocol::{Answer, NoticeLevel, PromptFile, PromptFileCheck, ToEditor, TrustQuestion};
 
 const FIX: &str = "Fix $1.";
@@ -32,7 +32,7 @@ fn questions(chat: &Chat) -> Vec<TrustQuestion> {
 
 async fn say(chat: &mut Chat, id: u64, decision: Answer) -> String {
     let answer = answered(id, decision);
-    assert!(instructions::answer(&chat.services, &answer));
+    assert!(trust_questions::answer(&chat.services, &answer));
     loop {
         let (_, told) = chat.noticed().await;
         if told.starts_with(".co/prompts/fix.md") {

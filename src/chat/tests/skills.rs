@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::chat::{Chat, answered, asks_for, says};
-use crate::chat::instructions;
+use crate::chat::trust_questions;
 use crate::config::Config;
 use crate::protocol::{Answer, ToEditor, TrustQuestion};
 use co_llm::scripted::Scripted;
@@ -32,7 +32,7 @@ async fn chosen(chat: &mut Chat) -> TrustQuestion {
 }
 
 async fn answer(chat: &mut Chat, id: u64, decision: Answer) {
-    assert!(instructions::answer(
+    assert!(trust_questions::answer(
         &chat.services,
         &answered(id, decision)
     ));

@@ -128,7 +128,7 @@ async fn an_answer_that_is_taken_back_while_it_is_saved_stays_so() {
     while !chat.noticed().await.1.contains("asks about") {}
     assert_eq!(
         chat.services
-            .instructions
+            .trust_answers
             .answers(&[&chat.work])
             .await
             .unwrap(),

@@ -1,4 +1,4 @@
-//! The person's answers about instructions, and the questions about them that are open. All chats share them.
+//! The person's answers about trust in files, and the questions about trust that are open. All chats share them.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use crate::trust::{FileText, Trust, TrustAnswer};
 /// cancels its turn too.
 const MAX_WAITING_REVOKED: usize = 16;
 
-/// The answers about instructions and the open questions.
-pub(crate) struct InstructionAnswers {
+/// The answers about trust in files, and the open questions.
+pub(crate) struct TrustAnswers {
     pub(crate) trust: Trust,
     pub(crate) state: Mutex<AnswerState>,
     /// Held while the answers on disk change.
@@ -54,7 +54,7 @@ impl AnswerState {
     }
 }
 
-impl InstructionAnswers {
+impl TrustAnswers {
     pub(crate) fn new(dir: PathBuf) -> Self {
         Self {
             trust: Trust::new(dir),
