@@ -218,7 +218,7 @@ impl<'a> Retelling<'a> {
             }
             Item::Surroundings(_) => self.start_turn(),
             Item::Shortened { .. } => self.events.push(ChatEvent::TextsShortened),
-            Item::JobStarted { .. } | Item::JobEnded { .. } => {}
+            Item::JobStarted { .. } | Item::JobEnded { .. } | Item::RanForReal { .. } => {}
             Item::Plan { .. } | Item::AgentSession { .. } | Item::Reduced | Item::Unknown => {}
         }
     }

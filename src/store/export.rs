@@ -80,6 +80,7 @@ fn item_text(item: &Item) -> Option<String> {
         Item::Plan { .. }
         | Item::ModelChosen { .. }
         | Item::AgentSession { .. }
+        | Item::RanForReal { .. }
         | Item::Unknown => return None,
     })
 }

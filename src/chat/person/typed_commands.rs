@@ -29,9 +29,6 @@ use co_llm::transcript::{Decision, Item, ShownPart};
 use co_policy::Verdict;
 use co_text::{code, short_command};
 
-/// The start of the note to the model about a command of a trial that the person ran for real.
-const RAN_FOR_REAL: &str = "The person ran the command of a trial for real";
-
 /// The time that a chat waits for its cancelled commands when it closes.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -53,8 +50,8 @@ pub(in crate::chat) struct TypedRequest {
     command: String,
     cwd: PathBuf,
     options: RunOptions,
-    /// The model gets its end.
-    tells_model: bool,
+    /// The call that ran the command as a trial; none if the person typed the command.
+    tried: Option<String>,
 }
 
 impl TypedRequest {
@@ -68,7 +65,7 @@ impl TypedRequest {
             command: command.to_owned(),
             cwd: context.dirs.cwd.clone(),
             options,
-            tells_model: false,
+            tried: None,
         }
     }
 
@@ -80,11 +77,10 @@ impl TypedRequest {
         items: &[Item],
         context: &ChatContext,
     ) -> Result<Self, String> {
-        let Some((at, request)) = last_tried(items) else {
+        let Some((at, call, request)) = last_tried(items) else {
             return Err("no command of this chat ran as a trial".to_owned());
         };
-        let has_run =
-            |item: &Item| matches!(item, Item::Note { text, .. } if text.starts_with(RAN_FOR_REAL));
+        let has_run = |item: &Item| matches!(item, Item::RanForReal { call: ran } if ran == call);
         if items[at..].iter().any(has_run) {
             return Err("the command of the last trial has already run for real".to_owned());
         }
@@ -114,7 +110,7 @@ impl TypedRequest {
                 timeout: limit.map(|it| it.as_secs()),
                 ..RunOptions::default()
             },
-            tells_model: true,
+            tried: Some(call.to_owned()),
         })
     }
 }
@@ -127,11 +123,11 @@ pub(in crate::chat) enum TypedEvent {
         hint: Option<String>,
     },
     Ended {
-        end: CallEnd,
+        end: Box<CallEnd>,
         /// The number of its output; none if it did not start.
         output: Option<u64>,
-        /// The line for the transcript; none if the command could not start.
-        item: Option<Box<Item>>,
+        /// The items for the transcript; none if the command could not start.
+        items: Vec<Item>,
     },
 }
 
@@ -190,12 +186,12 @@ impl TypedCommands {
                 }
                 context.show(CallEvent::OutputStarted { block, screen }.into());
             }
-            TypedEvent::Ended { end, output, item } => {
+            TypedEvent::Ended { end, output, items } => {
                 if let Some(block) = output {
                     context.show(CallEvent::OutputEnded { block }.into());
                 }
-                context.show(CallEvent::Ended(end).into());
-                self.unrecorded.extend(item.map(|it| *it));
+                context.show(CallEvent::Ended(*end).into());
+                self.unrecorded.extend(items);
                 self.running = self.running.saturating_sub(1);
             }
         }
@@ -238,7 +234,7 @@ impl TypedCommands {
             command,
             cwd,
             options,
-            tells_model,
+            tried,
         } = request;
         recorder.flush().await;
         let block = context.services.id();
@@ -256,7 +252,7 @@ impl TypedCommands {
             cwd,
             block,
             command,
-            tells_model,
+            tried,
             cancel: all.child_token(),
             tell: self.tell.clone(),
             questions: CommandQuestioner {
@@ -276,8 +272,8 @@ struct TypedCommand {
     /// The number of its output.
     block: u64,
     command: String,
-    /// The model gets its end.
-    tells_model: bool,
+    /// The call that ran the command as a trial. The model then gets the end of the command.
+    tried: Option<String>,
     cancel: CancellationToken,
     tell: mpsc::UnboundedSender<TypedEvent>,
     questions: CommandQuestioner,
@@ -288,27 +284,32 @@ impl TypedCommand {
     async fn run(self, options: RunOptions, listed: ForegroundGuard) {
         let done = self.carry_out(options).await;
         drop(listed);
-        let item = done.as_ref().ok().map(|(_, end)| {
-            let name = code(&co_text::printable(&short_command(&self.command)));
-            match self.tells_model {
-                false => Item::Notice {
-                    text: format!("{name} ended: {}", end.shown.status),
-                },
-                true => Item::Note {
-                    text: format!("{RAN_FOR_REAL}: {name}. It ended: {}", end.shown.status),
-                    once: false,
-                },
-            }
-        });
+        let items = match &done {
+            Ok((_, end)) => self.items(&end.shown.status),
+            Err(_) => Vec::new(),
+        };
         let (output, end) = done.unwrap_or_else(|why| {
             let not_run = self.ended(false, format!("not run: {why}"));
             (None, not_run)
         });
         self.tell(TypedEvent::Ended {
-            end,
+            end: Box::new(end),
             output,
-            item: item.map(Box::new),
+            items,
         });
+    }
+
+    /// Returns the items about the end of the command.
+    fn items(&self, status: &str) -> Vec<Item> {
+        let name = code(&co_text::printable(&short_command(&self.command)));
+        let Some(call) = &self.tried else {
+            let text = format!("{name} ended: {status}");
+            return vec![Item::Notice { text }];
+        };
+        let text =
+            format!("The person ran the command of a trial for real: {name}. It ended: {status}");
+        let (call, once) = (call.clone(), false);
+        vec![Item::RanForReal { call }, Item::Note { text, once }]
     }
 
     /// Returns the end of the command as one line.
@@ -374,13 +375,12 @@ impl TypedCommand {
     }
 }
 
-/// Returns the last command that ran as a trial, with the index of the decision to try it.
-fn last_tried(items: &[Item]) -> Option<(usize, CommandRequest)> {
-    let is_tried = |item: &Item| matches!(item, Item::Decision { decision, .. } if *decision == Decision::Tried);
-    let at = items.iter().rposition(is_tried)?;
-    let Item::Decision { call: id, .. } = &items[at] else {
-        return None;
-    };
+/// Returns the last command that ran as a trial, with its call and the index of the decision to try it.
+fn last_tried(items: &[Item]) -> Option<(usize, &str, CommandRequest)> {
+    let (at, id) = (items.iter().enumerate().rev()).find_map(|(at, item)| match item {
+        Item::Decision { call, decision } if *decision == Decision::Tried => Some((at, call)),
+        _ => None,
+    })?;
     let mut before = items[..at].iter().rev();
     let mut edited = None;
     let call = before.find_map(|item| match item {
@@ -392,8 +392,9 @@ fn last_tried(items: &[Item]) -> Option<(usize, CommandRequest)> {
         _ => None,
     })?;
     let request = CommandRequest::parse(call).ok()?;
-    Some(match edited {
-        Some(command) => (at, request.edited(command)),
-        None => (at, request),
-    })
+    let request = match edited {
+        Some(command) => request.edited(command),
+        None => request,
+    };
+    Some((at, id, request))
 }

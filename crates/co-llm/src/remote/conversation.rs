@@ -267,6 +267,7 @@ impl<'a> MessageWriter<'a> {
             | Item::Plan { .. }
             | Item::AgentSession { .. }
             | Item::CommandEdited { .. }
+            | Item::RanForReal { .. }
             | Item::ModelChosen { .. }
             | Item::Unknown => {}
             Item::Surroundings(_) | Item::Retried => {}

@@ -107,6 +107,8 @@ pub enum Item {
     Notice { text: String },
     /// The person put another command, as it is shown, in the place of the call's.
     CommandEdited { call: String, command: String },
+    /// The person ran the command of this call, which ran as a trial, for real. A note tells the model.
+    RanForReal { call: String },
     /// An item of a later version.
     #[serde(other)]
     Unknown,

@@ -44,6 +44,7 @@ pub(crate) fn is_of_turn(item: &Item) -> Option<bool> {
         | Item::Plan { .. }
         | Item::AgentSession { .. }
         | Item::CommandEdited { .. }
+        | Item::RanForReal { .. }
         | Item::ModelChosen { .. }
         | Item::Unknown => None,
         Item::Surroundings(_) | Item::Shortened { .. } | Item::Reduced => None,
@@ -133,6 +134,7 @@ impl<'a> Repair<'a> {
                 | Item::Plan { .. }
                 | Item::AgentSession { .. }
                 | Item::CommandEdited { .. }
+                | Item::RanForReal { .. }
                 | Item::ModelChosen { .. }
                 | Item::Surroundings(_)
                 | Item::Shortened { .. }

@@ -97,6 +97,7 @@ fn is_told(item: &Item) -> bool {
         | Item::Plan { .. }
         | Item::AgentSession { .. }
         | Item::CommandEdited { .. }
+        | Item::RanForReal { .. }
         | Item::ModelChosen { .. }
         | Item::Surroundings(_)
         | Item::Retried

@@ -54,6 +54,7 @@ pub(super) fn item_tokens(item: &Item) -> u64 {
             | Item::Plan { .. }
             | Item::AgentSession { .. }
             | Item::CommandEdited { .. }
+            | Item::RanForReal { .. }
             | Item::ModelChosen { .. }
             | Item::Unknown => 0,
             Item::Surroundings(_) | Item::Retried => 0,
