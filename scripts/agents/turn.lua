@@ -1,22 +1,13 @@
 -- A turn of an agent in a headless Neovim: `nvim --headless --clean -l turn.lua ROOT AGENT SETTINGS PROMPT`. Writes what happened as
 -- JSON.
 local root, agent, settings, prompt = arg[1], arg[2], vim.json.decode(arg[3]), arg[4]
-vim.opt.runtimepath:prepend(root)
-vim.g.co = settings
-vim.cmd.runtime('plugin/co.lua')
+local scene = dofile(root .. '/scripts/agents/scene.lua')(root, settings)
 
 -- The longest time for one step, in milliseconds.
 local DEADLINE = 60000
 
 local focus = require('co.ui.focus')
 local question = require('co.question')
-local turns = 0
-vim.api.nvim_create_autocmd('User', {
-  pattern = 'CoTurnDone',
-  callback = function()
-    turns = turns + 1
-  end,
-})
 
 -- The hosts that the agent asked for in its turn.
 ---@type string[]
@@ -67,38 +58,25 @@ local function files()
   return found
 end
 
---- Returns the text of the chat.
----@return string
-local function chat()
-  for _, buf in ipairs(vim.api.nvim_list_bufs()) do
-    local lines = vim.api.nvim_buf_get_lines(buf, 0, -1, false)
-    local name = vim.api.nvim_buf_get_name(buf)
-    if name:match('^co://chat/1') and not name:match('prompt') then
-      return table.concat(lines, '\n')
-    end
-  end
-  return ''
-end
-
 local before = files()
 vim.cmd('Co /agent ' .. agent)
 vim.cmd('Co ' .. prompt)
 local ended = until_(function()
-  return turns > 0
+  return scene.turns > 0
 end)
 local after = files()
 vim.cmd('Co /review')
 press('change 1 of 2', 'n')
 press('change 2 of 2', 'q')
 vim.wait(DEADLINE, function()
-  return files()['a.txt'] ~= after['a.txt'] and chat():find('took parts', 1, true) ~= nil
+  return files()['a.txt'] ~= after['a.txt'] and scene.chat():find('took parts', 1, true) ~= nil
 end, 20)
 local reviewed = files()
 vim.cmd('Co /undo')
 local undone = until_(function()
   return vim.deep_equal(files(), before)
 end)
-io.stdout:write(vim.json.encode({
+scene.finish({
   before = before,
   after = after,
   reviewed = reviewed,
@@ -106,7 +84,4 @@ io.stdout:write(vim.json.encode({
   restored = files(),
   ended = ended,
   undone = undone,
-  chat = chat(),
-  log = require('co.ui.log').lines(),
-}))
-vim.cmd('qall!')
+})

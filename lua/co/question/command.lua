@@ -101,7 +101,7 @@ return kind.new({
   keys = { question = question_keys, menu = menu_keys },
   text = function(question, page)
     if page == 'menu' then
-      return question_text.menu(question)
+      return question_text.menu(question, question_text.scopes(question))
     elseif page == 'help' then
       return question_text.help('edit', question)
     end

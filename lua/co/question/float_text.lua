@@ -251,24 +251,6 @@ local function add_keys(text, entries, width)
   end
 end
 
---- Returns the menu of these choices. They are above the command, which may be longer than the window.
----@param question co.CommandQuestion
----@return co.QuestionText
-function M.menu(question)
-  ---@type co.QuestionText
-  local text = { lines = {}, spans = {} }
-  add(text, 'Always allow:')
-  local entries = {}
-  for _, scope in ipairs(M.scopes(question)) do
-    entries[#entries + 1] = { scope.key, scope.about }
-  end
-  entries[#entries + 1] = { 'q', 'back' }
-  add_keys(text, entries, 2)
-  add(text, '')
-  M.add_command(text, { command = question.command })
-  return text
-end
-
 --- Returns a text that lists keys and their descriptions.
 ---@param entries [string, string][] the usual keys
 ---@return co.QuestionText
@@ -279,16 +261,29 @@ function M.key_list(entries)
   return text
 end
 
---- Returns the menu of `always`, without the text below it.
+--- Returns the choices of `always`, without the text below them.
 ---@param scopes { key: string, scope: co.Scope, about: string }[]
 ---@return co.QuestionText
 function M.scope_menu(scopes)
+  ---@type co.QuestionText
+  local text = { lines = {}, spans = {} }
+  add(text, 'Always allow:')
   local entries = vim.tbl_map(function(scope)
     return { scope.key, scope.about }
   end, scopes)
   entries[#entries + 1] = { 'q', 'back' }
-  local text = M.key_list(entries)
+  add_keys(text, entries, 2)
   add(text, '')
+  return text
+end
+
+--- Returns the menu of `always`. The choices are above the command, which may be longer than the window.
+---@param question co.CommandQuestion
+---@param scopes { key: string, scope: co.Scope, about: string }[]
+---@return co.QuestionText
+function M.menu(question, scopes)
+  local text = M.scope_menu(scopes)
+  M.add_command(text, { command = question.command })
   return text
 end
 

@@ -31,15 +31,6 @@ local function scopes_of(question)
   return scopes
 end
 
---- Returns the menu of these choices, above the call.
----@param question co.CommandQuestion
----@return co.QuestionText
-local function menu(question)
-  local text = question_text.scope_menu(scopes_of(question))
-  question_text.add_command(text, question)
-  return text
-end
-
 ---@type table<co.QuestionPage, table<string, fun(question: any): boolean?>>
 local keys = { question = {}, menu = {} }
 for _, key in ipairs({ 'y', 'n', 'N', 'a' }) do
@@ -59,7 +50,7 @@ return kind.new({
   keys = keys,
   text = function(question, page)
     if page == 'menu' then
-      return menu(question)
+      return question_text.menu(question, scopes_of(question))
     end
     return page == 'help' and question_text.help('plain', question)
       or question_text.question(question)
