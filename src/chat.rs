@@ -5,7 +5,6 @@
 
 mod agent_turn;
 mod chat_context;
-mod command_events;
 mod contexts;
 pub mod events;
 mod handle;
@@ -39,7 +38,6 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use self::chat_context::ChatContext;
-use self::command_events::{CommandEvent, CommandEvents};
 use self::contexts::ContextReads;
 use self::events::{ChatEvent, FrontEnd};
 use self::jobs::Jobs;
@@ -55,12 +53,13 @@ use self::record::Recorder;
 use self::running_turn::RunningTurn;
 use self::status::{Status, WaitingQuestion};
 use self::trusted_texts::TrustedTexts;
-use self::turn::TurnGoal;
+use self::turn::{MAX_WAITING_EVENTS, ToChat, TurnEvent, TurnGoal};
 use self::undo::{ChatUndo, Count, OpenChanges, UndoEvent};
 use crate::mcp::WORKSPACE_FILE;
 use crate::protocol::{ChatState, LineRange, NoticeLevel, RunOptions, ToEditor};
 use crate::services::Services;
 use crate::tool::ToolSet;
+use crate::tool::context::Questioner;
 use crate::tool::permissions::{Allowance, Permissions};
 use crate::tool::server::ChatServers;
 use crate::workspace::edits::{EditRequest, SeenTexts};
@@ -83,7 +82,10 @@ struct Chat {
     model: ChatModel,
     recorder: Recorder,
     questions: OpenQuestions,
-    commands: CommandEvents,
+    /// The events of commands that outlive a turn: jobs, and commands that the person typed. They ask about hosts.
+    commands: mpsc::Receiver<TurnEvent>,
+    /// Asks for these commands.
+    for_commands: Arc<dyn Questioner>,
     jobs: Jobs,
     queue: PromptQueue,
     /// The person cancelled and has typed nothing since. Another cancel drops the queue.
@@ -119,7 +121,12 @@ impl Chat {
         dirs: WorkDirs,
         app: CancellationToken,
     ) -> Self {
-        let commands = CommandEvents::new();
+        let new_services = watch::Sender::new(Arc::clone(&services));
+        let (events, commands) = mpsc::channel(MAX_WAITING_EVENTS);
+        let for_commands: Arc<dyn Questioner> = Arc::new(ToChat {
+            events,
+            new_services: new_services.subscribe(),
+        });
         Self {
             model: ChatModel::default(),
             recorder: Recorder::new(Arc::clone(&services), Arc::clone(&front_end)),
@@ -137,14 +144,15 @@ impl Chat {
             texts: TrustedTexts::new(&services),
             status: Status::default(),
             resume_failed: false,
-            typed: TypedCommands::new(commands.questioner()),
+            typed: TypedCommands::new(Arc::clone(&for_commands)),
             commands,
+            for_commands,
             commit: CommitRequest::new(),
             contexts: ContextReads::new(),
             undo: ChatUndo::default(),
             count: Count::default(),
             files_changed: services.checkpoints.changed(),
-            new_services: watch::Sender::new(Arc::clone(&services)),
+            new_services,
             context: ChatContext {
                 id,
                 services,
@@ -180,7 +188,7 @@ impl Chat {
                 event = self.commit.next_event() => self.commit_event(event).await,
                 found = self.model.looked_up() => self.found_model(found).await,
                 event = self.typed.next_event() => self.typed_event(event).await,
-                event = self.commands.next_event() => self.command_event(event).await,
+                Some(event) = self.commands.recv() => self.command_event(event).await,
             }
             self.show_if_it_asks();
         }
@@ -413,16 +421,13 @@ impl Chat {
     }
 
     /// Handles an event of a command that outlives the turn.
-    async fn command_event(&mut self, event: CommandEvent) {
+    async fn command_event(&mut self, event: TurnEvent) {
         match event {
-            CommandEvent::Question(question, reply) => {
+            TurnEvent::Question(question, reply) => {
                 self.questions
                     .put_about_hosts(*question, reply, true, &self.permissions);
             }
-            CommandEvent::Withdraw(id) => self.questions.withdraw(id),
-            CommandEvent::Allow(allowance) => self.allow(allowance).await,
-            // It fails if the command was given up.
-            CommandEvent::AllowedHosts(reply) => drop(reply.send(self.permissions.hosts.clone())),
+            event => self.event(event).await,
         }
     }
 

@@ -113,7 +113,7 @@ impl Chat {
                 self.texts.instructions(),
                 services.config.max_scouts,
             )),
-            for_jobs: self.commands.questioner(),
+            for_jobs: Arc::clone(&self.for_commands),
             cancel: cancel.clone(),
         };
         if let Some(spec) = self.model.agent_spec(services) {
