@@ -6,8 +6,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::rotation::RotatingFile;
@@ -101,7 +101,7 @@ impl Audit {
     /// # Errors
     /// The file cannot be written. The next record tries again.
     pub fn write(&self, record: Record) -> Result<(), Error> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.file.lock();
         let mut append = || {
             let mut line = serde_json::to_vec(&record)?;
             line.push(b'\n');

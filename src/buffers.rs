@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -200,7 +201,7 @@ impl Buffers {
 
     /// Takes Neovim's answer to a request.
     pub fn reply(&self, request: u64, reply: BufferReply) {
-        if let Some(waiting) = self.waiting().remove(&request) {
+        if let Some(waiting) = self.waiting.lock().remove(&request) {
             // The turn that asked may have ended.
             let _ended = waiting.send(reply);
         }
@@ -208,7 +209,7 @@ impl Buffers {
 
     /// Ends the wait for an answer that does not come.
     pub fn fail(&self, request: u64) {
-        self.waiting().remove(&request);
+        self.waiting.lock().remove(&request);
     }
 
     /// Sends a request with a new number. Returns the answer; none if Neovim ended or failed.
@@ -220,7 +221,7 @@ impl Buffers {
     fn send(&self, message: impl FnOnce(u64) -> ToEditor) -> SentRequest<'_> {
         let request = self.requests.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
-        self.waiting().insert(request, reply);
+        self.waiting.lock().insert(request, reply);
         self.editor.tell(message(request));
         SentRequest {
             buffers: self,
@@ -231,10 +232,6 @@ impl Buffers {
 
     fn chat(&self) -> Option<u64> {
         self.turn.as_ref().map(|turn| turn.chat)
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -255,7 +252,7 @@ impl SentRequest<'_> {
 impl Drop for SentRequest<'_> {
     fn drop(&mut self) {
         let request = self.request;
-        if self.buffers.waiting().remove(&request).is_some() {
+        if self.buffers.waiting.lock().remove(&request).is_some() {
             let withdraw = ToEditor::WithdrawRequest { request };
             self.buffers.editor.tell(withdraw);
         }

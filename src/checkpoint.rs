@@ -28,16 +28,16 @@ mod workspace;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::workspace::judge::Judge;
 use co_exec::beneath::Dir;
 use journal::Journal;
-use store::lock;
 
 pub use answers::KeptAnswer;
 pub use change::{Change, Entry, named, shown};
@@ -100,7 +100,7 @@ impl Checkpoints {
     /// The directory cannot be made.
     pub fn workspace(&self, judge: &Arc<Judge>) -> io::Result<Arc<Workspace>> {
         let store = self.store()?;
-        let mut workspaces = lock(&self.workspaces);
+        let mut workspaces = self.workspaces.lock();
         let new = || {
             Arc::new(Workspace::new(
                 Arc::clone(judge),
@@ -117,7 +117,7 @@ impl Checkpoints {
 
     /// Forgets the snapshots that no command has used in a time.
     pub fn forget_unused(&self, time: Duration) {
-        let workspaces: Vec<_> = lock(&self.workspaces).values().cloned().collect();
+        let workspaces: Vec<_> = self.workspaces.lock().values().cloned().collect();
         for workspace in workspaces {
             workspace.forget_unused(time);
         }
@@ -128,22 +128,22 @@ impl Checkpoints {
     /// # Errors
     /// Its directory cannot be made.
     pub fn store(&self) -> io::Result<Arc<Store>> {
-        let mut store = lock(&self.store);
+        let mut store = self.store.lock();
         if let Some(store) = &*store {
             return Ok(Arc::clone(store));
         }
         let opened = Store::open(&self.dir, self.most);
-        *lock(&self.problem) = opened.as_ref().err().map(ToString::to_string);
+        *self.problem.lock() = opened.as_ref().err().map(ToString::to_string);
         Ok(Arc::clone(store.insert(Arc::new(opened?))))
     }
 
     /// Returns the reason why a command that starts now in the workspace `root` has no checkpoint; none if it has one. Does
     /// not block.
     pub fn missing(&self, root: &Path) -> Option<String> {
-        match lock(&self.workspaces).get(root) {
+        match self.workspaces.lock().get(root) {
             Some(workspace) => workspace.missing(),
             None => {
-                let problem = lock(&self.problem).clone();
+                let problem = self.problem.lock().clone();
                 Some(problem.unwrap_or_else(|| workspace::NOT_YET.to_owned()))
             }
         }
@@ -151,20 +151,20 @@ impl Checkpoints {
 
     /// Returns whether a command that starts now in the workspace `root` has a snapshot to compare with. Does not block.
     pub fn is_ready(&self, root: &Path) -> bool {
-        let workspaces = lock(&self.workspaces);
+        let workspaces = self.workspaces.lock();
         workspaces.get(root).is_some_and(|it| it.is_ready())
     }
 
     /// Notes that the person saved a file in Neovim. Does not block.
     pub fn saved(&self, file: &Path) {
-        for workspace in lock(&self.workspaces).values() {
+        for workspace in self.workspaces.lock().values() {
             workspace.touch(file);
         }
     }
 
     /// Records the changes until now for the open turns of agents, after the person saved a file.
     pub fn divide_turns(&self) {
-        let workspaces: Vec<_> = lock(&self.workspaces).values().cloned().collect();
+        let workspaces: Vec<_> = self.workspaces.lock().values().cloned().collect();
         let busy = workspaces.iter().filter(|workspace| workspace.is_busy());
         busy.for_each(|workspace| workspace.divide_turn());
     }
@@ -174,7 +174,7 @@ impl Checkpoints {
     /// # Errors
     /// The changes cannot be written.
     pub fn record_open(&self, chat: &str) -> io::Result<()> {
-        let workspaces: Vec<_> = lock(&self.workspaces).values().cloned().collect();
+        let workspaces: Vec<_> = self.workspaces.lock().values().cloned().collect();
         let mut busy = workspaces.iter().filter(|workspace| workspace.is_busy());
         let append = |record: &Record| self.append(chat, record);
         busy.try_for_each(|workspace| workspace.record_open(chat, append))
@@ -182,7 +182,7 @@ impl Checkpoints {
 
     /// Returns whether a command of a chat runs. Does not block.
     pub fn is_busy(&self) -> bool {
-        let workspaces = lock(&self.workspaces);
+        let workspaces = self.workspaces.lock();
         workspaces.values().any(|workspace| workspace.is_busy())
     }
 
@@ -199,7 +199,7 @@ impl Checkpoints {
 
     /// Assigns the changes until now to the commands that run.
     pub fn divide(&self) {
-        let workspaces: Vec<_> = lock(&self.workspaces).values().cloned().collect();
+        let workspaces: Vec<_> = self.workspaces.lock().values().cloned().collect();
         let busy = workspaces.iter().filter(|workspace| workspace.is_busy());
         busy.for_each(|workspace| workspace.divide());
     }

@@ -5,8 +5,9 @@
 //! little memory. This module knows nothing of RPC.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::protocol::{ChatState, ToEditor};
@@ -116,7 +117,7 @@ impl Editor {
     /// Queues a message.
     pub fn tell(&self, message: ToEditor) {
         let (urgent, waits) = (is_urgent(&message), may_wait(&message));
-        let mut queue = self.shared.queue();
+        let mut queue = self.shared.queue.lock();
         queue.push(message);
         if waits {
             return;
@@ -136,7 +137,7 @@ impl Editor {
 
     fn present(&self, target: Target, source: OutputSource) -> LiveOutput {
         let taken = Arc::new(Notify::new());
-        let mut queue = self.shared.queue();
+        let mut queue = self.shared.queue.lock();
         queue.next += 1;
         let id = queue.next;
         queue.live.push(LiveEntry {
@@ -150,7 +151,7 @@ impl Editor {
         tokio::spawn(async move {
             while source.changed().await {
                 let next = taken.notified();
-                shared.fill(shared.queue(), false);
+                shared.fill(shared.queue.lock(), false);
                 next.await;
             }
         });
@@ -164,7 +165,7 @@ impl Editor {
 impl LiveOutput {
     /// Ends the output: Neovim gets its rest, then the message `then`, then later messages.
     pub fn finish(self, then: ToEditor) {
-        let mut queue = self.editor.shared.queue();
+        let mut queue = self.editor.shared.queue.lock();
         queue.entries.push_back(QueueEntry::Finish {
             live: self.id,
             then,
@@ -176,21 +177,21 @@ impl LiveOutput {
 impl Outbox {
     /// Waits until there may be something to send.
     pub async fn filled(&self) {
-        while !self.shared.queue().filled {
+        while !self.shared.queue.lock().filled {
             self.shared.filled.notified().await;
         }
     }
 
     /// Waits for an urgent message, which should not wait for the next frame.
     pub async fn urgent(&self) {
-        while !self.shared.queue().urgent {
+        while !self.shared.queue.lock().urgent {
             self.shared.urgent.notified().await;
         }
     }
 
     /// Takes the messages of the next frame.
     pub fn take_frame(&self) -> Vec<ToEditor> {
-        let mut queue = self.shared.queue();
+        let mut queue = self.shared.queue.lock();
         (queue.filled, queue.urgent) = (false, false);
         let mut frame = Frame::default();
         while let Some(entry) = queue.entries.pop_front() {
@@ -226,11 +227,6 @@ impl Outbox {
 }
 
 impl Shared {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Nothing panics while it holds the lock, so a poisoned queue is consistent.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Wakes the writer, at once if `urgent`, else at the time of the next frame.
     fn fill(&self, mut queue: MutexGuard<'_, Queue>, urgent: bool) {
         queue.filled = true;

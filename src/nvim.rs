@@ -9,11 +9,12 @@ mod text;
 mod writer;
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use nvim_rs::error::LoopError;
 use nvim_rs::{Handler, Neovim};
+use parking_lot::Mutex;
 use rmpv::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
@@ -180,7 +181,7 @@ impl Inbox {
 
     /// Stops reading. Plugin and backend have different versions, so later messages would fail too.
     fn give_up(&self, error: &rmpv::ext::Error) {
-        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unknown = self.unknown.lock();
         if let Some(unknown) = unknown.take() {
             let _ = unknown.send(Error::Unknown(shown(error)));
         }

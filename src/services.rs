@@ -9,10 +9,11 @@ pub(crate) mod trust_answers;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::time::timeout;
 
 use self::agent_label::AgentLabel;
@@ -182,7 +183,7 @@ impl Services {
         let config = given.config();
         let spill_dir = self.executor.settings().spill_dir.clone();
         let executor = self.executor.with(config.exec_settings(spill_dir))?;
-        *self.host_settings() = config.hosts.clone();
+        *self.host_settings.lock() = config.hosts.clone();
         Ok(Self {
             executor,
             probe: self.probe.clone().with_fault(config.confinement_fault()),
@@ -254,7 +255,7 @@ impl Services {
 
     /// Returns the judge of a workspace. The person gets a notice for each error in its rules.
     pub fn judge(&self, workspace: &Path) -> Arc<Judge> {
-        let mut judges = self.judges.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut judges = self.judges.lock();
         if let Some(known) = judges.get(workspace)
             && known.settings == self.config.policy
         {
@@ -293,7 +294,7 @@ impl Services {
 
     /// Returns whether commands of a workspace are tried before co asks, as far as its rules are read.
     pub(crate) fn tries_first(&self, workspace: &Path) -> bool {
-        let judges = self.judges.lock().unwrap_or_else(PoisonError::into_inner);
+        let judges = self.judges.lock();
         let known = judges.get(workspace);
         known.is_some_and(|known| known.judge.tries_first())
     }
@@ -367,12 +368,8 @@ impl Services {
     /// # Errors
     /// They cannot be read. Then nothing may be reached, because a rule may deny it: a sentence.
     pub async fn host_rules(&self, workspace: &Path) -> Result<HostRules, String> {
-        let (judge, settings) = (self.judge(workspace), self.host_settings().clone());
+        let (judge, settings) = (self.judge(workspace), self.host_settings.lock().clone());
         blocking(move || judge.host_rules(settings)).await
-    }
-
-    fn host_settings(&self) -> MutexGuard<'_, HostRules> {
-        (self.host_settings.lock()).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Saves hosts that confined commands of a workspace reach without a question. The next judge of the workspace has them.
@@ -403,10 +400,7 @@ impl Services {
 
     /// Drops the judge of a workspace, so that the next verdict reads the rules again.
     pub fn forget_judge(&self, workspace: &Path) {
-        self.judges
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(workspace);
+        self.judges.lock().remove(workspace);
     }
 
     /// Reads the values of the workspace's secrets, before a command may change them: if the command can change none, only the
@@ -446,7 +440,7 @@ impl Services {
         since: Option<Instant>,
     ) -> impl FnOnce() -> Result<Arc<Matcher>, String> + Send + 'static {
         let values = {
-            let mut known = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.values.lock();
             let surveys = || match self.executor.launcher() {
                 Some(launcher) => launcher.surveys().clone(),
                 None => Surveys::default(),
@@ -475,10 +469,7 @@ impl Services {
 
     /// Warns, once in each chat, that co cannot write the audit file.
     pub fn unaudited(&self, chat: &str, error: &audit::Error) {
-        let mut known = self
-            .unaudited
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.unaudited.lock();
         if known.insert(chat.to_owned()) {
             self.notice(
                 NoticeLevel::Warn,

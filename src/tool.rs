@@ -29,7 +29,9 @@ mod server_search;
 pub mod skill;
 pub mod tried;
 
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
+
+use parking_lot::Mutex;
 
 use self::agent_call::ShownAgentCall;
 use self::call::PlannedCall;
@@ -104,7 +106,7 @@ impl ToolSet {
     /// Turns off the tools that a deny rule of the person or the workspace names as a whole, and all others on.
     pub async fn deny_by(&self, judge: Arc<Judge>) {
         let rules = deny_rules(judge).await;
-        let mut list = self.list();
+        let mut list = self.0.lock();
         if list.denied != rules {
             *list = ToolList::new(std::mem::take(&mut list.tools), rules);
         }
@@ -132,7 +134,7 @@ impl ToolSet {
         if names.is_empty() && new.is_empty() {
             return;
         }
-        let mut list = self.list();
+        let mut list = self.0.lock();
         list.tools.retain(|tool| !names.contains(&tool.spec().name));
         list.tools.extend(new);
         *list = ToolList::new(
@@ -144,7 +146,7 @@ impl ToolSet {
     /// Returns the descriptions of all tools for a model. They are the same in every request while the set is the same, so that
     /// providers can cache them.
     pub fn specs(&self) -> Arc<[ToolSpec]> {
-        Arc::clone(&self.list().specs)
+        Arc::clone(&self.0.lock().specs)
     }
 
     /// Parses a call.
@@ -170,7 +172,7 @@ impl ToolSet {
         if call.name == agent_call::NAME {
             return ShownCall::Agent(ShownAgentCall::new(&call.arguments));
         }
-        let tool = self.list().find(&call.name);
+        let tool = self.0.lock().find(&call.name);
         let line = match tool.map(|tool| (tool.parse(call), tool)) {
             Some((Ok(planned), _)) => return planned.shown(),
             Some((Err(_), tool)) => {
@@ -194,12 +196,8 @@ impl ToolSet {
     }
 
     fn find(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        let list = self.list();
+        let list = self.0.lock();
         list.find(name).filter(|tool| !list.is_off(&**tool))
-    }
-
-    fn list(&self) -> MutexGuard<'_, ToolList> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,9 +1,10 @@
 //! The hosts that an agent reaches, and the questions about them in the turn that runs.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::network::HostAsker;
@@ -65,7 +66,7 @@ impl TurnAsker {
 
     /// Lets the agent reach hosts until it ends.
     pub(super) fn grant(&self, hosts: impl IntoIterator<Item = HostPattern>) {
-        self.state().granted.extend(hosts);
+        self.state.lock().granted.extend(hosts);
     }
 
     /// Asks no more, withdraws the open questions, and forgets the answers of the turn. Ends the connections that only these answers
@@ -75,13 +76,9 @@ impl TurnAsker {
     }
 
     fn set(&self, turn: Option<Arc<PersonAsker>>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.turn = turn;
         std::mem::take(&mut state.period).cancel();
-    }
-
-    fn state(&self) -> MutexGuard<'_, AskerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -89,13 +86,15 @@ impl TurnAsker {
 impl HostAsker for TurnAsker {
     async fn rules(&self) -> Result<HostRules, String> {
         let mut rules = self.services.host_rules(&self.workspace).await?;
-        rules.allow.extend(self.state().granted.iter().cloned());
+        rules
+            .allow
+            .extend(self.state.lock().granted.iter().cloned());
         Ok(rules)
     }
 
     async fn ask(&self, targets: &[Target]) -> Result<(), String> {
         let (turn, period) = {
-            let state = self.state();
+            let state = self.state.lock();
             (state.turn.clone(), state.period.clone())
         };
         let turn = turn.ok_or("no turn of the agent runs, so nobody is asked")?;
@@ -104,6 +103,6 @@ impl HostAsker for TurnAsker {
     }
 
     fn period(&self) -> CancellationToken {
-        self.state().period.clone()
+        self.state.lock().period.clone()
     }
 }

@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, TcpListener as StdListener};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use co_acp::schema::{EnvVariable, McpServer, McpServerStdio};
 use co_llm::ToolSpec;
 use co_mcp::{ClientCall, ServerTool, ToolOffer, ToolReply, ToolWork};
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, BufReader};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -137,7 +138,7 @@ impl AgentTools {
     pub fn begin(&self) -> mpsc::Receiver<AskedOwnCall> {
         let (sender, calls) = mpsc::channel(MOST_WAITING);
         self.way.calls_of_turn.store(0, Ordering::Relaxed);
-        *self.way.turn.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        *self.way.turn.lock() = Some(sender);
         calls
     }
 }
@@ -157,7 +158,7 @@ impl ToolOffer for WayToTurn {
 
     fn call(&self, call: ClientCall, cancel: CancellationToken) -> ToolWork {
         let refused = self.refused(&call);
-        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = self.turn.lock();
         let turn = turn.clone();
         Box::pin(async move {
             if let Some(why) = refused {

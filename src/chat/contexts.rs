@@ -6,9 +6,10 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -252,16 +253,11 @@ impl ContextReader {
 
     /// Returns the reason why the model may not read a file; none if it may, or the person let this chat send the file before.
     async fn problem(&self, real: &Path) -> Result<Option<String>, String> {
-        if self.allowed().contains(real) {
+        if self.shared.allowed.lock().contains(real) {
             return Ok(None);
         }
         let (judge, path) = (Arc::clone(&self.judge), real.to_owned());
         blocking(move || Ok::<_, String>(judge.reading_problem(&path))).await
-    }
-
-    fn allowed(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
-        let allowed = self.shared.allowed.lock();
-        allowed.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks the person about a text if the model itself may not read all of its files. Files that they let this chat send
@@ -302,7 +298,7 @@ impl ContextReader {
         asked.await.ok();
         match answer.await {
             Ok(Reply::Once) => {
-                self.allowed().extend(files.iter().cloned());
+                self.shared.allowed.lock().extend(files.iter().cloned());
                 Ok(())
             }
             Ok(_) => Err(NoContext::Because("you refused it".to_owned())),

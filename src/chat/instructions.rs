@@ -139,11 +139,11 @@ async fn find(services: &Services, work: &WorkDirs) -> Instructions {
     let read = blocking(move || Ok::<_, String>(InstructionFiles::read(&to_read))).await;
     let read = read.unwrap_or_default();
     if read.files.iter().all(Vec::is_empty) {
-        return decide(services, (&mut shared.state(), &[]), &dirs, &read);
+        return decide(services, (&mut shared.state.lock(), &[]), &dirs, &read);
     }
     let found = shared.with_saved(|state, saved| decide(services, (state, saved), &dirs, &read));
     found.await.unwrap_or_else(|why| {
-        warn_once(services, &mut shared.state(), &work.workspace, &why);
+        warn_once(services, &mut shared.state.lock(), &work.workspace, &why);
         Instructions::default()
     })
 }

@@ -1,8 +1,9 @@
 //! The transcript of a chat: its file, the copy in memory, and the text on the screen. co records first, then acts, then shows.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::events::{ChatEvent, FrontEnd};
@@ -90,7 +91,7 @@ impl Recorder {
         let title = title.to_owned();
         let wanted = title.clone();
         let written = blocking(move || {
-            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut log = log.lock();
             log.rename(&wanted)
         });
         written.await?;
@@ -166,7 +167,7 @@ impl Recorder {
         let log = Arc::clone(log);
         let line = item.clone();
         let append = move || {
-            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut log = log.lock();
             log.append(&line)
                 .map_err(|error| error::text_of(&error).plain())
         };

@@ -48,12 +48,16 @@ pub(super) async fn find_of_workspace(
         None
     });
     let path = workspace.join(WORKSPACE_FILE);
-    trust_questions::withdraw(services, &mut services.trust_answers.state(), |question| {
-        let is_same = found
-            .as_ref()
-            .is_some_and(|(file, _)| question.is_about(file));
-        question.path == path && !is_same
-    });
+    trust_questions::withdraw(
+        services,
+        &mut services.trust_answers.state.lock(),
+        |question| {
+            let is_same = found
+                .as_ref()
+                .is_some_and(|(file, _)| question.is_about(file));
+            question.path == path && !is_same
+        },
+    );
     let mut notice = None;
     let of_workspace = match found {
         Some((file, FileTrust::Trusted)) => {
@@ -77,7 +81,7 @@ pub(super) async fn find_of_workspace(
 }
 
 fn warn(context: &ChatContext, problems: &[String]) {
-    let mut state = context.services.trust_answers.state();
+    let mut state = context.services.trust_answers.state.lock();
     for problem in problems {
         trust_questions::warn_once(
             &context.services,
@@ -90,7 +94,7 @@ fn warn(context: &ChatContext, problems: &[String]) {
 
 /// Asks about the file that names tool servers. Returns false if the question is open already.
 fn ask(context: &ChatContext, file: &FileText, trust: FileTrust) -> bool {
-    let mut state = context.services.trust_answers.state();
+    let mut state = context.services.trust_answers.state.lock();
     if state.questions.iter().any(|it| it.is_about(file)) {
         return false;
     }

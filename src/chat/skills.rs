@@ -65,7 +65,7 @@ impl Skills {
             Err(why) => (Vec::new(), Some(why)),
         };
         if let Some(problem) = problem {
-            let mut state = services.trust_answers.state();
+            let mut state = services.trust_answers.state.lock();
             trust_questions::warn_once(services, &mut state, workspace, &problem);
         }
         let usable = usable(&skills);
@@ -211,7 +211,7 @@ fn show_skill(context: &ChatContext, skills: &[(Skill, SkillTrust)], path: &Path
     let word = format!("@skill:{}", skill.name);
     trust_questions::ask(
         services,
-        &mut services.trust_answers.state(),
+        &mut services.trust_answers.state.lock(),
         &skill.file,
         name,
         notes.into_iter().collect(),

@@ -79,7 +79,7 @@ pub(super) fn ask(
 
 /// Takes the answer to a question about a file. Returns false if no such question has this id.
 pub fn answer(services: &Arc<Services>, answered: &QuestionAnswer) -> bool {
-    let mut state = services.trust_answers.state();
+    let mut state = services.trust_answers.state.lock();
     let Some(at) = state.questions.iter().position(|it| it.id == answered.id) else {
         return false;
     };
@@ -111,7 +111,7 @@ pub fn answer(services: &Arc<Services>, answered: &QuestionAnswer) -> bool {
 async fn save(services: &Services, name: &str, slash: Option<String>, entry: TrustAnswer) {
     let _alone = services.trust_answers.writing.lock().await;
     let is_last = |state: &AnswerState| state.unsaved.get(&entry.path) == Some(&entry);
-    if !is_last(&services.trust_answers.state()) {
+    if !is_last(&services.trust_answers.state.lock()) {
         return;
     }
     let (trust, kept) = (services.trust_answers.trust.clone(), entry.clone());
@@ -120,7 +120,7 @@ async fn save(services: &Services, name: &str, slash: Option<String>, entry: Tru
             format!("the answer about {name} could not be saved, so it ends with Neovim: {why}");
         return services.notice(NoticeLevel::Error, message);
     }
-    let mut state = services.trust_answers.state();
+    let mut state = services.trust_answers.state.lock();
     if is_last(&state) {
         state.unsaved.remove(&entry.path);
     }

@@ -8,9 +8,10 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 
 use super::change::Blob;
@@ -100,7 +101,7 @@ impl Store {
     /// The store is full, or cannot be written.
     pub fn put(&self, bytes: &[u8]) -> io::Result<Blob> {
         let blob = Blob::of(bytes);
-        let mut copies = lock(&self.copies);
+        let mut copies = self.copies.lock();
         if copies.places.contains_key(&key(&blob)) {
             return Ok(blob);
         }
@@ -133,7 +134,7 @@ impl Store {
     /// # Errors
     /// The copy is gone, or does not have these bytes any more.
     pub fn get(&self, blob: &Blob) -> io::Result<Vec<u8>> {
-        let mut copies = lock(&self.copies);
+        let mut copies = self.copies.lock();
         if !copies.places.contains_key(&key(blob)) {
             // Another backend may have added it.
             copies.read_indexes(&self.dir);
@@ -294,10 +295,6 @@ fn line(line: &str) -> Option<(Blob, u64, u64)> {
     let (at, size) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
     let blob = Blob::try_from(words.next()?.to_owned()).ok()?;
     Some((blob, at, size))
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -4,16 +4,17 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::mem::take;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::change::{Change, Entry};
 use super::head::HeadMove;
 use super::log::Record;
 use super::snapshot::{Differences, Snapshot, SnapshotSource, entry_at};
 use super::store::Store;
-use super::store::lock;
 use crate::workspace::edits::PlannedEdit;
 use crate::workspace::judge::Judge;
 use co_edit::FileText;
@@ -137,19 +138,19 @@ impl Workspace {
 
     /// Returns the reason why a command that starts now has no checkpoint; none if it has one. Does not block.
     pub fn missing(&self) -> Option<String> {
-        lock(&self.missing).clone()
+        self.missing.lock().clone()
     }
 
     /// Returns whether there is a snapshot. Does not block.
     pub(super) fn is_ready(&self) -> bool {
         // While it is locked, one is taken or compared.
         let latest = self.latest.try_lock();
-        self.missing().is_none() && latest.map_or(true, |latest| latest.taken.is_some())
+        self.missing().is_none() && latest.is_none_or(|latest| latest.taken.is_some())
     }
 
     /// Takes the first snapshot, unless there is one. If the workspace is too large for one try, the next try goes on.
     pub fn prepare(&self) {
-        let mut latest = lock(&self.latest);
+        let mut latest = self.latest.lock();
         if self.missing().is_some() || latest.taken.is_none() {
             // Its reason is kept for the next question.
             let _too_large = self.step(&mut latest);
@@ -199,7 +200,7 @@ impl Workspace {
             workspace: Arc::clone(self),
             id,
         };
-        let mut latest = lock(&self.latest);
+        let mut latest = self.latest.lock();
         self.step(&mut latest)?;
         latest.open.push(CheckpointChanges {
             id,
@@ -213,7 +214,7 @@ impl Workspace {
     /// Forgets the snapshot if none was taken in a time and no command runs. The next turn, or a command, takes one again.
     pub(super) fn forget_unused(&self, time: Duration) {
         // If it is locked, it is used.
-        let Ok(mut latest) = self.latest.try_lock() else {
+        let Some(mut latest) = self.latest.try_lock() else {
             return;
         };
         let is_used = latest.taken.is_some_and(|taken| taken.elapsed() < time);
@@ -229,7 +230,7 @@ impl Workspace {
 
     /// Gives each command the changes since the last snapshot, before a command of the person starts or ends.
     pub(super) fn divide(&self) {
-        let mut latest = lock(&self.latest);
+        let mut latest = self.latest.lock();
         if !latest.open.is_empty() {
             // The checkpoints have the reason.
             let _unknown = self.step(&mut latest);
@@ -245,7 +246,7 @@ impl Workspace {
         chat: &str,
         append: impl Fn(&Record) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut latest = lock(&self.latest);
+        let mut latest = self.latest.lock();
         let is_of_chat =
             |it: &CheckpointChanges| (it.open_record.as_ref()).is_some_and(|it| it.chat == chat);
         if !latest.open.iter().any(is_of_chat) {
@@ -266,7 +267,7 @@ impl Workspace {
 
     /// Assigns the changes until now to the turn of an agent, after the person saved a file.
     pub(super) fn divide_turn(&self) {
-        let mut latest = lock(&self.latest);
+        let mut latest = self.latest.lock();
         if latest.open.iter().any(|it| it.open_record.is_some()) {
             // The checkpoints have the reason.
             let _unknown = self.step(&mut latest);
@@ -406,7 +407,7 @@ impl Workspace {
     }
 
     fn entries(&self, paths: &[PathBuf]) -> Result<EditedFiles, String> {
-        lock(&self.touched).extend(paths.iter().cloned());
+        self.touched.lock().extend(paths.iter().cloned());
         let root = self.open()?;
         let entry = |path: &PathBuf| Ok((path.clone(), entry_at(&root, path, &self.store)?));
         let entries: io::Result<_> = paths.iter().map(entry).collect();
@@ -421,7 +422,7 @@ impl Workspace {
     /// Notes that a file, by its real path, is changed by somebody else than a command that runs.
     pub(super) fn touch(&self, file: &Path) {
         if let Ok(path) = file.strip_prefix(&self.root) {
-            lock(&self.touched).insert(path.to_owned());
+            self.touched.lock().insert(path.to_owned());
         }
     }
 
@@ -436,7 +437,7 @@ impl Workspace {
                 let source = SnapshotSource::new(&self.judge, root, &self.store);
                 let dirs = dirs.or_else(|| latest.snapshot.changed(&source));
                 if let Some(found) = dirs.and_then(|dirs| latest.snapshot.update(&source, &dirs)) {
-                    let touched = take(&mut *lock(&self.touched));
+                    let touched = take(&mut *self.touched.lock());
                     self.attribute(&mut latest.open, found, &touched);
                     return Ok(());
                 }
@@ -446,7 +447,7 @@ impl Workspace {
             Err(why) => Err(Box::new((Snapshot::default(), why.clone()))),
         };
         // Taken after the snapshot: a message about a saved file may come a moment late.
-        let touched = take(&mut *lock(&self.touched));
+        let touched = take(&mut *self.touched.lock());
         match taken {
             Ok((now, root)) => {
                 let last = std::mem::replace(&mut latest.snapshot, now);
@@ -454,7 +455,7 @@ impl Workspace {
                     let found = last.changes(&latest.snapshot, root);
                     self.attribute(&mut latest.open, found, &touched);
                 }
-                *lock(&self.missing) = None;
+                *self.missing.lock() = None;
                 Ok(())
             }
             Err(failed) => {
@@ -464,7 +465,7 @@ impl Workspace {
                 for checkpoint in &mut latest.open {
                     checkpoint.found.unknown.get_or_insert_with(|| why.clone());
                 }
-                *lock(&self.missing) = Some(why.clone());
+                *self.missing.lock() = Some(why.clone());
                 Err(why)
             }
         }
@@ -503,7 +504,7 @@ impl OpenCheckpoint {
     /// Takes a snapshot after the command, and returns its changes.
     pub fn end(self) -> CallChanges {
         let workspace = &self.workspace;
-        let mut latest = lock(&workspace.latest);
+        let mut latest = workspace.latest.lock();
         // The checkpoint has the reason.
         let _unknown = workspace.step(&mut latest);
         let found = latest.open.iter().position(|it| it.id == self.id);
@@ -516,7 +517,9 @@ impl Drop for OpenCheckpoint {
         self.workspace
             .open_checkpoints
             .fetch_sub(1, Ordering::Relaxed);
-        lock(&self.workspace.latest)
+        self.workspace
+            .latest
+            .lock()
             .open
             .retain(|it| it.id != self.id);
     }

@@ -1,7 +1,9 @@
 //! Sends the events of a chat to Neovim.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::markdown::{self, Edit, MessageStart, Page, Piece};
 use super::parts::TextParts;
@@ -48,7 +50,7 @@ impl FrontEnd for NeovimChat {
         if let ChatEvent::Resumed { events, answered } = event {
             return self.replace(&events, answered);
         }
-        let mut screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut screen = self.screen.lock();
         let ChatScreen {
             page,
             earlier,
@@ -127,7 +129,7 @@ impl NeovimChat {
         retold.answer = retold.answer.filter(|_| answered);
         let mut parts = TextParts::new(retold);
         let part = parts.take_last();
-        let mut screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut screen = self.screen.lock();
         screen.page = page;
         screen.earlier = (part.above > 0).then_some(parts);
         let chat = self.chat;

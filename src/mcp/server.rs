@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -84,7 +85,7 @@ struct ToolList {
 impl ReadyServer {
     /// Returns the tools, and whether there are more than co reads.
     pub fn tools(&self) -> (Arc<[ServerTool]>, bool) {
-        let list = self.list();
+        let list = self.tools.lock();
         (Arc::clone(&list.tools), list.has_more)
     }
 
@@ -94,12 +95,12 @@ impl ReadyServer {
     /// The server ended or refused.
     pub async fn refresh(&self) -> Result<(), CallError> {
         let changes = self.connection.changes();
-        if self.list().changes == changes {
+        if self.tools.lock().changes == changes {
             return Ok(());
         }
         let (mut tools, has_more) = self.connection.tools().await?;
         tools.iter_mut().for_each(|it| self.secrets.hide_in(it));
-        *self.list() = ToolList {
+        *self.tools.lock() = ToolList {
             tools: tools.into(),
             has_more,
             changes,
@@ -125,8 +126,7 @@ impl ReadyServer {
         let Some(access) = &self.access else {
             return HostReport::default();
         };
-        let told = self.told_hosts.lock();
-        let mut told = told.unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told_hosts.lock();
         let now = access.report();
         let earlier = std::mem::replace(&mut *told, now.clone());
         now.since(&earlier)
@@ -151,10 +151,6 @@ impl ReadyServer {
     ) -> Result<Vec<AnswerPart>, CallError> {
         self.connection.prompt(name, arguments).await
     }
-
-    fn list(&self) -> MutexGuard<'_, ToolList> {
-        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl ToolServer {
@@ -174,7 +170,7 @@ impl ToolServer {
 
     /// Starts the server if it does not run, unless it failed a short time ago.
     pub fn want(&self, start: &ServerStart) {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.lock();
         let failures = match &*self.state.borrow() {
             ServerState::Idle => 0,
             ServerState::Failed {
@@ -196,7 +192,7 @@ impl ToolServer {
             Ok(_) => {}
             Err(_) => return true,
         }
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.lock();
         let is_same =
             matches!(&*self.state.borrow(), ServerState::Ready(it) if Arc::ptr_eq(it, ready));
         if is_same {
@@ -302,7 +298,7 @@ pub struct ToolServers(Mutex<HashMap<(PathBuf, String), Weak<ToolServer>>>);
 impl ToolServers {
     /// Returns the server of a workspace with these settings, which runs as long as somebody holds it.
     pub fn get(&self, start: &ServerStart) -> Arc<ToolServer> {
-        let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = self.0.lock();
         servers.retain(|_, it| it.strong_count() > 0);
         let key = (start.workspace.clone(), start.settings.name.clone());
         let known = servers.get(&key).and_then(Weak::upgrade);

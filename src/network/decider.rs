@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -100,13 +101,13 @@ impl RuleDecider {
     /// Reads the rules that hold now.
     async fn read_rules(&self) -> Result<Arc<HostRules>, String> {
         let rules = Arc::new(self.asker.rules().await?);
-        let mut last = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.rules.lock();
         *last = Arc::clone(&rules);
         Ok(rules)
     }
 
     fn last_rules(&self) -> Arc<HostRules> {
-        let last = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.rules.lock();
         Arc::clone(&last)
     }
 }
@@ -301,7 +302,6 @@ fn unanswered() -> HostAnswer {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
 
     use tokio::time::Instant;
 
@@ -323,7 +323,7 @@ mod tests {
     #[async_trait]
     impl HostAsker for ListAsker {
         async fn rules(&self) -> Result<HostRules, String> {
-            let rules = self.rules.lock().unwrap().clone();
+            let rules = self.rules.lock().clone();
             rules.ok_or_else(|| "the rules cannot be read".to_owned())
         }
 
@@ -334,12 +334,12 @@ mod tests {
                 || names
                     .iter()
                     .any(|it| Some(it.as_str()) == self.silent_about);
-            self.asked.lock().unwrap().push(names);
+            self.asked.lock().push(names);
             if let Some(host) = self.late_rule {
-                let is_first = self.asked.lock().unwrap().len() == 1;
+                let is_first = self.asked.lock().len() == 1;
                 if is_first {
                     self.end_period();
-                    *self.rules.lock().unwrap() = Some(rules(&[host], &[]));
+                    *self.rules.lock() = Some(rules(&[host], &[]));
                 }
                 return is_first.then_some(()).ok_or_else(|| "too late".to_owned());
             }
@@ -353,13 +353,13 @@ mod tests {
         }
 
         fn period(&self) -> CancellationToken {
-            self.period.lock().unwrap().clone()
+            self.period.lock().clone()
         }
     }
 
     impl ListAsker {
         fn end_period(&self) {
-            std::mem::take(&mut *self.period.lock().unwrap()).cancel();
+            std::mem::take(&mut *self.period.lock()).cancel();
         }
     }
 
@@ -387,7 +387,7 @@ mod tests {
 
     fn decider(asker: &Arc<ListAsker>) -> RuleDecider {
         let rules = rules(&["good.example", "10.0.0.1"], &["bad.example", "1.2.3.4"]);
-        *asker.rules.lock().unwrap() = Some(rules);
+        *asker.rules.lock() = Some(rules);
         RuleDecider::new(asker.clone(), TimeLimit::default())
     }
 
@@ -400,7 +400,7 @@ mod tests {
         assert_eq!(ground, Ok("the rule `good.example`".to_owned()));
         let denied = refusal(&decider, "bad.example:443").await;
         assert_eq!(denied, "the rule `bad.example` denies it");
-        assert!(asker.asked.lock().unwrap().is_empty());
+        assert!(asker.asked.lock().is_empty());
         let allows = |host: &str, address: &str| {
             decider.allows_address(&target(host), address.parse().unwrap())
         };
@@ -421,7 +421,7 @@ mod tests {
     async fn a_new_rule_holds_for_new_connections() {
         let asker = Arc::<ListAsker>::default();
         let decider = decider(&asker);
-        let change = |changed| *asker.rules.lock().unwrap() = changed;
+        let change = |changed| *asker.rules.lock() = changed;
         let (good, local) = (target("good.example:443"), "127.0.0.1:80".parse().unwrap());
         change(Some(rules(&["good.example", "localhost:80"], &[])));
         assert!(decider.decide(&good).await.is_ok());
@@ -438,7 +438,7 @@ mod tests {
         let unread = "the rules cannot be read".to_owned();
         assert_eq!(refusal(&decider, "good.example:443").await, unread);
         assert_eq!(decider.refuses_port(local).await, Some(unread));
-        assert!(asker.asked.lock().unwrap().is_empty());
+        assert!(asker.asked.lock().is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -457,7 +457,7 @@ mod tests {
                 .decide(&target(&format!("b{count}.example:443")))
                 .await;
             assert!(other.is_ok());
-            assert_eq!(asker.asked.lock().unwrap().len(), 2 * count);
+            assert_eq!(asker.asked.lock().len(), 2 * count);
         }
         assert!(began.elapsed() < Duration::from_secs(3));
     }
@@ -472,7 +472,7 @@ mod tests {
         assert!(first.is_ok() && second.is_ok() && third.is_ok());
         assert!(decider.decide(&a).await.is_ok());
         assert!(decider.decide(&target("a.example:22")).await.is_ok());
-        let asked = asker.asked.lock().unwrap();
+        let asked = asker.asked.lock();
         assert_eq!(
             *asked,
             [vec!["a.example:443", "b.example:443"], vec!["a.example:22"]]
@@ -494,7 +494,7 @@ mod tests {
             }
             asker.end_period();
         }
-        assert_eq!(asker.asked.lock().unwrap().len(), 6);
+        assert_eq!(asker.asked.lock().len(), 6);
     }
 
     #[tokio::test(start_paused = true)]
@@ -510,7 +510,7 @@ mod tests {
                 .await
                 .is_ok()
         };
-        *asker.rules.lock().unwrap() = Some(rules(&["b.example"], &[]));
+        *asker.rules.lock() = Some(rules(&["b.example"], &[]));
         asker.end_period();
         assert!(ends(of_a).await && !ends(of_b).await && !ends(of_rule).await);
         let lasting = decider.decide(&a).await;
@@ -541,7 +541,7 @@ mod tests {
             let answer = refusal(&first, "a.example:443").await;
             assert_eq!(answer, "the person refused it");
         }
-        assert_eq!(refusing.asked.lock().unwrap().len(), 1);
+        assert_eq!(refusing.asked.lock().len(), 1);
         let silent = Arc::new(ListAsker {
             silent: true,
             ..ListAsker::default()
@@ -569,7 +569,7 @@ mod tests {
         tokio::pin!(open);
         let began = Instant::now();
         let answered = async {
-            while asker.asked.lock().unwrap().len() < 2 {
+            while asker.asked.lock().len() < 2 {
                 tokio::task::yield_now().await;
                 tokio::time::sleep(GATHER_TIME).await;
             }
@@ -597,6 +597,6 @@ mod tests {
         }
         let answer = refusal(&decider, "more.example:443").await;
         assert!(answer.contains("more than 100 hosts"));
-        assert_eq!(asker.asked.lock().unwrap().len(), MAX_ASKED);
+        assert_eq!(asker.asked.lock().len(), MAX_ASKED);
     }
 }

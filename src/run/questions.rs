@@ -1,8 +1,9 @@
 //! The open questions about runs: the changes of a trial of the person, and the hosts that a command wants to reach.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use crate::chat::questions::OpenQuestions;
@@ -31,7 +32,7 @@ impl RunQuestions {
     }
 
     pub(super) fn open(&self) -> MutexGuard<'_, OpenQuestions> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

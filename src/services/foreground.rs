@@ -1,6 +1,8 @@
 //! The commands that run in the foreground of chats. A person who quits Neovim sees them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use co_text::short_command;
 
@@ -31,7 +33,7 @@ impl Foreground {
     /// Adds a command of a chat with a unique id.
     pub(crate) fn add(&self, chat: u64, id: u64, command: &str) -> ForegroundGuard {
         let name = co_text::printable(&short_command(command));
-        locked(&self.entries).push(ForegroundEntry { id, chat, name });
+        self.entries.lock().push(ForegroundEntry { id, chat, name });
         ForegroundGuard {
             id,
             entries: Arc::clone(&self.entries),
@@ -40,7 +42,7 @@ impl Foreground {
 
     /// Returns the first lines of a chat's commands.
     pub(crate) fn of(&self, chat: u64) -> Vec<String> {
-        let entries = locked(&self.entries);
+        let entries = self.entries.lock();
         let here = entries.iter().filter(|it| it.chat == chat);
         here.map(|it| it.name.clone()).collect()
     }
@@ -48,10 +50,6 @@ impl Foreground {
 
 impl Drop for ForegroundGuard {
     fn drop(&mut self) {
-        locked(&self.entries).retain(|it| it.id != self.id);
+        self.entries.lock().retain(|it| it.id != self.id);
     }
-}
-
-fn locked(entries: &Entries) -> MutexGuard<'_, Vec<ForegroundEntry>> {
-    entries.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,9 +3,10 @@
 //! A job that the person keeps stays here after its chat has ended.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::workspace::job_input::UnfinishedLine;
@@ -31,7 +32,7 @@ pub(crate) struct JobControl {
 
 impl RunningJobs {
     pub(crate) fn put(&self, run: u64, control: JobControl) {
-        self.controls().insert(run, control);
+        self.controls.lock().insert(run, control);
     }
 
     /// Ends a job and its processes. Returns false if there is no such job.
@@ -59,15 +60,11 @@ impl RunningJobs {
 
     /// Forgets a job that has ended.
     pub(crate) fn remove(&self, run: u64) {
-        self.controls().remove(&run);
+        self.controls.lock().remove(&run);
     }
 
     fn control(&self, run: u64) -> Option<JobControl> {
-        self.controls().get(&run).cloned()
-    }
-
-    fn controls(&self) -> MutexGuard<'_, HashMap<u64, JobControl>> {
-        self.controls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.controls.lock().get(&run).cloned()
     }
 }
 
@@ -90,21 +87,17 @@ impl JobControl {
         let input = self.input.as_ref().ok_or(InputError::Closed)?;
         let text = String::from_utf8_lossy(&data).into_owned();
         input.put(data, close)?;
-        self.typed().push(&text);
+        self.line.lock().push(&text);
         Ok(())
     }
 
     /// Returns the start of a typed line that has no end yet.
     pub(crate) fn line(&self) -> String {
-        self.typed().text().to_owned()
+        self.line.lock().text().to_owned()
     }
 
     pub(crate) fn is_terminal(&self) -> bool {
         self.input.as_ref().is_some_and(CommandInput::is_terminal)
-    }
-
-    fn typed(&self) -> MutexGuard<'_, UnfinishedLine> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns true if the person keeps the job.

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
 use crate::blocking::blocking;
@@ -69,10 +69,6 @@ impl TrustAnswers {
         self.revoked.subscribe()
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, AnswerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Calls `use_answers` with the state and all answers on disk.
     ///
     /// # Errors
@@ -85,7 +81,7 @@ impl TrustAnswers {
         let alone = self.writing.lock().await;
         let trust = self.trust.clone();
         let saved = blocking(move || trust.entries()).await?;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         drop(alone);
         Ok(use_answers(&mut state, &saved))
     }
@@ -107,7 +103,7 @@ impl TrustAnswers {
     /// The file of the answers cannot be written.
     pub(crate) async fn forget(&self, path: PathBuf) -> Result<bool, String> {
         let _alone = self.writing.lock().await;
-        let unsaved = self.state().unsaved.remove(&path).is_some();
+        let unsaved = self.state.lock().unsaved.remove(&path).is_some();
         let (trust, file) = (self.trust.clone(), path.clone());
         let forgotten = blocking(move || trust.forget(&file)).await;
         let forgotten = forgotten.map(|saved| saved || unsaved);

@@ -7,10 +7,11 @@ mod hosts;
 
 use std::convert::Infallible;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::{timeout, timeout_at};
@@ -108,7 +109,7 @@ pub struct ListedServer {
 impl ChatServers {
     /// Returns the servers of the settings.
     pub fn listed(&self, config: &Config) -> Vec<ListedServer> {
-        let list = self.list();
+        let list = self.list.lock();
         let one = |settings: &McpServerSettings| {
             let mut known = list.servers.iter();
             let known = known.find(|it| it.server.settings == *settings);
@@ -127,20 +128,21 @@ impl ChatServers {
 
     /// Sets the servers that a trusted file of the workspace names. They start with the next turn.
     pub fn set_of_workspace(&self, servers: Vec<McpServerSettings>) {
-        *lock(&self.of_workspace) = servers;
+        *self.of_workspace.lock() = servers;
     }
 
     /// Ends the servers that a file of the workspace names, whose tools are in `tools`.
     pub fn end_of_workspace(&self, tools: &ToolSet) {
         self.set_of_workspace(Vec::new());
-        self.list()
+        self.list
+            .lock()
             .retain(tools, |it| !it.server.settings.of_workspace);
     }
 
     /// Returns the servers that the chat has: those of the settings, and those of a file with other names.
     pub fn wanted(&self, config: &Config) -> Vec<McpServerSettings> {
         let mut wanted = config.mcp_servers.clone();
-        for server in lock(&self.of_workspace).iter() {
+        for server in self.of_workspace.lock().iter() {
             if !wanted.iter().any(|it| it.name == server.name) {
                 wanted.push(server.clone());
             }
@@ -195,7 +197,7 @@ impl ChatServers {
         let settings =
             settings.ok_or_else(|| format!("there is no tool server {name}: /mcp lists them"))?;
         let start = server_start(services, workspace, settings);
-        let server = self.list().hold(services, start.clone());
+        let server = self.list.lock().hold(services, start.clone());
         server.want(&start);
         let ready = match timeout(services.config.mcp_wait, server.settled()).await {
             Ok(ServerState::Ready(ready)) => ready,
@@ -253,7 +255,7 @@ impl ChatServers {
 
     /// Returns the words that complete what the servers offer, if they are others than those that were returned last.
     pub fn new_words(&self, chat: u64) -> Option<ToEditor> {
-        let mut list = self.list();
+        let mut list = self.list.lock();
         let (mut prompts, mut resources) = (Vec::new(), Vec::new());
         for known in &list.servers {
             let ServerState::Ready(ready) = known.server.state() else {
@@ -286,7 +288,7 @@ impl ChatServers {
 
     /// Puts the tools of servers that have started meanwhile into `tools`. Returns notices for the person.
     pub fn catch_up(&self, tools: &ToolSet) -> Vec<String> {
-        let has_all = self.list().servers.iter().all(|it| it.list.is_some());
+        let has_all = self.list.lock().servers.iter().all(|it| it.list.is_some());
         match has_all {
             true => Vec::new(),
             false => self.take_tools(tools, None),
@@ -297,7 +299,7 @@ impl ChatServers {
     fn take_settings(&self, context: &CallContext, tools: &ToolSet) -> Vec<Arc<ToolServer>> {
         let services = &context.services;
         let wanted = self.wanted(&services.config);
-        let mut list = self.list();
+        let mut list = self.list.lock();
         list.retain(tools, |known| {
             let ToolServer {
                 settings,
@@ -317,7 +319,7 @@ impl ChatServers {
     /// Puts the tools of the servers that run into `tools`. With `waited`, the notices also say which do not run.
     fn take_tools(&self, tools: &ToolSet, waited: Option<Duration>) -> Vec<String> {
         let (mut notices, mut changed) = (Vec::new(), false);
-        let mut list = self.list();
+        let mut list = self.list.lock();
         for known in &mut list.servers {
             let notice = match (known.server.state(), waited) {
                 (ServerState::Ready(ready), _) if known.has_tools_of(&ready) => known.told.clone(),
@@ -345,10 +347,6 @@ impl ChatServers {
             notices.extend(list.place(tools));
         }
         notices
-    }
-
-    fn list(&self) -> MutexGuard<'_, ServerList> {
-        lock(&self.list)
     }
 }
 
@@ -397,10 +395,6 @@ impl ServerList {
             )
         })
     }
-}
-
-fn lock<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
-    list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An offer of a server that the person asks for.

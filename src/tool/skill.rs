@@ -1,10 +1,11 @@
 //! The tool `read_skill`: the text of a skill that the person trusts, and the other files of such a skill. A chat has the tool only
 //! while it has a skill.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -27,12 +28,12 @@ pub struct SkillList(Arc<Mutex<Arc<[Skill]>>>);
 impl SkillList {
     /// Returns the skills, each with a name of its own.
     pub fn skills(&self) -> Arc<[Skill]> {
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.lock())
     }
 
     /// Replaces the skills.
     pub fn set(&self, skills: Vec<Skill>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = skills.into();
+        *self.0.lock() = skills.into();
     }
 }
 

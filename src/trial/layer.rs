@@ -4,9 +4,10 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::ignored::{self, Cleared, EndedTrial, IgnoredLayer};
@@ -151,10 +152,7 @@ impl Layer {
 
     /// Does a part of co's work after the trial, which must end at the given time.
     pub(super) fn work<T>(&self, work: impl FnOnce(Instant) -> T) -> T {
-        let mut left = self
-            .time_left
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut left = self.time_left.lock();
         let end = Instant::now() + *left;
         let done = work(end);
         *left = end.saturating_duration_since(Instant::now());
@@ -163,10 +161,7 @@ impl Layer {
 
     /// Returns the time that is left for co's work after the trial.
     pub(super) fn time_left(&self) -> Duration {
-        *self
-            .time_left
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        *self.time_left.lock()
     }
 
     /// Returns the directory for [`Confinement::Trial`].

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::workspace::files::ignore_rules::{self, IgnoreRules};
 
@@ -26,7 +27,7 @@ impl RulesBefore {
     }
 
     fn known(&self, place: &Path, read: impl FnOnce() -> IgnoreRules) -> IgnoreRules {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         match known.get(place) {
             Some(rules) => rules.clone(),
             None => known.entry(place.to_owned()).or_insert(read()).clone(),

@@ -340,7 +340,7 @@ fn co_reads_what_a_trial_changed_for_a_limited_time() {
         if !scene.try_in(&layer, script) {
             return;
         }
-        *layer.time_left.lock().unwrap() = Duration::ZERO;
+        *layer.time_left.lock() = Duration::ZERO;
         let store = scene.checkpoints.store().unwrap();
         let read = TrialChanges::read(&layer, &scene.root(), &is_allowed(), &store);
         let why = read.unwrap_err().to_string();
@@ -355,7 +355,7 @@ fn co_shows_what_a_trial_changed_for_a_limited_time() {
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let shown = async {
         assert_eq!(in_time(&layer, || 1).await, Ok(1));
-        *layer.time_left.lock().unwrap() = Duration::from_millis(1);
+        *layer.time_left.lock() = Duration::from_millis(1);
         in_time(&layer, move || ended.recv().is_err()).await
     };
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -7,8 +7,10 @@ use std::ffi::OsString;
 use std::fs::Metadata;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use co_exec::regular::FileStamp;
 use co_exec::sandbox::Launcher;
@@ -105,10 +107,7 @@ impl WorkspaceFacts {
 
     /// Returns the stamps of PATH's directories, which are read once for the commands of one list.
     fn stamps(&self) -> Stamps {
-        let mut last = self
-            .path_stamps
-            .lock()
-            .unwrap_or_else(|broken| broken.into_inner());
+        let mut last = self.path_stamps.lock();
         if let Some((at, stamps)) = last.as_ref()
             && at.elapsed() < STAMP_LIFETIME
         {
@@ -209,10 +208,7 @@ impl Facts for WorkspaceFacts {
     fn program(&self, name: &str, cwd: &Path) -> ProgramFact {
         let relative = self.path.iter().any(|dir| !dir.is_absolute());
         let stamps = self.stamps();
-        let mut programs = self
-            .programs
-            .lock()
-            .unwrap_or_else(|broken| broken.into_inner());
+        let mut programs = self.programs.lock();
         if let Some((seen, found)) = programs.get(name)
             && !relative
             && *seen == stamps

@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
+
+use parking_lot::Mutex;
 
 use super::edits::{self, EditPlace, EditRefused, EditRequest};
 use super::facts::{Sandbox, WorkspaceFacts};
@@ -569,10 +571,7 @@ impl Judge {
     /// Returns the stricter rules of the workspace's `.co/policy.toml`, which is read again when it changes.
     fn workspace_rules(&self) -> Result<WorkspaceRules, String> {
         let stamp = FileStamp::of(&self.rules_file);
-        let mut read = self
-            .read
-            .lock()
-            .unwrap_or_else(|broken| broken.into_inner());
+        let mut read = self.read.lock();
         if let Some((seen, result)) = read.as_ref()
             && *seen == stamp
         {

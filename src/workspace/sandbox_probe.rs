@@ -175,10 +175,10 @@ impl SandboxProbe {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
     use std::sync::mpsc::Sender;
 
     use futures::FutureExt;
+    use parking_lot::Mutex;
 
     use super::*;
     use co_exec::sandbox::{SandboxReport, SandboxSupport};
@@ -201,7 +201,7 @@ mod tests {
         let kernel = KernelProbe {
             found: OnceLock::new(),
             probe: Box::new(move || {
-                let _closed = ended.lock().unwrap().recv();
+                let _closed = ended.lock().recv();
                 isolation(&Config::default(), true)
             }),
         };

@@ -1,7 +1,8 @@
 //! The files that git tracks in a workspace.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::git_index::{self, Index};
 use co_exec::path_list::PathList;
@@ -19,7 +20,7 @@ impl TrackedFiles {
     pub(super) fn list(&self, root: &Path) -> Option<PathList> {
         let index = repository::find(root).ok()??.own.join("index");
         let stamp = FileStamp::of(&index)?;
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if let Some((_, files)) = last.as_ref().filter(|(known, _)| *known == stamp) {
             return Some(files.clone());
         }

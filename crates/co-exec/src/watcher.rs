@@ -11,10 +11,11 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
@@ -154,7 +155,7 @@ pub(crate) struct NameEvent {
 impl NameLog {
     /// Adds directories whose names are in the log in any case, by their real paths.
     pub(crate) fn want<'a>(&self, dirs: impl Iterator<Item = &'a Path>) {
-        let mut log = lock_log(&self.events);
+        let mut log = self.events.lock();
         log.wanted.extend(dirs.map(Path::to_owned));
     }
 
@@ -162,12 +163,12 @@ impl NameLog {
     ///
     /// Blocks on files.
     pub(crate) fn take(&self) -> Option<Vec<NameEvent>> {
-        let mut state = self.watcher.lock();
+        let mut state = self.watcher.state.lock();
         state.over = state.over || !self.watcher.is_whole(&mut state.tree);
         if state.over {
             return None;
         }
-        let mut log = lock_log(&self.events);
+        let mut log = self.events.lock();
         (!log.lost).then(|| std::mem::take(&mut log.events))
     }
 }
@@ -178,7 +179,7 @@ impl Watchers {
     ///
     /// Blocks on files.
     pub(crate) fn names(&self, root: &Path, is_left_out: fn(&Path) -> bool) -> Option<NameLog> {
-        let watcher = match self.lock().get(root)? {
+        let watcher = match self.0.0.lock().get(root)? {
             Slot::Watching(watcher) => Arc::clone(watcher),
             Slot::Starting | Slot::Refused(_) => return None,
         };
@@ -188,7 +189,7 @@ impl Watchers {
             events: Vec::new(),
             lost: false,
         }));
-        let mut state = watcher.lock();
+        let mut state = watcher.state.lock();
         // Events of before do not belong to it. Those that are read now may be the last ones that `changes` could tell.
         state.over = state.over || !watcher.is_whole(&mut state.tree);
         if state.over || state.tree.root != root {
@@ -201,7 +202,7 @@ impl Watchers {
 
     /// Starts to watch the workspace `root` in the background, unless it is watched already.
     pub fn start(&self, root: &Path) {
-        let mut slots = self.lock();
+        let mut slots = self.0.0.lock();
         match slots.get(root) {
             Some(Slot::Starting | Slot::Watching(_)) => return,
             Some(Slot::Refused(when)) if when.elapsed() < IDLE_LIMIT => return,
@@ -214,7 +215,7 @@ impl Watchers {
         let thread = thread::Builder::new().name("watcher".to_owned());
         if thread.spawn(work).is_err() {
             let refused = Slot::Refused(Instant::now());
-            self.lock().insert(root.to_owned(), refused);
+            self.0.0.lock().insert(root.to_owned(), refused);
         }
     }
 
@@ -222,7 +223,7 @@ impl Watchers {
     ///
     /// Blocks on files.
     pub fn changes(&self, root: &Path, since: Option<&ChangeMark>) -> Changes {
-        let watcher = match self.lock().get(root) {
+        let watcher = match self.0.0.lock().get(root) {
             Some(Slot::Watching(watcher)) => Arc::clone(watcher),
             _ => return Changes::default(),
         };
@@ -245,12 +246,12 @@ impl Watchers {
             Err(why) => {
                 tracing::info!(root = %root.display(), %why, "the workspace is not watched");
                 let refused = Slot::Refused(Instant::now());
-                all.lock().insert(root.to_owned(), refused);
+                all.0.0.lock().insert(root.to_owned(), refused);
                 return;
             }
         };
         let slot = Slot::Watching(Arc::clone(&watcher));
-        all.lock().insert(root.to_owned(), slot);
+        all.0.0.lock().insert(root.to_owned(), slot);
         drop(all);
         watcher.follow();
         if let Some(all) = watchers() {
@@ -260,7 +261,7 @@ impl Watchers {
 
     /// Ends a watcher.
     fn forget(&self, root: &Path, watcher: &Arc<Watcher>) {
-        let mut slots = self.lock();
+        let mut slots = self.0.0.lock();
         let same = |slot: &Slot| matches!(slot, Slot::Watching(it) if Arc::ptr_eq(it, watcher));
         if slots.get(root).is_some_and(same) {
             slots.remove(root);
@@ -268,21 +269,11 @@ impl Watchers {
         drop(slots);
         watcher.end();
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Slot>> {
-        self.0.lock()
-    }
-}
-
-impl Slots {
-    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Slot>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Slots {
     fn drop(&mut self) {
-        for slot in self.lock().values() {
+        for slot in self.0.lock().values() {
             if let Slot::Watching(watcher) = slot {
                 watcher.end();
             }
@@ -415,12 +406,12 @@ impl Watcher {
 
     /// Returns the number of directories.
     pub fn directories(&self) -> usize {
-        self.lock().tree.watches.len()
+        self.state.lock().tree.watches.len()
     }
 
     /// Returns the directories that changed since a moment; nothing if the watcher has missed something and must end.
     fn changes(&self, since: Option<&ChangeMark>) -> Option<Changes> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.asked = Instant::now();
         if state.over {
             return None;
@@ -433,7 +424,7 @@ impl Watcher {
     fn follow(&self) {
         loop {
             let left = {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 state.over = state.over || state.tree.drain(&self.inotify).is_err();
                 if state.tree.has_logs() {
                     state.asked = Instant::now();
@@ -471,13 +462,9 @@ impl Watcher {
     }
 
     fn end(&self) {
-        self.lock().over = true;
+        self.state.lock().over = true;
         // A full counter wakes the thread too.
         let _full = rustix::io::write(&self.ended, &1_u64.to_ne_bytes());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -629,7 +616,7 @@ impl Tree {
     fn log(&self, dir: &Path, name: &Path, (flags, cookie): (ReadFlags, u32)) {
         let below = dir.strip_prefix(&self.root).unwrap_or(dir);
         for log in self.logs.iter().filter_map(Weak::upgrade) {
-            let mut log = lock_log(&log);
+            let mut log = log.lock();
             if (log.is_left_out)(below) && !log.wanted.contains(dir) {
                 continue;
             }
@@ -728,10 +715,6 @@ impl Packed for Watch {
         let number = u32::try_from(bytes.number()?).ok()?;
         Some(Self(number.cast_signed()))
     }
-}
-
-fn lock_log(log: &Mutex<LoggedEvents>) -> MutexGuard<'_, LoggedEvents> {
-    log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the place of a mount in the directory `root`.

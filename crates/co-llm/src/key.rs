@@ -5,8 +5,6 @@
 mod known;
 mod source;
 
-use std::sync::PoisonError;
-
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Mutex;
 
@@ -27,7 +25,7 @@ pub(super) struct Key {
     /// The key to send. The program that prints a key runs at the first use, and again if a server refused the key.
     current: Mutex<Option<SecretString>>,
     /// Every key so far, for redaction.
-    used: std::sync::Mutex<Vec<SecretString>>,
+    used: parking_lot::Mutex<Vec<SecretString>>,
 }
 
 impl Key {
@@ -59,7 +57,7 @@ impl Key {
             source,
             variable,
             current: Mutex::new(None),
-            used: std::sync::Mutex::default(),
+            used: parking_lot::Mutex::default(),
         };
         if let (Some(key), Ok(mut current)) = (key, found.current.try_lock()) {
             *current = Some(found.remember(key));
@@ -78,7 +76,7 @@ impl Key {
 
     /// Adds a key to those that redaction knows.
     fn remember(&self, key: SecretString) -> SecretString {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.used.lock();
         if !used
             .iter()
             .any(|old| old.expose_secret() == key.expose_secret())
@@ -123,7 +121,7 @@ impl Key {
 
     /// Returns every key that was used so far, also those that a server refused.
     pub(super) fn used(&self) -> Vec<String> {
-        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = self.used.lock();
         let keys = used.iter().map(|key| key.expose_secret().to_owned());
         keys.collect()
     }

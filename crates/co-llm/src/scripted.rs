@@ -1,12 +1,13 @@
 //! A provider that answers from a script, for tests and examples without a model.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
+use parking_lot::Mutex;
 
 use crate::fault::Fault;
 use crate::provider::{Delta, Provider, Stop};
@@ -73,26 +74,17 @@ impl Scripted {
 
     /// Adds an answer after the others.
     pub fn push(&self, answer: Vec<Part>) {
-        self.answers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push_back(answer);
+        self.answers.lock().push_back(answer);
     }
 
     /// Returns the requests so far, oldest first.
     pub fn requests(&self) -> Vec<ModelRequest> {
-        self.requests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.requests.lock().clone()
     }
 
     /// Returns the number of answers that are left.
     pub fn left(&self) -> usize {
-        self.answers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len()
+        self.answers.lock().len()
     }
 }
 
@@ -106,14 +98,10 @@ impl Provider for Scripted {
         &self,
         request: ModelRequest,
     ) -> Result<BoxStream<'static, Result<Delta, Fault>>, Fault> {
-        self.requests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(request);
+        self.requests.lock().push(request);
         let answer = self
             .answers
             .lock()
-            .unwrap_or_else(PoisonError::into_inner)
             .pop_front()
             .ok_or_else(|| Fault::Malformed {
                 detail: "the script is at its end".to_owned(),
@@ -138,13 +126,13 @@ impl Provider for Scripted {
     }
 
     async fn window(&self) -> u64 {
-        let learned = *self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        let learned = *self.learned.lock();
         let window = self.window.unwrap_or(DEFAULT_WINDOW);
         learned.map_or(window, |learned| learned.min(window))
     }
 
     fn learn_window(&self, tokens: Option<u64>) {
-        *self.learned.lock().unwrap_or_else(PoisonError::into_inner) = tokens;
+        *self.learned.lock() = tokens;
     }
 }
 

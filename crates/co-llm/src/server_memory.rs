@@ -4,7 +4,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::fault::Fault;
 use crate::listed_model::ListedModel;
@@ -92,7 +94,7 @@ impl RequestKey {
 impl ServerMemory {
     /// Returns all that a host needs for a model.
     pub(crate) fn adaptations(&self, host: &str, model: &str) -> HashSet<Adaptation> {
-        let facts = self.facts();
+        let facts = self.0.lock();
         let of = |model: &str| facts.adaptations.get(&(host.to_owned(), model.to_owned()));
         let both = [of(""), of(model)];
         both.into_iter().flatten().flatten().copied().collect()
@@ -102,30 +104,30 @@ impl ServerMemory {
     pub(crate) fn learn(&self, host: &str, model: &str, adaptation: Adaptation) -> bool {
         let model = if adaptation.is_of_server() { "" } else { model };
         let key = (host.to_owned(), model.to_owned());
-        let mut facts = self.facts();
+        let mut facts = self.0.lock();
         facts.adaptations.entry(key).or_default().insert(adaptation)
     }
 
     pub(crate) fn models(&self, profile: &str, base_url: &str) -> Option<Arc<[ListedModel]>> {
         let key = (profile.to_owned(), base_url.to_owned());
-        self.facts().models.get(&key).cloned()
+        self.0.lock().models.get(&key).cloned()
     }
 
     pub(crate) fn keep_models(&self, profile: &str, base_url: &str, models: Arc<[ListedModel]>) {
         let key = (profile.to_owned(), base_url.to_owned());
-        self.facts().models.insert(key, models);
+        self.0.lock().models.insert(key, models);
     }
 
     /// Returns the context window that was learned for a model.
     pub(crate) fn window(&self, host: &str, model: &str) -> Option<u64> {
         let key = (host.to_owned(), model.to_owned());
-        self.facts().windows.get(&key).copied()
+        self.0.lock().windows.get(&key).copied()
     }
 
     /// Remembers the context window of a model, or forgets it.
     pub(crate) fn learn_window(&self, host: &str, model: &str, tokens: Option<u64>) {
         let key = (host.to_owned(), model.to_owned());
-        let mut facts = self.facts();
+        let mut facts = self.0.lock();
         match tokens {
             Some(tokens) => facts.windows.insert(key, tokens),
             None => facts.windows.remove(&key),
@@ -134,7 +136,7 @@ impl ServerMemory {
 
     /// Returns the fault with which a server refused this request. The server must not get the request again.
     pub(crate) fn refusal(&self, request: RequestKey) -> Option<Fault> {
-        self.facts().refused.get(&request).cloned()
+        self.0.lock().refused.get(&request).cloned()
     }
 
     /// Remembers a request if `fault` says that the server refused it.
@@ -142,7 +144,7 @@ impl ServerMemory {
         if !fault.is_refusal() {
             return;
         }
-        let mut facts = self.facts();
+        let mut facts = self.0.lock();
         if facts.refused.len() >= MAX_REFUSED {
             facts.refused.clear();
         }
@@ -158,19 +160,15 @@ impl ServerMemory {
         base_url: &str,
         make: impl FnOnce(&str) -> Result<reqwest::Client, Fault>,
     ) -> Result<reqwest::Client, Fault> {
-        let known = self.facts().clients.get(base_url).cloned();
+        let known = self.0.lock().clients.get(base_url).cloned();
         if let Some(client) = known {
             return Ok(client);
         }
         // Another chat may make one meanwhile.
         let client = make(base_url)?;
-        let mut facts = self.facts();
+        let mut facts = self.0.lock();
         let kept = facts.clients.entry(base_url.to_owned());
         Ok(kept.or_insert(client).clone())
-    }
-
-    fn facts(&self) -> MutexGuard<'_, ServerFacts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -17,6 +17,7 @@ use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, Uri, client, server};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -110,7 +111,7 @@ impl ServedClient<'_> {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a connection of a command broke");
         }
-        opened.into_inner().unwrap_or_else(PoisonError::into_inner)
+        opened.into_inner()
     }
 
     async fn answer(
@@ -120,7 +121,7 @@ impl ServedClient<'_> {
     ) -> Response<ProxyBody> {
         let answered = if request.method() == Method::CONNECT && self.inside.is_none() {
             self.open(request).await.map(|way| {
-                *opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(way);
+                *opened.lock() = Some(way);
                 Response::new(Empty::new().map_err(|never| match never {}).boxed())
             })
         } else {

@@ -6,11 +6,12 @@ mod tls;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -39,11 +40,11 @@ struct ListDecider {
 #[async_trait]
 impl Decider for ListDecider {
     async fn decide(&self, target: &Target) -> Result<Permission, String> {
-        self.asked.lock().unwrap().push(target.to_string());
+        self.asked.lock().push(target.to_string());
         let mut held = self.held.subscribe();
         let _ = held.wait_for(|held| !held).await;
         let host = target.host.to_string();
-        match self.targets.lock().unwrap().contains(&host) {
+        match self.targets.lock().contains(&host) {
             true => Ok(Permission {
                 ground: "the person".to_owned(),
                 end: Box::pin(self.ended.clone().cancelled_owned()),
@@ -174,7 +175,7 @@ impl Scene {
     }
 
     fn asked(&self) -> Vec<String> {
-        self.decider.asked.lock().unwrap().clone()
+        self.decider.asked.lock().clone()
     }
 
     fn traffic(&self) -> Vec<TargetTraffic> {
@@ -252,7 +253,7 @@ impl TextServer {
                 let (kept, answer) = (Arc::clone(&kept), answer.clone());
                 tokio::spawn(async move {
                     let head = head(&mut stream).await;
-                    kept.lock().unwrap().push(head);
+                    kept.lock().push(head);
                     stream.write_all(answer.as_bytes()).await.unwrap();
                     if echoes {
                         let (mut from, mut to) = stream.into_split();
@@ -269,7 +270,7 @@ impl TextServer {
     }
 
     fn heads(&self) -> Vec<String> {
-        self.heads.lock().unwrap().clone()
+        self.heads.lock().clone()
     }
 }
 

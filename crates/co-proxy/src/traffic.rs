@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::target::Target;
@@ -92,7 +93,7 @@ impl Traffic {
 
     /// Returns the targets in the order in which they were wanted first.
     pub(crate) fn all(&self) -> Vec<TargetTraffic> {
-        let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        let targets = self.targets.lock();
         let of = |target: &Target| {
             let entry = targets.known.get(target)?;
             Some(TargetTraffic {
@@ -111,7 +112,7 @@ impl Traffic {
     /// Changes the entry of a target. If there are too many, the first target that was never reached makes room; returns none if
     /// all were reached.
     fn change<T>(&self, target: &Target, change: impl FnOnce(&mut TargetEntry) -> T) -> Option<T> {
-        let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut targets = self.targets.lock();
         let targets = &mut *targets;
         if !targets.known.contains_key(target) {
             if targets.order.len() >= self.most {

@@ -237,10 +237,10 @@ async fn a_turn_whose_end_the_full_disk_lost_has_ended() {
     assert!(chat.recorder.record(Item::user("fix it")).await);
     let log = chat.recorder.log().unwrap();
     let full = std::fs::File::options().write(true).open("/dev/full");
-    let file = log.lock().unwrap().replace_file(full.unwrap());
+    let file = log.lock().replace_file(full.unwrap());
     chat.end_turn(End::Done, None).await;
     assert!(!chat.recorder.record(Item::user("/plan x")).await);
-    log.lock().unwrap().replace_file(file);
+    log.lock().replace_file(file);
     assert!(chat.recorder.record(Item::user("/plan it")).await);
     assert!(transcript::is_planning(chat.recorder.items()));
     assert_eq!(chat.recorder.turns_ended(), 1);

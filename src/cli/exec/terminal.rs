@@ -1,10 +1,11 @@
 //! Questions on the terminal.
 
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::oneshot;
@@ -25,7 +26,7 @@ static TERMINAL: Mutex<()> = Mutex::new(());
 
 /// Waits until no question is on the terminal, and keeps questions away until the guard is dropped.
 pub(super) fn lock() -> MutexGuard<'static, ()> {
-    TERMINAL.lock().unwrap_or_else(PoisonError::into_inner)
+    TERMINAL.lock()
 }
 
 /// Asks about hosts on the terminal, if there is one.

@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{io, thread};
 
 use grep::regex::{RegexMatcher, RegexMatcherBuilder};
 use grep::searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use ignore::overrides::{Override, OverrideBuilder};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -233,7 +233,7 @@ impl<'a> Search<'a> {
         let mut parents = Parents::new(self.dir);
         loop {
             let batch: Vec<_> = {
-                let mut walk = lock(&self.walk);
+                let mut walk = self.walk.lock();
                 let batch = walk.by_ref().take(BATCH).collect();
                 matches.place = walk.met;
                 batch
@@ -248,7 +248,7 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        lock(&self.found).push(matches);
+        self.found.lock().push(matches);
     }
 
     fn wants(&self, path: &Path) -> bool {
@@ -301,7 +301,7 @@ impl<'a> Search<'a> {
     fn finished(self) -> FileQueryResult {
         let mut all = Matches::new(self.query, self.scope);
         let mut lines = Vec::new();
-        for found in std::mem::take(&mut *lock(&self.found)) {
+        for found in std::mem::take(&mut *self.found.lock()) {
             all.add_counts(&found);
             lines.extend(found.lines);
         }
@@ -310,12 +310,8 @@ impl<'a> Search<'a> {
         for line in lines {
             all.push(line);
         }
-        all.finished(&lock(&self.walk).left_out())
+        all.finished(&self.walk.lock().left_out())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The matches of the files that one thread searched, in the order of the walk.

@@ -230,7 +230,7 @@ fn a_move_that_takes_too_long_leaves_nothing() {
         return;
     }
     let mut found = scene.read(&layer);
-    *layer.time_left.lock().unwrap() = Duration::ZERO;
+    *layer.time_left.lock() = Duration::ZERO;
     found.leave_ignored(&layer, &scene.root(), &is_allowed());
     assert_eq!(found.ignored.fate, Fate::Dropped);
     drop(layer);

@@ -1,7 +1,9 @@
 //! The texts of files that a model has read, so that an edit of a text that has changed since can be refused.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use co_edit::{Names, hash, hunks, unified};
 
@@ -83,7 +85,7 @@ impl SeenTexts {
     }
 
     fn with<T>(&self, use_it: impl FnOnce(&mut Seen) -> T) -> T {
-        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        use_it(&mut self.0.lock())
     }
 }
 

@@ -1,8 +1,9 @@
 //! Reads what the script of a command reports on standard error, which also has the engine's own words.
 
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 
@@ -89,13 +90,13 @@ impl Control {
                         }
                         continue;
                     }
-                    lock(&shared).add(String::from_utf8_lossy(&line).trim_end());
+                    shared.lock().add(String::from_utf8_lossy(&line).trim_end());
                     line.clear();
                 }
                 let _ = told.send(());
             }
             if !line.is_empty() {
-                lock(&shared).add(String::from_utf8_lossy(&line).trim_end());
+                shared.lock().add(String::from_utf8_lossy(&line).trim_end());
             }
         });
         Self { reports, changed }
@@ -103,7 +104,7 @@ impl Control {
 
     /// Returns the reports so far.
     pub(crate) fn reports(&self) -> Reports {
-        lock(&self.reports).clone()
+        self.reports.lock().clone()
     }
 
     /// Waits until the command has started. Returns false if it never does.
@@ -119,18 +120,14 @@ impl Control {
     async fn wait(&self, done: impl Fn(&Reports) -> bool) -> bool {
         let mut changed = self.changed.clone();
         loop {
-            if done(&lock(&self.reports)) {
+            if done(&self.reports.lock()) {
                 return true;
             }
             if changed.changed().await.is_err() {
-                return done(&lock(&self.reports));
+                return done(&self.reports.lock());
             }
         }
     }
-}
-
-fn lock(reports: &Mutex<Reports>) -> MutexGuard<'_, Reports> {
-    reports.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Reads into the buffer; none at the end.

@@ -4,8 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
+
+use parking_lot::Mutex;
 
 use super::WORKSPACE_INSIDE;
 use crate::sandbox::ProtectedPaths;
@@ -75,7 +77,7 @@ pub(super) struct Masks(Mutex<Option<Arc<tempfile::TempDir>>>);
 
 impl Masks {
     fn path(&self, directory: bool) -> std::io::Result<PathBuf> {
-        let mut masks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut masks = self.0.lock();
         let dir = match &*masks {
             Some(dir) if dir.path().is_dir() => Arc::clone(dir),
             _ => {

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
 
 use super::create;
 use super::engine::Engine;
@@ -100,13 +102,13 @@ impl Containers {
 
     /// Adds a container to the list of all.
     fn note(&self, container: &Arc<Container>) {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock();
         all.retain(|it| it.strong_count() > 0);
         all.push(Arc::downgrade(container));
     }
 
     fn slot(&self, purpose: &ContainerUse) -> ContainerSlot {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.slots.lock();
         Arc::clone(slots.entry(purpose.clone()).or_default())
     }
 
@@ -183,7 +185,7 @@ impl Containers {
 
     /// Removes all containers. Ignores errors.
     pub(crate) async fn remove_all(&self) {
-        let all = std::mem::take(&mut *self.all.lock().unwrap_or_else(PoisonError::into_inner));
+        let all = std::mem::take(&mut *self.all.lock());
         let removals = all
             .iter()
             .filter_map(Weak::upgrade)

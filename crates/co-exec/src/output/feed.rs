@@ -1,6 +1,8 @@
 //! The raw output of a run, for a terminal.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::output::reader::SharedOutput;
 
@@ -38,7 +40,7 @@ impl Feed {
     /// taken.
     pub async fn changed(&self) -> bool {
         let pending = |_over| {
-            let at = self.view.lock().unwrap_or_else(PoisonError::into_inner).at;
+            let at = self.view.lock().at;
             self.shared.capture().bytes() > at
         };
         self.shared.until(pending).await
@@ -46,7 +48,7 @@ impl Feed {
 
     /// Returns the output since the last call, if there is any. Invalid UTF-8 is replaced.
     pub fn take(&self) -> Option<String> {
-        let mut view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut view = self.view.lock();
         let (fresh, skipped) = {
             let capture = self.shared.capture();
             let end = capture.bytes();

@@ -3,8 +3,9 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -42,7 +43,7 @@ impl SharedOutput {
     }
 
     pub(crate) fn capture(&self) -> MutexGuard<'_, Capture> {
-        self.capture.lock().unwrap_or_else(PoisonError::into_inner)
+        self.capture.lock()
     }
 
     /// Returns whether the output has ended.

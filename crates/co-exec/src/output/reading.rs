@@ -1,8 +1,10 @@
 //! The new output of a running command for a model: bounded, like the text of an outcome.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::outcome::count_lines;
 use crate::output::capture::{HeadAndTail, HeadAndTailSizes};
@@ -72,7 +74,7 @@ impl OutputReading {
 
     /// Returns the number of lines that were printed when the model last read, in words: `1 line`. An unfinished line counts.
     pub fn amount(&self) -> String {
-        let lines = self.position().lines;
+        let lines = self.place.lock().lines;
         lines.map_or_else(|| "its output is withheld".to_owned(), count_lines)
     }
 
@@ -97,7 +99,7 @@ impl OutputReading {
 
     /// Waits until there is new output and nothing came for `quiet`, or the output has ended.
     pub async fn settled(&self, quiet: Duration) {
-        let seen = self.position().seen;
+        let seen = self.place.lock().seen;
         if !self.wait_beyond(seen).await {
             return;
         }
@@ -120,7 +122,7 @@ impl OutputReading {
     ///
     /// Blocks on files.
     pub fn next(&self) -> Option<NewOutput> {
-        let mut place = self.position();
+        let mut place = self.place.lock();
         let end = self.shared.capture().bytes();
         (end > place.seen).then(|| self.read(&mut place))
     }
@@ -129,7 +131,7 @@ impl OutputReading {
     ///
     /// Blocks on files.
     pub fn from_line(&self, line: u64) -> Option<NewOutput> {
-        let mut place = self.position();
+        let mut place = self.place.lock();
         let (at, first) = {
             let capture = self.shared.capture();
             match capture.lines().saturating_sub(line) {
@@ -161,10 +163,6 @@ impl OutputReading {
     fn file_suffix(&self) -> String {
         self.file_note()
             .map_or_else(String::new, |place| format!("; {place}"))
-    }
-
-    fn position(&self) -> MutexGuard<'_, Position> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read(&self, place: &mut Position) -> NewOutput {

@@ -4,7 +4,9 @@
 //! that are kept. Only lines that are shown are decoded.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::output::capture::Capture;
 use crate::output::reader::SharedOutput;
@@ -109,7 +111,7 @@ impl Screen {
     }
 
     fn pending(&self, over: bool) -> bool {
-        let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        let view = self.view.lock();
         match view.phase {
             Phase::Live => over || self.shared.capture().bytes() > view.at.max(view.summarised),
             Phase::Tail(_) => true,
@@ -121,7 +123,7 @@ impl Screen {
     pub fn take(&self) -> Option<ScreenPatch> {
         // Read first, because output may still come before the end is marked.
         let over = self.shared.is_over();
-        let mut view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut view = self.view.lock();
         if view.phase == Phase::Done {
             return None;
         }

@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, WaitOptions};
 
 use crate::process::mark::Mark;
@@ -18,10 +18,6 @@ use crate::process::procfs::{self, Process};
 const MAX_READINGS: usize = 20;
 
 static OWNED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
-
-fn owned() -> MutexGuard<'static, BTreeSet<i32>> {
-    OWNED.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Returns the session of this process, or 0 if its leader is outside this pid namespace. The type of `rustix` for a
 /// session cannot be 0.
@@ -38,7 +34,7 @@ pub(crate) fn own_session() -> i32 {
 pub(crate) fn spawn(start: impl FnOnce() -> io::Result<Pid>) -> io::Result<(Pid, Mark)> {
     // Locked during the spawn: a sweep must not see the child before it is listed, and the mark belongs to the whole
     // process.
-    let mut owned = owned();
+    let mut owned = OWNED.lock();
     let mark = Mark::next();
     let started = start();
     // Other children of this process belong to no command.
@@ -51,14 +47,14 @@ pub(crate) fn spawn(start: impl FnOnce() -> io::Result<Pid>) -> io::Result<(Pid,
 /// Runs `start`, which starts a process that belongs to no command.
 pub(crate) fn unmarked<T>(start: impl FnOnce() -> T) -> T {
     // Locked, because the mark of a command belongs to the whole process while the command starts.
-    let _owned = owned();
+    let _owned = OWNED.lock();
     start()
 }
 
 /// Reaps a command and returns its exit status, or none if it has not ended. A later [`sweep`] then reaps it.
 pub(crate) fn reap(pid: Pid) -> Option<ExitStatus> {
     // Locked during the wait: after it, the id may belong to another command.
-    let mut owned = owned();
+    let mut owned = OWNED.lock();
     let status = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
     owned.remove(&pid.as_raw_nonzero().get());
     let (_, status) = status.ok().flatten()?;
@@ -67,14 +63,14 @@ pub(crate) fn reap(pid: Pid) -> Option<ExitStatus> {
 
 /// Returns the running orphans that `ours` selects: children that no [`spawn`] made. An empty result is certain.
 pub(crate) fn orphans(ours: impl Fn(i32) -> bool) -> Vec<Process> {
-    let owned = owned();
+    let owned = OWNED.lock();
     running(|pid| !owned.contains(&pid) && ours(pid))
 }
 
 /// Returns the running children that `ours` selects. An empty result is certain.
 pub(crate) fn all(ours: impl Fn(&Process) -> bool) -> Vec<Process> {
     // Locked, so that nothing is reaped meanwhile.
-    let _owned = owned();
+    let _owned = OWNED.lock();
     running(|pid| Process::read(pid).is_some_and(|process| ours(&process)))
 }
 
@@ -115,7 +111,7 @@ pub(crate) fn any_runs() -> bool {
 /// exit status of another command.
 pub(crate) fn sweep(ours: impl Fn(&Process) -> bool) {
     // Locked during the sweep, so that no other thread starts a command meanwhile.
-    let owned = owned();
+    let owned = OWNED.lock();
     for pid in procfs::first_threads_children(procfs::own_pid()) {
         if owned.contains(&pid) {
             continue;
@@ -184,7 +180,7 @@ pub(crate) mod tests {
             let pid = Pid::from_raw(*pid).unwrap();
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
             rustix::process::waitpid(Some(pid), WaitOptions::empty()).unwrap();
-            owned().remove(&pid.as_raw_nonzero().get());
+            OWNED.lock().remove(&pid.as_raw_nonzero().get());
         }
     }
 }

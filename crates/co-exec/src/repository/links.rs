@@ -3,8 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex};
+use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
 
 use crate::beneath;
 
@@ -61,7 +63,7 @@ impl DirectoryStamp {
 ///
 /// A directory without links is read once for each state.
 pub(super) fn check_links(dir: &Path, now: SystemTime) -> Result<(), Untrusted> {
-    let mut known = KNOWN.lock().unwrap_or_else(|broken| broken.into_inner());
+    let mut known = KNOWN.lock();
     let mut todo = SHOWN_DIRECTORIES.map(|name| dir.join(name)).to_vec();
     let mut seen = HashSet::new();
     let mut left = MAX_ENTRIES;

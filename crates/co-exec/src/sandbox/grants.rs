@@ -16,8 +16,10 @@ mod writes;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+
+use parking_lot::Mutex;
 
 use self::workspace_paths::{WorkspacePaths, around, changed, outermost};
 use super::plan::{Grant, HiddenPaths, MemoryDirectory, Mounts, PathBytes, Right};
@@ -173,10 +175,7 @@ impl Grants {
         workspace: &Path,
         named: Vec<tools::NamedPath>,
     ) -> Result<Arc<WorkspacePaths>, SandboxRefusal> {
-        let mut slot = self
-            .kept
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut slot = self.kept.lock();
         if let Some(kept) = slot.as_ref().filter(|kept| kept.serves(workspace, &named)) {
             return Ok(Arc::clone(kept));
         }

@@ -5,8 +5,10 @@ mod protected;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::appeared::WatchedPaths;
 use super::grants::{FoundPaths, GrantRequest, Grants};
@@ -145,7 +147,7 @@ impl Launcher {
 
     /// Waits until the temporary directories of all commands that have ended are removed, up to `limit`.
     pub(crate) async fn finish_removals(&self, limit: Duration) {
-        drop(self.mount_point().take());
+        drop(self.mount_point.lock().take());
         self.removals.finished(limit).await;
     }
 
@@ -233,18 +235,13 @@ impl Launcher {
 
     /// Returns the directory that all commands mount on. It is made again if somebody removed it.
     fn shared_tmp(&self) -> Result<Arc<PrivateTmp>, SandboxRefusal> {
-        let mut kept = self.mount_point();
+        let mut kept = self.mount_point.lock();
         if let Some(tmp) = kept.as_ref().filter(|tmp| tmp.path().is_dir()) {
             return Ok(Arc::clone(tmp));
         }
         let tmp = Arc::new(private_tmp(&self.removals)?);
         *kept = Some(Arc::clone(&tmp));
         Ok(tmp)
-    }
-
-    fn mount_point(&self) -> MutexGuard<'_, Option<Arc<PrivateTmp>>> {
-        let kept = self.mount_point.lock();
-        kept.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Checks that a command with `env` can be confined to reading in a workspace, as far as the last survey of the workspace

@@ -3,8 +3,10 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::support::SandboxSupport;
 use crate::error::refusal::SandboxRefusal;
@@ -165,8 +167,7 @@ impl SandboxReport {
                 workspace.display()
             )));
         }
-        let tried = self.trial_workspaces.lock();
-        let mut tried = tried.unwrap_or_else(PoisonError::into_inner);
+        let mut tried = self.trial_workspaces.lock();
         if !tried.contains(workspace) {
             let (exe, dir) = (&self.exe, &self.probe_directory);
             SandboxSupport::try_over(workspace, exe, dir, self.probe_limit)

@@ -9,9 +9,10 @@ mod names;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use rustix::fs::AtFlags;
 
 use self::names::{INDEX, NameWatch, Places, WorkspaceState};
@@ -112,7 +113,7 @@ impl SecretWatch {
                 places,
             })),
         };
-        if !watch.state().sees_all() {
+        if !watch.state.lock().sees_all() {
             watch.index = watch.index_stamp();
         }
         Ok(watch)
@@ -132,7 +133,7 @@ impl SecretWatch {
     ///
     /// Blocks on files.
     pub(crate) fn command_starts(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let may_have_changed = state.names.as_mut().is_none_or(NameWatch::read);
         if self.closed_by == ClosedBy::WritableMounts && may_have_changed {
             state.exposed = self.look(&mut state, Instant::now());
@@ -145,7 +146,7 @@ impl SecretWatch {
     ///
     /// Blocks on files.
     pub(crate) fn exposed(&self, since: Instant) -> Vec<PathBuf> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.exposed.is_empty() && state.phase != Phase::Ended {
             state.exposed = self.look(&mut state, since);
         }
@@ -154,7 +155,7 @@ impl SecretWatch {
 
     /// Ends the watch when the command has ended. Blocks some milliseconds, in which the kernel forgets the names.
     pub(crate) fn end(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.phase = Phase::Ended;
         let names = state.names.take();
         drop(state);
@@ -216,10 +217,6 @@ impl SecretWatch {
         came.retain(|path| !exposed.contains(path));
         exposed.extend(came);
         exposed
-    }
-
-    fn state(&self) -> MutexGuard<'_, WatchState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the line for a model in place of the output until the moment `since`, if a secret may be in it.

@@ -2,8 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::survey::{Extent, Survey};
 use crate::watcher::{ChangeMark, Changes, Watchers};
@@ -69,7 +71,7 @@ impl Surveys {
     ///
     /// The survey of a large workspace is not complete at first; a thread reads the rest. Blocks on files.
     pub fn current(&self, root: &Path) -> Arc<Survey> {
-        let last = self.lock().get(root).cloned().unwrap_or_default();
+        let last = self.last.lock().get(root).cloned().unwrap_or_default();
         if last.goes_on {
             return last.survey;
         }
@@ -95,7 +97,7 @@ impl Surveys {
             };
             Arc::new(last.survey.again(root, extent))
         });
-        let mut all = self.lock();
+        let mut all = self.last.lock();
         let known = all.entry(root.to_owned()).or_default();
         // Another caller may have started the thread meanwhile.
         if known.goes_on {
@@ -121,7 +123,7 @@ impl Surveys {
     /// So the parts of one call share a check, which takes long without a watcher. Blocks on files.
     pub fn since(&self, root: &Path, moment: Instant) -> Arc<Survey> {
         let is_checked = |last: &&Last| last.checked.is_some_and(|checked| checked >= moment);
-        let known = self.lock().get(root).filter(is_checked).cloned();
+        let known = self.last.lock().get(root).filter(is_checked).cloned();
         // A watcher tells at once.
         match known.filter(|last| last.mark.is_none()) {
             Some(last) => last.survey,
@@ -134,7 +136,11 @@ impl Surveys {
     ///
     /// May block on files.
     pub fn latest(&self, root: &Path) -> Arc<Survey> {
-        let last = self.lock().get(root).map(|last| Arc::clone(&last.survey));
+        let last = self
+            .last
+            .lock()
+            .get(root)
+            .map(|last| Arc::clone(&last.survey));
         let last = last.filter(|survey| survey.complete);
         last.unwrap_or_else(|| self.current(root))
     }
@@ -143,13 +149,13 @@ impl Surveys {
     ///
     /// Blocks on files.
     pub fn finish(&self, root: &Path) {
-        let last = self.lock().get(root).cloned().unwrap_or_default();
+        let last = self.last.lock().get(root).cloned().unwrap_or_default();
         self.keep(root, last.survey.again(root, self.extent(usize::MAX)));
     }
 
     /// Forgets the surveys that nobody has asked for in a time. The places of their secrets stay known.
     pub fn forget_unused(&self, time: Duration) {
-        for last in self.lock().values_mut() {
+        for last in self.last.lock().values_mut() {
             let is_used = |checked: Instant| checked.elapsed() < time;
             if !last.goes_on && !last.checked.is_some_and(is_used) {
                 *last = last.next(Arc::default());
@@ -169,14 +175,14 @@ impl Surveys {
     }
 
     fn keep(&self, root: &Path, survey: Survey) {
-        let mut all = self.lock();
+        let mut all = self.last.lock();
         let known = all.entry(root.to_owned()).or_default();
         *known = known.next(Arc::new(survey));
     }
 
     /// Returns the places where earlier surveys of the workspace `root` found secrets, and the last survey found none.
     pub(crate) fn closed_earlier(&self, root: &Path) -> Arc<HashSet<PathBuf>> {
-        let all = self.lock();
+        let all = self.last.lock();
         all.get(root)
             .map(|last| Arc::clone(&last.closed_earlier))
             .unwrap_or_default()
@@ -188,10 +194,6 @@ impl Surveys {
             most,
             changed: None,
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Last>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aho_corasick::{AhoCorasick, BuildError};
+use parking_lot::Mutex;
 
 use super::Surveys;
 use super::extract;
@@ -82,7 +83,7 @@ impl Values {
             None => self.surveys.latest(&self.workspace),
         };
         let root = (self.workspace.canonicalize()).unwrap_or_else(|_| self.workspace.clone());
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let held = state.read_files(&git_configs(&root, &survey), &survey);
         let mut new = state.make_room(held);
         if state.tracked != tracked {
