@@ -22,6 +22,15 @@ If two of these files contradict each other, the one in the directory that is ne
 
 /// Returns the system prompt. It says nothing of the tools in `absent`.
 pub fn system(surroundings: &Surroundings, absent: &[String]) -> String {
+    filled(TEMPLATE, surroundings, absent)
+}
+
+/// Returns the system prompt of a scout. It says nothing of the tools in `absent`.
+pub fn of_scout(surroundings: &Surroundings, absent: &[String]) -> String {
+    filled(SCOUT_TEMPLATE, surroundings, absent)
+}
+
+fn filled(template: &str, surroundings: &Surroundings, absent: &[String]) -> String {
     let instructions = instructions(&surroundings.instruction_files);
     let values = [
         ("cwd", surroundings.cwd.as_str()),
@@ -33,20 +42,7 @@ pub fn system(surroundings: &Surroundings, absent: &[String]) -> String {
         ("unasked", &surroundings.unasked),
         ("instructions", &instructions),
     ];
-    fill(&without(TEMPLATE, absent), &values)
-}
-
-/// Returns the system prompt of a scout. It says nothing of the tools in `absent`.
-pub fn of_scout(surroundings: &Surroundings, absent: &[String]) -> String {
-    let instructions = instructions(&surroundings.instruction_files);
-    let values = [
-        ("cwd", surroundings.cwd.as_str()),
-        ("workspace", &surroundings.workspace),
-        ("os", &surroundings.os),
-        ("date", &surroundings.date),
-        ("instructions", &instructions),
-    ];
-    fill(&without(SCOUT_TEMPLATE, absent), &values)
+    fill(&without(template, absent), &values)
 }
 
 /// Returns the part of a system prompt with the texts of instruction files; empty if there are none.
