@@ -51,10 +51,16 @@ pub(super) fn run() {
     report("  latest frame", pick(|it| it.2), "ms", 100.0);
 }
 
+/// Returns the command of the agent. It names the interpreter's own file: `python3` may be a script that starts several programs.
 fn agent_command(script: &Path) -> [String; 3] {
+    let found = Command::new("python3")
+        .args(["-c", "import sys; print(sys.executable)"])
+        .output()
+        .expect("python3 is there");
+    let python = String::from_utf8(found.stdout).expect("a path");
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/editor/agent.py");
     let script = script.display().to_string();
-    ["python3".to_owned(), program.to_owned(), script]
+    [python.trim().to_owned(), program.to_owned(), script]
 }
 
 /// Returns the milliseconds from the start of the agent until its first update, without co.

@@ -127,6 +127,8 @@ impl Turn {
     }
 
     async fn steps(&mut self) -> Result<(), Halt> {
+        let provider = Arc::clone(&self.context.provider);
+        tokio::spawn(async move { provider.prepare().await });
         self.read_range().await;
         self.orient().await?;
         self.name_left_out_images().await?;

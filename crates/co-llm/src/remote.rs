@@ -117,11 +117,17 @@ impl Remote {
         }
     }
 
-    /// Returns the client. It is made for the first request to the server.
+    /// Returns the client. It is made for the first request to the server, on another thread, because it reads files.
     async fn client(&self) -> Result<&reqwest::Client, Fault> {
-        let url = &self.choice.base_url;
         self.client
-            .get_or_try_init(|| async { self.memory.client(url, http::client) })
+            .get_or_try_init(|| async {
+                let (memory, url) = (self.memory.clone(), self.choice.base_url.clone());
+                let make = move || memory.client(&url, http::client);
+                match tokio::task::spawn_blocking(make).await {
+                    Ok(made) => made,
+                    Err(error) => std::panic::resume_unwind(error.into_panic()),
+                }
+            })
             .await
     }
 
@@ -502,6 +508,12 @@ impl Provider for Remote {
             return Ok(true);
         }
         Ok(has(&self.list().await?))
+    }
+
+    async fn prepare(&self) {
+        if let Err(fault) = self.client().await {
+            tracing::debug!(%fault, "no client yet");
+        }
     }
 
     async fn window(&self) -> u64 {

@@ -19,12 +19,16 @@ const LOCAL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// The number of bytes of an error body that are read. The message is at its beginning.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
-/// Makes the client for a server at this address.
+/// Makes the client for a server at this address. Reading the system's certificates takes tens of milliseconds.
 pub(super) fn client(base_url: &str) -> Result<reqwest::Client, Fault> {
     // reqwest brings no cryptography here: aws-lc, its usual one, would be a seventh of the program. It fails if an earlier
     // client has done it.
     let _again = rustls::crypto::ring::default_provider().install_default();
-    build(base_url, true).or_else(|fault| match base_url.starts_with("http://") {
+    let is_plain = base_url.starts_with("http://");
+    if is_plain && is_local(base_url) {
+        return build(base_url, false);
+    }
+    build(base_url, true).or_else(|fault| match is_plain {
         // No certificates are needed, unless the proxy asks for them, and a small system has none.
         true => build(base_url, false),
         false => Err(fault),
