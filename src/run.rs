@@ -260,7 +260,7 @@ async fn begin(
     let workspace = || workspace_of(&cwd);
     let asks = CommandQuestioner {
         asker: Asker::Run(number),
-        host: Arc::new(questions.clone()),
+        questioner: Arc::new(questions.clone()),
     };
     let begun = match &trial {
         Some(_) => typed.start(services, Some(asks)).await,
