@@ -174,7 +174,9 @@ impl SessionState {
     /// Makes a change that was sent to the agent.
     pub fn apply(&mut self, change: &SessionChange) {
         match change {
-            SessionChange::Mode(mode) => self.set_mode(mode.clone()),
+            SessionChange::Mode(mode) => {
+                self.set_mode(mode);
+            }
             SessionChange::Option(id, value) => {
                 let option = self.options.iter_mut().find(|it| it.id == *id);
                 match (option.map(|it| &mut it.kind), value) {
@@ -192,11 +194,13 @@ impl SessionState {
         }
     }
 
-    /// Notes the mode that the agent is in.
-    pub fn set_mode(&mut self, mode: SessionModeId) {
+    /// Notes the mode that the agent is in. Returns whether it is one of those that the agent told.
+    pub fn set_mode(&mut self, mode: &SessionModeId) -> bool {
         if let Some(modes) = &mut self.modes {
-            modes.current_mode_id = mode;
+            modes.current_mode_id = mode.clone();
         }
+        let values = self.values(AgentOption::Mode);
+        values.iter().any(|it| it.word == *mode.0)
     }
 }
 

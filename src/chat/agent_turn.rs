@@ -46,7 +46,7 @@ use crate::tool::ToolSet;
 use crate::tool::context::{CallContext, Questioner, TurnKind};
 use crate::tool::permissions::TurnMemory;
 use co_acp::schema::{
-    AuthMethodId, RequestId, RequestPermissionRequest, StopReason, ToolCallUpdate,
+    AuthMethodId, MessageId, RequestId, RequestPermissionRequest, StopReason, ToolCallUpdate,
 };
 use co_acp::{AgentAnswer, Incoming, RequestNumber};
 use co_llm::transcript::{End, Item};
@@ -116,6 +116,10 @@ struct UpdateState {
     other_cost: Option<String>,
     /// The number of messages that co does not know.
     odd: usize,
+    /// The message whose piece came last.
+    message: Option<MessageId>,
+    /// The texts of the prompt.
+    prompt: String,
 }
 
 /// The way in which the plan mode of an agent was asked for.
@@ -168,6 +172,8 @@ impl AgentTurn {
                 plan_text: None,
                 other_cost: None,
                 odd: 0,
+                message: None,
+                prompt: String::new(),
             },
             own: OwnCalls::new(memory, turn.is_confined()),
             turn,
@@ -302,6 +308,7 @@ impl Progress {
             .turn
             .prompt_blocks(prompt, process.takes_images)
             .await?;
+        self.updates.prompt = blocks.iter().map(content::block_text).collect();
         self.turn.state(ChatState::Thinking, "").await?;
         let session = process.session.clone();
         match process.connection.prompt(&session, blocks) {
@@ -584,7 +591,10 @@ impl Progress {
                 let asked = (id, &*request);
                 self.questions.elicit(connection, output, asked).await
             }
-            Incoming::ElicitationCompleted(_) => self.output.say("has what it asked you for").await,
+            Incoming::ElicitationCompleted(id) => {
+                let (connection, output) = (&mut process.connection, &mut self.output);
+                self.questions.completed(connection, output, &id).await
+            }
             Incoming::Permission { id, request } => self.permission(process, id, *request).await,
             Incoming::Withdrawn(id) => self.questions.withdrawn(&id).await,
             // Or it is the answer to a prompt that was given up.

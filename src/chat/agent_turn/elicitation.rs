@@ -8,7 +8,7 @@ use crate::tool::form::{Form, FormReply, LONGEST_TEXT, is_yes, offered};
 use crate::tool::permissions::Reply;
 use co_acp::schema::{
     CreateElicitationRequest, ElicitationAcceptAction, ElicitationAction, ElicitationContentValue,
-    ElicitationMode, RequestId,
+    ElicitationId, ElicitationMode, RequestId,
 };
 use co_text::{printable, start_of};
 
@@ -23,6 +23,7 @@ pub(super) struct Elicitation {
 enum ElicitationKind {
     Form(Form),
     Address {
+        id: ElicitationId,
         message: String,
         url: String,
         host: String,
@@ -43,6 +44,7 @@ impl Elicitation {
                 ElicitationKind::Form(Form::read(message, &schema)?)
             }
             ElicitationMode::Url(address) => ElicitationKind::Address {
+                id: address.elicitation_id.clone(),
                 message: start_of(message.trim(), LONGEST_TEXT).to_owned(),
                 host: host(&address.url).ok_or("its address is not one of the web")?,
                 url: address.url.clone(),
@@ -60,11 +62,18 @@ impl Elicitation {
         }
     }
 
+    /// Returns whether it is the one that the agent says is completed: the person has opened the address.
+    pub(super) fn is_completed(&self, completed: &ElicitationId) -> bool {
+        matches!(&self.kind, ElicitationKind::Address { id, .. } if id == completed)
+    }
+
     /// Returns the question. Its texts have no secrets: `redact` removes them.
     pub(super) fn question(&self, context: &CallContext, agent: &str) -> Question {
         let choices = match &self.kind {
             ElicitationKind::Form(form) => form.questions(),
-            ElicitationKind::Address { message, url, host } => vec![ChoiceQuestion {
+            ElicitationKind::Address {
+                message, url, host, ..
+            } => vec![ChoiceQuestion {
                 question: printable(&format!(
                     "{message}\n\n{agent} asks you to open this address of {host}:\n{url}\n\nco does not open it."
                 )),

@@ -339,6 +339,14 @@ impl AgentOutput {
             arguments: None,
             block: None,
         };
-        self.end_call(ended).await
+        self.end_call(ended).await?;
+        match steps.len().saturating_sub(most) {
+            0 => Ok(()),
+            more => {
+                let name = &self.turn.spec.name;
+                let text = format!("the plan of {name} has {more} more steps, which are not shown");
+                Ok(self.turn.chat.note(&text).await?)
+            }
+        }
     }
 }

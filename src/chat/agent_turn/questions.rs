@@ -19,7 +19,10 @@ use crate::tool::agent_call::AgentCall;
 use crate::tool::context::Questioner;
 use crate::tool::permissions::Reply;
 use co_acp::AgentConnection;
-use co_acp::schema::{CreateElicitationRequest, ElicitationAction, RequestId, ToolCallId};
+use co_acp::schema::{
+    CreateElicitationRequest, ElicitationAcceptAction, ElicitationAction, ElicitationId, RequestId,
+    ToolCallId,
+};
 use co_text::{one_line, start_of};
 
 /// The number of a question, and the reply to it; none if it was withdrawn.
@@ -133,6 +136,23 @@ impl AgentQuestions {
             let _stuck = connection.answer_permission(request.id(), None);
         }
         Ok(())
+    }
+
+    /// Tells that the person did what an address of the agent is for. An open question about it goes: it is answered.
+    pub(super) async fn completed(
+        &mut self,
+        connection: &mut AgentConnection,
+        output: &mut AgentOutput,
+        completed: &ElicitationId,
+    ) -> Result<(), Halt> {
+        let is_about = |(it, _): &(AgentRequest, u64)| matches!(it, AgentRequest::Elicitation(it) if it.is_completed(completed));
+        if let Some(at) = self.asked.iter().position(is_about) {
+            let (request, question) = self.asked.swap_remove(at);
+            QuestionHost::withdraw(&self.turn.chat, question).await?;
+            let action = ElicitationAction::Accept(ElicitationAcceptAction::new());
+            let _stuck = connection.answer_elicitation(request.id(), action);
+        }
+        output.say("has what it asked you for").await
     }
 
     /// Asks the person what the agent asks. Declines what co cannot ask.

@@ -357,7 +357,10 @@ impl Progress {
                 let asked = (id, &*request);
                 self.questions.elicit(connection, output, asked).await
             }
-            Incoming::ElicitationCompleted(_) => self.output.say("has what it asked you for").await,
+            Incoming::ElicitationCompleted(id) => {
+                let (connection, output) = (&mut agent.connection, &mut self.output);
+                self.questions.completed(connection, output, &id).await
+            }
             Incoming::Withdrawn(id) => self.questions.withdrawn(&id).await,
             Incoming::Permission { id, .. } => {
                 // If it does not read, its answer does not come, and the person cancels the turn.

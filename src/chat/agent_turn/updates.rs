@@ -34,6 +34,17 @@ impl Progress {
             update,
             SessionUpdate::ToolCall(_) | SessionUpdate::ToolCallUpdate(_)
         );
+        let is_between = matches!(
+            update,
+            SessionUpdate::ToolCall(_)
+                | SessionUpdate::AgentThoughtChunk(_)
+                | SessionUpdate::Plan(_)
+                | SessionUpdate::PlanUpdate(_)
+                | SessionUpdate::Notice(_)
+        );
+        if is_between {
+            self.updates.message = None;
+        }
         if !is_call {
             for part in &unread {
                 self.tell_odd(part).await?;
@@ -41,9 +52,15 @@ impl Progress {
         }
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => {
-                self.output
-                    .show(AgentPiece::Text(block_text(&chunk.content)))
-                    .await
+                let before = self.updates.message.take();
+                let is_other = before.is_some() && before != chunk.message_id;
+                self.updates.message = chunk.message_id;
+                let text = block_text(&chunk.content);
+                let text = match is_other {
+                    true => format!("\n\n{text}"),
+                    false => text,
+                };
+                self.output.show(AgentPiece::Text(text)).await
             }
             SessionUpdate::AgentThoughtChunk(chunk) => {
                 self.output
@@ -76,7 +93,10 @@ impl Progress {
                 self.tell_state(process).await
             }
             SessionUpdate::CurrentModeUpdate(update) => {
-                process.state.set_mode(update.current_mode_id);
+                let mode = update.current_mode_id;
+                if !process.state.set_mode(&mode) {
+                    self.output.say(&format!("is in the mode {mode}")).await?;
+                }
                 self.tell_state(process).await
             }
             SessionUpdate::ConfigOptionUpdate(update) => {
@@ -108,6 +128,11 @@ impl Progress {
             SessionUpdate::CompactionUpdate(update) => self.compacted(process, update).await,
             SessionUpdate::CompactionSummaryChunk(chunk) => {
                 let call = compaction_call(&chunk.compaction_id);
+                if self.output.log.get(&call).is_none() {
+                    let (id, status) = (chunk.compaction_id, CompactionStatus::InProgress);
+                    self.compacted(process, CompactionUpdate::new(id, status))
+                        .await?;
+                }
                 self.output
                     .log
                     .stream(&call, Some(&block_text(&chunk.content)));
@@ -119,8 +144,14 @@ impl Progress {
                 let session = process.session.clone();
                 self.child_updated(process, session, update, unread).await
             }
-            // The chat shows the prompt already.
-            SessionUpdate::UserMessageChunk(_) => Ok(()),
+            SessionUpdate::UserMessageChunk(chunk) => {
+                let text = block_text(&chunk.content);
+                // The chat shows the prompt already.
+                match self.updates.prompt.contains(text.trim()) {
+                    true => Ok(()),
+                    false => self.output.say(&format!("was asked: {text}")).await,
+                }
+            }
             other => {
                 let text = serde_json::to_string(&other).unwrap_or_default();
                 self.tell_odd(&text).await
@@ -136,6 +167,12 @@ impl Progress {
         update: SessionUpdate,
         unread: Vec<String>,
     ) -> Result<(), Halt> {
+        let text = match &update {
+            SessionUpdate::SessionMessage(_) | SessionUpdate::SessionMessageChunk(_) => {
+                serde_json::to_string(&update).unwrap_or_default()
+            }
+            _ => String::new(),
+        };
         let agents = &mut self.updates.agents;
         let news = match update {
             SessionUpdate::SubagentUpdate(update) => Some(agents.announced(update)),
@@ -145,7 +182,8 @@ impl Progress {
         };
         match news {
             Some(news) => self.sub_agent_news(process, news).await,
-            None => Ok(()),
+            // A message between agents of which the agent never told.
+            None => self.tell_odd(&text).await,
         }
     }
 

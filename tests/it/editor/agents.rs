@@ -306,6 +306,8 @@ fn all_kinds_of_updates_are_shown() {
         .content(vec![SessionReference::new("child").into()]);
     let done = ToolCallUpdateFields::new().status(ToolCallStatus::Completed);
     let commands = vec![AvailableCommand::new("review", "Reviews a file")];
+    let step = |number| json!({ "content": format!("step {number}"), "priority": "low", "status": "pending" });
+    let many_steps: Vec<_> = (1..=32).map(step).collect();
     let script = json!({
         "do it": [
             said(SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(commands))),
@@ -317,6 +319,15 @@ fn all_kinds_of_updates_are_shown() {
             said(SessionUpdate::CompactionUpdate(CompactionUpdate::new("c1", CompactionStatus::InProgress))),
             said(SessionUpdate::CompactionSummaryChunk(CompactionSummaryChunk::new("c1", "All in short.".into()))),
             said(SessionUpdate::CompactionUpdate(CompactionUpdate::new("c1", CompactionStatus::Completed))),
+            said(SessionUpdate::CompactionSummaryChunk(CompactionSummaryChunk::new("c2", "In short again.".into()))),
+            said(SessionUpdate::UserMessageChunk(chunk("it"))),
+            said(SessionUpdate::UserMessageChunk(chunk("Stopped by a hook."))),
+            said(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new("dreaming"))),
+            { "update": { "sessionUpdate": "session_message", "messageId": "m1", "senderSessionId": "x", "content": [{ "type": "text", "text": "between others" }] } },
+            { "update": { "sessionUpdate": "agent_message_chunk", "messageId": "a", "content": { "type": "text", "text": "First mess" } } },
+            { "update": { "sessionUpdate": "agent_message_chunk", "messageId": "a", "content": { "type": "text", "text": "age." } } },
+            { "update": { "sessionUpdate": "agent_message_chunk", "messageId": "b", "content": { "type": "text", "text": "Second message." } } },
+            { "update": { "sessionUpdate": "plan", "entries": many_steps } },
             said(SessionUpdate::SubagentUpdate(SubagentUpdate::new("child").title("Finder".to_owned()))),
             said(SessionUpdate::ToolCall(reference)),
             of_child(SessionUpdate::AgentMessageChunk(chunk("The child looks."))),
@@ -342,6 +353,12 @@ fn all_kinds_of_updates_are_shown() {
         "scripted warns: Slow server",
         "sum up the session",
         "All in short.",
+        "In short again.",
+        "scripted was asked: Stopped by a hook.",
+        "scripted is in the mode dreaming",
+        "between others",
+        "First message.\n\nSecond message.",
+        "the plan of scripted has 2 more steps, which are not shown",
         "Delegate",
         "The child looks.",
         "- grep needle",
@@ -356,6 +373,7 @@ fn all_kinds_of_updates_are_shown() {
     for text in shown {
         assert!(live.contains(text), "{text}: {live}");
     }
+    assert!(!live.contains("was asked: it"), "{live}");
     scene.nvim.wait_text("window 25%");
     scene.nvim.wait_text("Agent title");
     let words = scene.nvim.lua(
@@ -461,6 +479,13 @@ fn what_the_agent_asks_becomes_questions() {
             { "notify": "elicitation/complete", "params": { "elicitationId": "e1" } },
             message("Opened."),
         ],
+        "completed": [
+            { "request": "elicitation/create", "id": "q", "params": address },
+            { "until": "opened" },
+            { "notify": "elicitation/complete", "params": { "elicitationId": "e1" } },
+            { "until": "gone" },
+            message("Went on."),
+        ],
         "cancel": [{ "elicit": address }, { "stop": "cancelled" }],
     });
     let scene = scene(&script);
@@ -489,10 +514,18 @@ fn what_the_agent_asks_becomes_questions() {
     scene.wait_chat(r#"elicited: {"action": "accept"}"#);
     scene.wait_chat("scripted has what it asked you for");
     scene.wait_turns(2);
-    scene.co("cancel");
-    scene.nvim.wait_text("chat 1 · #4");
-    scene.interrupt();
+    // The question goes when the person has done it without an answer here.
+    scene.co("completed");
+    scene.nvim.wait_text("this address of evil.test:");
+    scene.workspace.write("opened", "");
+    scene.nvim.wait_no_text("this address of evil.test:");
+    scene.workspace.write("gone", "");
+    scene.wait_chat("Went on.");
     scene.wait_turns(3);
+    scene.co("cancel");
+    scene.nvim.wait_text("chat 1 · #5");
+    scene.interrupt();
+    scene.wait_turns(4);
     scene.nvim.wait_no_text("this address of evil.test:");
 }
 
