@@ -64,6 +64,14 @@ def codex_env(address: str) -> dict[str, str]:
     return {"MODEL_PROVIDER": "fake", "CODEX_CONFIG": json.dumps(config)}
 
 
+def opencode_env(address: str) -> dict[str, str]:
+    """Return the variables that lead opencode to a model."""
+    options = {"baseURL": f"http://{address}/v1", "apiKey": "none"}
+    fake = {"npm": "@ai-sdk/openai-compatible", "name": "Fake", "options": options, "models": {"m": {"name": "m"}}}
+    config = {"model": "fake/m", "small_model": "fake/m", "provider": {"fake": fake}}
+    return {"OPENCODE_CONFIG_CONTENT": json.dumps(config), "OPENCODE_DISABLE_MODELS_FETCH": "true"}
+
+
 AGENTS = {
     "claude": Agent(
         "@agentclientprotocol/claude-agent-acp/dist/index.js",
@@ -88,6 +96,14 @@ AGENTS = {
         described("run_shell_command"),
         lambda address: {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": f"http://{address}"},
         {".gemini/GEMINI.md": "The person's own instructions.\n", ".gemini/settings.json": '{"privacy":{"usageStatisticsEnabled":false}}'},
+    ),
+    "opencode": Agent(
+        "opencode-linux-x64/bin/opencode",
+        ["acp"],
+        models.Completions,
+        described("bash"),
+        opencode_env,
+        {".config/opencode/AGENTS.md": "The person's own instructions.\n", ".config/opencode/opencode.json": '{"autoupdate":false}'},
     ),
 }
 

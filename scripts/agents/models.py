@@ -89,6 +89,27 @@ class Messages(Model):
         )
 
 
+class Completions(Model):
+    """The chat completions protocol, for opencode."""
+
+    def answer(self, path: str, request: dict) -> object:
+        call, number = self.next_call(request.get("tools")), self.requests
+        message: dict = {"role": "assistant"}
+        if call:
+            function = {"name": call[0], "arguments": json.dumps(call[1])}
+            message["tool_calls"] = [{"index": 0, "id": f"call_{number}", "type": "function", "function": function}]
+        else:
+            message["content"] = TEXT
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        ids = {"id": f"c{number}", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+        end = {"index": 0, "delta": {}, "finish_reason": "tool_calls" if call else "stop"}
+        chunks = [
+            ids | {"choices": [{"index": 0, "delta": message, "finish_reason": None}]},
+            ids | {"choices": [end], "usage": usage},
+        ]
+        return "".join(f"data: {json.dumps(it)}\n\n" for it in chunks) + "data: [DONE]\n\n"
+
+
 class Gemini(Model):
     """The protocol of the Gemini API, for gemini-cli."""
 

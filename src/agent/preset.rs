@@ -161,6 +161,57 @@ pub const PRESETS: &[AgentPreset] = &[
         browser_logins: &["oauth-personal"],
         install: "npm install -g @google/gemini-cli",
     },
+    // Sources: the documentation at opencode.ai/docs (CLI, config, providers), and turns of opencode-ai 1.18.33. It has no sandbox of its
+    // own. Its watcher of files must be off: no confined command has inotify, and without it opencode waits for ever. `plugin` and
+    // `tool` are not read, because they need packages of npm beside them.
+    AgentPreset {
+        name: "opencode",
+        cmd: &["opencode", "acp"],
+        programs: &["opencode"],
+        env: &[
+            ("OPENCODE_DISABLE_AUTOUPDATE", "true"),
+            ("OPENCODE_DISABLE_LSP_DOWNLOAD", "true"),
+            ("OPENCODE_EXPERIMENTAL_DISABLE_FILEWATCHER", "true"),
+        ],
+        keys: &["OPENCODE_API_KEY"],
+        home: AgentHome {
+            variables: &[
+                ("XDG_CACHE_HOME", "cache"),
+                ("XDG_CONFIG_HOME", "config"),
+                ("XDG_DATA_HOME", "data"),
+                ("XDG_STATE_HOME", "state"),
+            ],
+            parts: &[
+                HomePart {
+                    of_person: ".config/opencode",
+                    inside: "config/opencode",
+                    read: &[
+                        "AGENTS.md",
+                        "agent",
+                        "agents",
+                        "command",
+                        "commands",
+                        "config.json",
+                        "opencode.json",
+                        "opencode.jsonc",
+                        "skill",
+                        "skills",
+                    ],
+                    write: &[],
+                },
+                HomePart {
+                    of_person: ".local/share/opencode",
+                    inside: "data/opencode",
+                    read: &[],
+                    write: &["auth.json"],
+                },
+            ],
+        },
+        hosts: &["models.opencode.ai", "opencode.ai"],
+        login: "opencode auth login",
+        browser_logins: &[],
+        install: "npm install -g opencode-ai",
+    },
 ];
 
 impl AgentPreset {
@@ -306,7 +357,7 @@ mod tests {
         let own = |workspace: &str| codex.own_home(Path::new("/agents"), Path::new(workspace));
         assert!(own("/a").starts_with("/agents/codex"));
         assert_ne!(own("/a"), own("/b"));
-        let all = ["bare", "claude", "codex", "gemini", "mine"];
+        let all = ["bare", "claude", "codex", "gemini", "mine", "opencode"];
         assert_eq!(names(&config), all);
     }
 

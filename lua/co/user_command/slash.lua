@@ -378,7 +378,7 @@ M.commands = {
     words = function()
       local set = require('co.config').settings().agents
       local known = type(set) == 'table' and set or {}
-      local presets = { claude = {}, codex = {}, gemini = {}, none = {} }
+      local presets = { claude = {}, codex = {}, gemini = {}, none = {}, opencode = {} }
       return vim.tbl_keys(vim.tbl_extend('force', presets, known))
     end,
     about = 'let an agent such as codex work in the chat, before its first prompt',

@@ -515,9 +515,13 @@ fn own_tool(call: &ToolCall) -> Option<&'static str> {
         let is_of_claude = names.contains(&Some(of_claude.as_str()));
         let is_of_codex = title == format!("mcp.{SERVER}.{tool}")
             && (input("server"), input("tool")) == (Some(SERVER), Some(tool));
-        let is_of_gemini =
-            call.kind == ToolKind::Other && title == format!("{tool} ({SERVER} MCP Server)");
-        is_of_claude || is_of_codex || is_of_gemini
+        let of_others = [
+            // gemini and opencode.
+            format!("{tool} ({SERVER} MCP Server)"),
+            format!("{SERVER}_{tool}"),
+        ];
+        let is_of_others = call.kind == ToolKind::Other && of_others.iter().any(|it| it == title);
+        is_of_claude || is_of_codex || is_of_others
     })
 }
 

@@ -99,6 +99,7 @@ mod tests {
             ("gemini", true),
             ("gone:", false),
             ("mine", true),
+            ("opencode", true),
         ];
         assert_eq!(told, wanted);
     }

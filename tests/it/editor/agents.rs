@@ -920,7 +920,9 @@ fn a_chat_has_an_agent_from_its_start_or_none() {
     }
     scene.co("/new");
     scene.co("/agent nobody");
-    scene.wait_notice("there is no agent nobody; the agents are: claude, codex, gemini, scripted");
+    scene.wait_notice(
+        "there is no agent nobody; the agents are: claude, codex, gemini, opencode, scripted",
+    );
 }
 
 #[test]

@@ -173,6 +173,7 @@ fn what_a_model_chooses_makes_no_call_one_of_co() {
         of_codex,
         ToolCall::new("1", "Rename").meta(meta.as_object().cloned()),
         ToolCall::new("1", "rename_symbol (co MCP Server)").kind(ToolKind::Other),
+        ToolCall::new("1", "co_rename_symbol").kind(ToolKind::Other),
     ] {
         assert!(is_own(&own), "{own:?}");
     }
@@ -181,6 +182,7 @@ fn what_a_model_chooses_makes_no_call_one_of_co() {
         ToolCall::new("1", "mcp.co.editor_context").raw_input(command),
         ToolCall::new("1", "mcp__co__editor_context"),
         ToolCall::new("1", "rename_symbol (co MCP Server)").kind(ToolKind::Execute),
+        ToolCall::new("1", "co_rename_symbol").kind(ToolKind::Execute),
         ToolCall::new("1", "mcp.co.odd").raw_input(input),
     ] {
         assert!(!is_own(&other), "{other:?}");
