@@ -148,7 +148,7 @@ impl AgentQuestions {
         let is_about = |(it, _): &(AgentRequest, u64)| matches!(it, AgentRequest::Elicitation(it) if it.is_completed(completed));
         if let Some(at) = self.asked.iter().position(is_about) {
             let (request, question) = self.asked.swap_remove(at);
-            QuestionHost::withdraw(&self.turn.chat, question).await?;
+            Questioner::withdraw(&self.turn.chat, question).await?;
             let action = ElicitationAction::Accept(ElicitationAcceptAction::new());
             let _stuck = connection.answer_elicitation(request.id(), action);
         }
@@ -258,7 +258,7 @@ impl AgentQuestions {
             let _stuck = connection.answer_permission(&request.id, None);
             return Ok(());
         }
-        let question = request.question(&turn.context, &turn.spec.name, &shown);
+        let question = request.question(turn, &shown);
         self.put(AgentRequest::Permission(request), question).await
     }
 
