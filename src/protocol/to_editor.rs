@@ -686,13 +686,16 @@ pub enum ChoiceKind {
 }
 
 /// A choice of a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct OfferedChoice {
     pub label: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
     /// The model advises it.
     pub advised: bool,
+    /// The key of a plain yes chooses it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_yes: bool,
 }
 
 /// The chat that asks, or the run of the person whose trial has ended.

@@ -124,6 +124,7 @@ impl AskPerson {
                 label: one_line(&shown(&choice.label)),
                 about: choice.about.as_deref().map(|about| one_line(&shown(about))),
                 advised: first == Some(at),
+                is_yes: false,
             });
             ChoiceQuestion {
                 question: shown(&it.question),

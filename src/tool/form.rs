@@ -186,7 +186,7 @@ pub fn offered(labels: &[&str]) -> Vec<OfferedChoice> {
     let choice = |label: &&str| OfferedChoice {
         label: one_line(&printable(start_of(label, LONGEST_TEXT))),
         about: None,
-        advised: false,
+        ..OfferedChoice::default()
     };
     labels.iter().map(choice).collect()
 }

@@ -71,6 +71,18 @@ local function choose(number)
   end
 end
 
+--- Returns the number of the choice that a plain yes chooses; nil if only a number chooses.
+---@param question co.CommandQuestion
+---@return integer?
+local function yes_of(question)
+  for number, choice in ipairs(shown(question).choices) do
+    if choice.is_yes then
+      return number
+    end
+  end
+  return nil
+end
+
 --- Returns whether own words answer a question.
 ---@param asked co.ChoiceQuestion
 ---@return boolean
@@ -80,6 +92,12 @@ end
 
 ---@type table<string, fun(question: co.CommandQuestion, float: co.Float)>
 local question_keys = {
+  y = function(question)
+    local number = yes_of(question)
+    if number then
+      give(question, { choices = { number } })
+    end
+  end,
   n = command.keys.question.n,
   N = function(question, float)
     local asked = shown(question)
@@ -164,11 +182,20 @@ local other_keys = {
   plain = { { 'n', 'do not answer', footer = 'no answer' } },
 }
 
+--- Returns the keys beside the numbers.
+---@param question co.CommandQuestion
+---@return { [1]: string, [2]: string, footer?: string }[]
+local function keys_of(question)
+  local number = yes_of(question)
+  local yes = number and { { 'y', ('the same as %d'):format(number), footer = 'yes' } } or {}
+  return vim.list_extend(yes, other_keys[shown(question).kind])
+end
+
 --- Returns the help page.
----@param asked co.ChoiceQuestion
+---@param question co.CommandQuestion
 ---@return co.QuestionText
-local function help_text(asked)
-  local entries = vim.list_extend({}, other_keys[asked.kind])
+local function help_text(question)
+  local entries = keys_of(question)
   entries[#entries + 1] = { 'd', 'all of it, in a larger window' }
   entries[#entries + 1] = { 'Y', 'list all questions' }
   return question_text.question_help(entries)
@@ -177,13 +204,13 @@ end
 return kind.new({
   keys = { question = question_keys },
   text = function(question, page)
-    return page == 'help' and help_text(shown(question)) or text_of(question)
+    return page == 'help' and help_text(question) or text_of(question)
   end,
   footer = function(question)
     local asked = shown(question)
     local numbers = ('1-%d'):format(#asked.choices)
     local entries = {}
-    for _, entry in ipairs(other_keys[asked.kind]) do
+    for _, entry in ipairs(keys_of(question)) do
       if entry.footer then
         entries[#entries + 1] = { entry[1], entry.footer }
       end
@@ -194,8 +221,8 @@ return kind.new({
     end
     return ('%s · %s'):format(numbers, long), numbers .. ' ' .. brief
   end,
-  alone = function()
-    return NO_YES
+  alone = function(question)
+    return not yes_of(question) and NO_YES or nil
   end,
   entry = function(question)
     return {

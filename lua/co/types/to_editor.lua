@@ -225,6 +225,7 @@
 ---@field label string
 ---@field about? string
 ---@field advised boolean the model advises it
+---@field is_yes? true the key of a plain yes chooses it
 
 --- A commit before it is made.
 ---@class (exact) co.Commit

@@ -107,7 +107,7 @@ impl LoginWays {
         let choices = self.ways.iter().map(|it| OfferedChoice {
             label: it.label.clone(),
             about: Some(it.about.clone()).filter(|it| !it.is_empty()),
-            advised: false,
+            ..OfferedChoice::default()
         });
         let why = start_of(why, LONGEST_TEXT);
         let not_offered = self.not_offered().map(|it| format!("\n\n{it}"));

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::parts::TurnParts;
 use crate::protocol::{Asker, ChoiceKind, ChoiceQuestion, ChosenAnswer, OfferedChoice, Question};
 use crate::tool::agent_call::AgentCall;
 use crate::tool::context::CallContext;
@@ -75,19 +76,16 @@ pub(super) struct PermissionAnswer {
 impl PermissionRequest {
     /// Returns the question: what the agent wants, with all that it gives, and its options. If it is too long to be shown whole, or has
     /// too many options, only options that refuse are left.
-    pub(super) fn question(
-        &mut self,
-        context: &CallContext,
-        agent: &str,
-        shown: &ShownCall,
-    ) -> Question {
+    pub(super) fn question(&mut self, turn: &TurnParts, shown: &ShownCall) -> Question {
+        let (context, agent) = (&turn.context, &turn.spec.name);
         let call = &shown.call;
         let (text, is_cut) = shown.text(agent);
         self.bound_options(is_cut);
         let choices = self.options.iter().map(|option| OfferedChoice {
             label: one_line(&printable(start_of(option.name.trim(), LONGEST_NAME))),
             about: Some(words(option.kind).to_owned()),
-            advised: false,
+            is_yes: turn.is_confined() && self.is_only_yes_for_once(option),
+            ..OfferedChoice::default()
         });
         Question {
             id: context.services.id(),
@@ -104,6 +102,11 @@ impl PermissionRequest {
             }],
             ..Question::default()
         }
+    }
+
+    fn is_only_yes_for_once(&self, option: &PermissionOption) -> bool {
+        let is_once = |it: &&PermissionOption| it.kind == PermissionOptionKind::AllowOnce;
+        is_once(&option) && self.options.iter().filter(is_once).count() == 1
     }
 
     /// Leaves only options that refuse if a part of the text is not shown, or if there are too many options.

@@ -454,7 +454,7 @@ pub async fn list_models(
     services.editor.tell(ToEditor::Models { chat, head, words });
 }
 
-/// Returns the arguments of `/model` that mean a provider and a model, and nothing else: `some-model work` for `work/some-model`.
+/// Returns a label as unambiguous arguments of `/model`: `work/some-model` becomes `some-model work`.
 fn spelled(label: &str) -> String {
     match label.split_once('/') {
         Some((provider, model)) => format!("{model} {provider}"),

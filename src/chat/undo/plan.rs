@@ -7,9 +7,9 @@ use crate::protocol::Change;
 
 /// The result of planning.
 pub(super) enum Planned {
-    /// The changes for the question are none if co need not ask.
+    /// The plan, and the changes that the question shows; none if co need not ask.
     Changes(Box<Plan>, Option<Change>),
-    /// No turn changed files. Something in `.git` may stay, with this sentence about it.
+    /// No turn changed files. The text tells the person what stays changed in `.git`, if anything does.
     Nothing(Option<String>),
 }
 

@@ -663,7 +663,8 @@ impl Review {
         kept
     }
 
-    /// Returns the answers that stay after the end of the review: what is accepted against a branch is no baseline.
+    /// Returns the answers to keep after the review. What was accepted in a review against a branch is kept as an answer; other
+    /// reviews record it in the baseline.
     fn kept_after_end(&self) -> Vec<KeptAnswer> {
         let mut kept = self.given();
         kept.retain(|it| it.base.is_some() && it.answer.accept == Some(true));
