@@ -35,9 +35,9 @@ impl CharacterUnit {
 /// A text in the place of another.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 pub struct PlacedEdit {
-    /// The first line and character, from 0.
+    /// The line and the character at which the replaced text starts, both counted from 0.
     pub start: (usize, usize),
-    /// The line and character after the last one.
+    /// The line and the character just behind the replaced text.
     pub end: (usize, usize),
     pub text: String,
 }

@@ -8,11 +8,11 @@ use crate::lines;
 /// The most lines by which a change moves up or down, and the most lines that it adds if it moves.
 const MAX_MOVE: usize = 1000;
 
-/// The lines that a change should remove, and the places at which it should add a line.
+/// The preferred lines, by which [`slide`] chooses among places with the same result.
 pub(crate) struct Wanted<R, A> {
-    /// Returns whether the change should rather remove this line of the old text.
+    /// Returns true if a removal of this line of the old text is preferred.
     pub(crate) removed: R,
-    /// Returns whether the change should rather add this text before this line of the old text.
+    /// Returns true if an addition of this text before this line of the old text is preferred.
     pub(crate) added: A,
 }
 

@@ -117,7 +117,8 @@ impl Remote {
         }
     }
 
-    /// Returns the client. It is made for the first request to the server, on another thread, because it reads files.
+    /// Returns the HTTP client. The first call makes it, on a thread for blocking work, because that may read the system's
+    /// certificates.
     async fn client(&self) -> Result<&reqwest::Client, Fault> {
         self.client
             .get_or_try_init(|| async {

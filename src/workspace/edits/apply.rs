@@ -172,11 +172,11 @@ impl AppliedChange {
     }
 }
 
-/// Returns the same changes of the texts that the files have now.
+/// Moves each proposal to the text that its file has now.
 ///
 /// # Errors
-/// The lines that one of them changes have changed meanwhile, a file cannot be changed, or the wait for a command of the
-/// person was cancelled.
+/// The lines of a proposal were edited since it was made, a file cannot be changed, or the wait for a command of the person was
+/// cancelled.
 pub async fn rebase_all(
     proposals: Vec<Proposal>,
     buffers: &Buffers,

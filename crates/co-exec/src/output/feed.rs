@@ -13,8 +13,8 @@ const SHOWN_FLOOD_BYTES: u64 = 32 << 10;
 /// Ends a cut escape sequence, and resets colours.
 const RESET: &str = "\x18\x1b[m";
 
-/// The output of a run with its escape sequences. A slow reader misses the middle of a flood, and gets a note about
-/// it.
+/// The output of a run with its escape sequences. A reader that is too slow for a flood gets only the end of what it has not
+/// read, after a note about the bytes that are left out.
 #[derive(Debug)]
 pub struct Feed {
     shared: Arc<SharedOutput>,

@@ -27,7 +27,7 @@ pub(crate) fn own_session() -> i32 {
 
 /// Starts a command with `start`, and returns its id and its mark. Until [`reap`], no other code waits for it.
 ///
-/// If nobody calls [`reap`], a [`sweep`] reaps the command.
+/// A [`sweep`] skips the command until [`reap`] is called. If the command had not ended by then, a later sweep reaps it.
 ///
 /// # Errors
 /// The error of `start`.

@@ -244,7 +244,8 @@ impl Grants {
         real.unwrap_or_else(|_| self.home.clone())
     }
 
-    /// Returns the grants of system directories. For users other than root, file modes protect the secrets in `/etc`.
+    /// Returns the places of the system that commands may read. File modes keep users other than root from the secrets in `/etc`,
+    /// so only root gets a list of entries instead of the whole of `/etc`.
     fn system(&self, listed: &mut Vec<PathBuf>) -> Vec<PathBuf> {
         let etc = Path::new("/etc");
         let mut places: Vec<PathBuf> = system::readable().map(PathBuf::from).collect();

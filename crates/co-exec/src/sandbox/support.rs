@@ -31,8 +31,8 @@ pub struct SandboxSupport {
     pub pid_namespaces: bool,
     /// True if a PID namespace can have its own `/proc`.
     pub own_proc: bool,
-    /// True if a command can run as a trial: with an overlay over its workspace, and all these namespaces and a network
-    /// namespace.
+    /// True if a command can run as a trial: with an overlay over its workspace, and with mount, PID and network namespaces of
+    /// its own.
     pub trials: bool,
     /// True if a command can also have a network of its own, in which only the loopback interface is up.
     pub own_network: bool,

@@ -128,7 +128,7 @@ fn find_starts(rest: &[String]) -> Option<Vec<&str>> {
     Some(if starts.is_empty() { vec!["."] } else { starts })
 }
 
-/// True for the root, a system directory, the home directory, or everything in one of them.
+/// True if a word names the root, a system directory or a home directory, or all entries of one of these by a glob (`/etc/*`).
 fn is_root(word: &str, at: Option<&str>, local: &LocalFacts) -> bool {
     let mut path = expand_home(&path_from(at, word));
     while let Some((before, last)) = path.rsplit_once('/')
