@@ -92,7 +92,7 @@ return kind.new({
   keys = keys,
   text = function(question, page)
     if page == 'menu' then
-      return question_text.menu(question, question_text.scopes(question))
+      return question_text.menu(question)
     elseif page == 'help' then
       local parts = review_items.of(question)[1] and not question.change.whole
       return question_text.help(parts and 'review' or 'plain', question)

@@ -77,12 +77,12 @@ local question_keys = {
   end,
 }
 
---- Returns the action of a key of the menu.
+--- Returns the action of a key of the menu of `always`, for all kinds of question.
 ---@param key string
 ---@return fun(question: co.CommandQuestion)
 local function choose_scope(key)
   return function(question)
-    for _, scope in ipairs(question_text.scopes(question)) do
+    for _, scope in ipairs(question.kind.scopes(question)) do
       if scope.key == key then
         answer(question, 'always', { scope = scope.scope })
         return
@@ -93,7 +93,7 @@ end
 
 ---@type table<string, fun(question: co.CommandQuestion)>
 local menu_keys = {}
-for _, key in ipairs({ 'c', 'p', 's', 'f', 'E' }) do
+for _, key in ipairs({ 'c', 'p', 's', 'm', 'M', 'f', 'E' }) do
   menu_keys[key] = choose_scope(key)
 end
 
@@ -101,7 +101,7 @@ return kind.new({
   keys = { question = question_keys, menu = menu_keys },
   text = function(question, page)
     if page == 'menu' then
-      return question_text.menu(question, question_text.scopes(question))
+      return question_text.menu(question)
     elseif page == 'help' then
       return question_text.help('edit', question)
     end
@@ -130,9 +130,5 @@ return kind.new({
       not_approved_because = question.kind.alone(question),
     }
   end,
-  scopes = function(question)
-    return vim.tbl_map(function(scope)
-      return scope.scope
-    end, question_text.scopes(question))
-  end,
+  scopes = question_text.scopes,
 })

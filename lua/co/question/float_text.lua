@@ -201,7 +201,7 @@ end
 
 --- Returns the choices of `always`: each with its key, its scope and its description.
 ---@param question co.CommandQuestion
----@return { key: string, scope: co.Scope, about: string }[]
+---@return co.ScopeChoice[]
 function M.scopes(question)
   -- A yes to a trial is about its command.
   local edit = question.change and not question.tried
@@ -262,15 +262,15 @@ function M.key_list(entries)
 end
 
 --- Returns the choices of `always`, without the text below them.
----@param scopes { key: string, scope: co.Scope, about: string }[]
+---@param question co.CommandQuestion
 ---@return co.QuestionText
-function M.scope_menu(scopes)
+function M.scope_menu(question)
   ---@type co.QuestionText
   local text = { lines = {}, spans = {} }
   add(text, 'Always allow:')
   local entries = vim.tbl_map(function(scope)
     return { scope.key, scope.about }
-  end, scopes)
+  end, question.kind.scopes(question))
   entries[#entries + 1] = { 'q', 'back' }
   add_keys(text, entries, 2)
   add(text, '')
@@ -279,10 +279,9 @@ end
 
 --- Returns the menu of `always`. The choices are above the command, which may be longer than the window.
 ---@param question co.CommandQuestion
----@param scopes { key: string, scope: co.Scope, about: string }[]
 ---@return co.QuestionText
-function M.menu(question, scopes)
-  local text = M.scope_menu(scopes)
+function M.menu(question)
+  local text = M.scope_menu(question)
   M.add_command(text, { command = question.command })
   return text
 end

@@ -12,7 +12,7 @@ local SCOPES = {
 
 --- Returns the scopes of `always`. A run of the person has no chat, so only the workspace remembers its hosts.
 ---@param question co.CommandQuestion
----@return { key: string, scope: co.Scope, about: string }[]
+---@return co.ScopeChoice[]
 local function scopes_of(question)
   return question.chat and SCOPES or { SCOPES[#SCOPES] }
 end
@@ -47,7 +47,7 @@ end
 ---@param question co.CommandQuestion
 ---@return co.QuestionText
 local function menu(question)
-  local text = question_text.scope_menu(scopes_of(question))
+  local text = question_text.scope_menu(question)
   for _, host in ipairs(question.hosts or {}) do
     add(text, ('%s (port %d)'):format(host.host, host.port))
   end
@@ -67,16 +67,9 @@ local function help_text()
 end
 
 ---@type table<co.QuestionPage, table<string, fun(question: any): boolean?>>
-local keys = { question = {}, menu = {} }
+local keys = { question = {}, menu = command.keys.menu }
 for _, key in ipairs({ 'y', 'n', 'N', 'a' }) do
   keys.question[key] = command.keys.question[key]
-end
-for _, scope in ipairs(SCOPES) do
-  keys.menu[scope.key] = function(question)
-    if vim.tbl_contains(scopes_of(question), scope) then
-      require('co.question').answer(question.id, 'always', { scope = scope.scope })
-    end
-  end
 end
 
 return kind.new({
@@ -106,9 +99,5 @@ return kind.new({
       not_approved_because = question.kind.alone(question),
     }
   end,
-  scopes = function(question)
-    return vim.tbl_map(function(scope)
-      return scope.scope
-    end, scopes_of(question))
-  end,
+  scopes = scopes_of,
 })

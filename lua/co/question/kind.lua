@@ -30,8 +30,8 @@ local shared = {
       or question.job and 'nobody knows what the program makes of it'
       or question.alone
   end,
-  --- Returns the scopes of `always`.
-  ---@return co.Scope[]
+  --- Returns the choices of `always`.
+  ---@return co.ScopeChoice[]
   scopes = function()
     return {}
   end,

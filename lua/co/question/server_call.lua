@@ -5,7 +5,7 @@ local question_text = require('co.question.float_text')
 
 --- Returns the choices of `always`: each with its key, its scope and its description.
 ---@param question co.CommandQuestion
----@return { key: string, scope: co.Scope, about: string }[]
+---@return co.ScopeChoice[]
 local function scopes_of(question)
   local scopes = {
     { key = 'c', scope = 'command', about = 'this tool with these arguments, in this chat' },
@@ -32,25 +32,16 @@ local function scopes_of(question)
 end
 
 ---@type table<co.QuestionPage, table<string, fun(question: any): boolean?>>
-local keys = { question = {}, menu = {} }
+local keys = { question = {}, menu = command.keys.menu }
 for _, key in ipairs({ 'y', 'n', 'N', 'a' }) do
   keys.question[key] = command.keys.question[key]
-end
-for _, key in ipairs({ 'c', 'p', 's', 'm', 'M', 'E' }) do
-  keys.menu[key] = function(question)
-    for _, scope in ipairs(scopes_of(question)) do
-      if scope.key == key then
-        require('co.question').answer(question.id, 'always', { scope = scope.scope })
-      end
-    end
-  end
 end
 
 return kind.new({
   keys = keys,
   text = function(question, page)
     if page == 'menu' then
-      return question_text.menu(question, scopes_of(question))
+      return question_text.menu(question)
     end
     return page == 'help' and question_text.help('plain', question)
       or question_text.question(question)
@@ -66,9 +57,5 @@ return kind.new({
       not_approved_because = question.kind.alone(question),
     }
   end,
-  scopes = function(question)
-    return vim.tbl_map(function(scope)
-      return scope.scope
-    end, scopes_of(question))
-  end,
+  scopes = scopes_of,
 })

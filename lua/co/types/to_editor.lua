@@ -149,6 +149,12 @@
 ---@field about string the chat or the file, and details
 ---@field not_approved_because? string the reason why `y` in the list does not approve it
 
+--- A choice of `always`, with its key in the menu.
+---@class (exact) co.ScopeChoice
+---@field key string
+---@field scope co.Scope
+---@field about string
+
 --- A kind of question. The float gets the text and the keys of its questions from it. `co.question.kind` has
 --- the fields that most kinds share.
 ---@class (exact) co.QuestionKind
@@ -163,7 +169,7 @@
 ---@field d fun(question: any): string what the key `d` does, in a word
 ---@field alone fun(question: any): string? the reason why only a key in the float itself says yes
 ---@field entry fun(question: any): co.ListEntry
----@field scopes fun(question: any): co.Scope[] the scopes of `always`; empty if it cannot be answered so
+---@field scopes fun(question: any): co.ScopeChoice[] the choices of `always`; empty if it cannot be answered so
 ---@field takes? table<co.Decision, true> the only decisions that it takes
 ---@field amend? fun(question: any, decision: co.Decision, details?: co.AnswerDetails): co.Decision, co.AnswerDetails? returns the answer to send
 

@@ -73,12 +73,15 @@ end
 ---@return boolean?
 local function always(args)
   local question, scope = find_question(args)
+  local scopes = vim.tbl_map(function(choice)
+    return choice.scope
+  end, question and question.kind.scopes(question) or {})
   if not question then
     notify_none_waits(args)
   elseif scope == '' then
     require('co.question').focus()
-  elseif not vim.list_contains(question.kind.scopes(question), scope) then
-    local offered = table.concat(question.kind.scopes(question), ', ')
+  elseif not vim.list_contains(scopes, scope) then
+    local offered = table.concat(scopes, ', ')
     notify.error(
       offered == '' and ('question %d takes no /always'):format(question.number)
         or ('/always allows one of %s, not "%s"'):format(offered, scope)
