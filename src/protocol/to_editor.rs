@@ -578,6 +578,9 @@ pub struct Question {
     pub destructive: bool,
     /// The prefix that `always` may allow; none if it may allow this command only.
     pub prefix: Option<String>,
+    /// No permission would hold for a later call, so `always` is no answer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub only_once: bool,
     /// The reason why only a key in the float approves it: it may reach a secret or leave the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alone: Option<String>,

@@ -267,7 +267,7 @@ impl JudgedCall {
     }
 }
 
-/// The reason why a call asks although a rule allows it.
+/// The reason why each call of a confined agent asks, also if a rule allows it.
 const OF_AGENT: &str = "a confined agent makes the call, and this runs outside of its confinement, so no rule allows it";
 
 impl Resolution {
@@ -293,8 +293,10 @@ impl Resolution {
             }
             Verdict::Ask(question) => question,
         };
-        let confirms = memory.permissions.confirms(&context.services) && !of_agent;
-        match confirms && !question.unread {
+        if of_agent {
+            return Self::Ask(Box::new(ask(question).only_once()));
+        }
+        match memory.permissions.confirms(&context.services) && !question.unread {
             true => Self::Run(Decision::AutoConfirm),
             false => Self::Ask(Box::new(ask(question))),
         }
@@ -302,9 +304,22 @@ impl Resolution {
 }
 
 impl AskedQuestion {
+    /// Returns the question about a call of a confined agent, which says that `always` is no answer.
+    fn only_once(mut self) -> Self {
+        self.question.only_once = true;
+        let reasons = &mut self.question.reasons;
+        if !reasons.iter().any(|it| it == OF_AGENT) {
+            reasons.push(OF_AGENT.to_owned());
+        }
+        self
+    }
+
     /// Returns the permissions that `always` gives in a scope.
     pub fn allowances(&self, scope: Scope, workspace: &Path) -> Vec<Allowance> {
         let question = &self.question;
+        if question.only_once {
+            return Vec::new();
+        }
         match (scope, &self.prefix) {
             (Scope::Everything, _) => vec![Allowance::Everything],
             (Scope::Edits, _) if question.change.is_some() && question.tried.is_none() => {

@@ -32,6 +32,31 @@ describe('the approval float', function()
     same('co ?3', nvim:lua("return require('co').statusline()"))
   end)
 
+  it('offers no answer for later calls if none would hold', function()
+    local file =
+      { path = 'a', added = 1, removed = 0, parts = 0, whole = true, text = '', more = 0 }
+    local change =
+      { added = 1, removed = 0, facts = {}, excerpt = '+a\n', more = 0, files = { file } }
+    local long = { only_once = true, command = 'touch ' .. ('x'):rep(60) }
+    for _, fields in ipairs({ {}, { prefix = 'touch' }, { change = change } }) do
+      local nvim = editor()
+      nvim:receive(ask(1, vim.tbl_extend('force', fields, long)))
+      nvim:wait_screen('co 1/1')
+      reach(nvim)
+      nvim:wait_screen('y once · n no · N no, because')
+      yes(not nvim:shows('always'))
+      nvim:keys('a')
+      nvim:wait_notice('no answer holds for later calls here: each one asks')
+      nvim:keys(':Co /always 1 command<CR>')
+      nvim:wait_notice('question 1 takes no /always')
+      nvim:keys('g?')
+      nvim:wait_screen('no, with a reason for the model')
+      yes(not nvim:shows('always: choose'))
+      nvim:keys('g?y')
+      wait_answers(nvim, { { 1, 'once' } })
+    end
+  end)
+
   it('denies what it cannot show, and says so', function()
     local nvim = editor()
     nvim:lua([[

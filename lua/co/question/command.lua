@@ -39,8 +39,12 @@ local question_keys = {
       answer_with(question, 'deny', { reason = reason ~= '' and reason or nil })
     end)
   end,
-  a = function(_, float)
-    float:show_page('menu')
+  a = function(question, float)
+    if question.only_once then
+      require('co.ui.notify').info('no answer holds for later calls here: each one asks')
+    else
+      float:show_page('menu')
+    end
   end,
   t = function(question)
     if question.may_try then

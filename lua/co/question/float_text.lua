@@ -203,6 +203,9 @@ end
 ---@param question co.CommandQuestion
 ---@return co.ScopeChoice[]
 function M.scopes(question)
+  if question.only_once then
+    return {}
+  end
   -- A yes to a trial is about its command.
   local edit = question.change and not question.tried
   local about = question.job and ('whatever is typed into job %d'):format(question.job)
@@ -310,7 +313,10 @@ function M.answers(question)
       yes = 'keep'
     end
   end
-  local answers = { { 'y', yes }, { 'n', no }, { 'N', no .. ', because' }, { 'a', 'always' } }
+  local answers = { { 'y', yes }, { 'n', no }, { 'N', no .. ', because' } }
+  if not question.only_once then
+    answers[4] = { 'a', 'always' }
+  end
   if question.tried and not question.tried.runs_again then
     table.insert(answers, 3, { 'r', 'run for real' })
   end
@@ -355,6 +361,9 @@ function M.help(kind, question)
   if question.may_try then
     table.insert(keys, 5, { 't', 'try: run it so that it changes nothing, then ask what to keep' })
     table.insert(keys, 6, { 'T', 'try this and, without a question, later commands here' })
+  end
+  if question.only_once then
+    table.remove(keys, 4)
   end
   if question.tried then
     table.insert(keys, 2, { 'r', 'run it for real; what the trial changed is dropped' })

@@ -7,6 +7,9 @@ local question_text = require('co.question.float_text')
 ---@param question co.CommandQuestion
 ---@return co.ScopeChoice[]
 local function scopes_of(question)
+  if question.only_once then
+    return {}
+  end
   local scopes = {
     { key = 'c', scope = 'command', about = 'this tool with these arguments, in this chat' },
     {

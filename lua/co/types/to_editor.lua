@@ -197,6 +197,7 @@
 ---@field run? integer the run of the person that was a trial, if no chat asks
 ---@field span? [integer, integer] the bytes of the command that the first reason is about, end exclusive
 ---@field prefix? string
+---@field only_once? boolean no permission would hold for a later call: `always` is no answer
 ---@field alone? string it may reach a secret or leave the workspace: the reason why only the float says yes
 ---@field no_undo? string the reason why the changes of the command cannot be taken back
 ---@field refused_edit? { question: integer, command: string, why: string } the person's command that a deny rule forbids

@@ -104,8 +104,14 @@ fn commands_look_unasked_and_others_ask_and_are_taken_back() {
     let scene = scene_with(&script, rules);
     scene.workspace.write(".env", "TOKEN=hunter2-token\n");
     scene.co("do it");
-    let asked = scene.answer_ask("1/1", "y").join("\n");
-    assert!(asked.contains("printf more"), "{asked}");
+    let asked = scene.wait_ask("1/1").join("\n");
+    for text in ["printf more", "a confined agent makes the call"] {
+        assert!(asked.contains(text), "{text}: {asked}");
+    }
+    assert!(!asked.contains("always"), "{asked}");
+    scene.co("/always 1 everything");
+    scene.wait_notice("question 1 takes no /always");
+    scene.answer_ask("1/1", "y");
     scene.wait_turns(1);
     let chat = scene.wait_chat("All through.");
     for text in [
