@@ -259,6 +259,9 @@ impl Services {
         if let Some(known) = judges.get(workspace)
             && known.settings == self.config.policy
         {
+            for message in known.judge.new_problems() {
+                self.notice(NoticeLevel::Warn, message);
+            }
             return Arc::clone(&known.judge);
         }
         let (saved, mut problems) = match rules::load(&self.places.rules, workspace) {

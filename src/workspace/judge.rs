@@ -29,9 +29,14 @@ use co_policy::{
     Assessment, CommandAssessment, HostPattern, HostRules, Pattern, Reason, RuleCommand, Rules,
     Sort, ToolServerCall, Verdict, obeyed, paths, tool_server,
 };
+use co_text::{counted, one_line, shorten};
 
 /// The name of the tool that types into a job, as rules know it.
 pub const JOB_WRITE: &str = "job_write";
+
+/// The most faults of a workspace's rules that the person is told at once, and the most bytes of each: anyone may have written the rules.
+const MOST_FAULTS: usize = 5;
+const LONGEST_FAULT: usize = 300;
 
 /// The configuration of a [`Judge`].
 pub struct JudgeConfig {
@@ -84,6 +89,8 @@ pub struct Judge {
     saved_hosts: Vec<HostPattern>,
     rules_file: PathBuf,
     read: Mutex<Option<CachedRules>>,
+    /// The rules of the workspace whose faults the person was told.
+    told: Mutex<Option<Result<WorkspaceRules, String>>>,
     tracked: TrackedFiles,
     /// The surveys of a judge without a sandbox.
     surveys: Surveys,
@@ -133,16 +140,44 @@ impl Judge {
             saved_hosts,
             rules_file,
             read: Mutex::new(None),
+            told: Mutex::new(None),
             tracked: TrackedFiles::default(),
             surveys: Surveys::default(),
         };
-        if let Err(why) = judge.workspace_rules() {
-            problems.push(format!(
-                "{} cannot be read, so every command asks: {why}",
-                judge.rules_file.display()
-            ));
-        }
+        problems.extend(judge.new_problems());
         (judge, problems)
+    }
+
+    /// Returns a sentence for each fault of the workspace's `.co/policy.toml`, if the file is another one than at the last call. It
+    /// blocks on files.
+    pub fn new_problems(&self) -> Vec<String> {
+        let rules = self.workspace_rules();
+        let file = self.rules_file.display();
+        let mut told = self.told.lock();
+        if told.as_ref() == Some(&rules) {
+            return Vec::new();
+        }
+        let problems = match &rules {
+            Err(why) => vec![format!(
+                "{file} cannot be read, so every command asks: {}",
+                shorten(&one_line(why), LONGEST_FAULT)
+            )],
+            Ok(rules) => {
+                let of = |name: &'static str, rules: &[Pattern]| -> Vec<String> {
+                    let faults = rules.iter().filter_map(|it| rule_fault(name, it));
+                    faults.collect()
+                };
+                let faults = [of("deny", &rules.deny), of("ask", &rules.ask)].concat();
+                let first = faults.iter().take(MOST_FAULTS);
+                let first = first.map(|it| shorten(&one_line(it), LONGEST_FAULT));
+                let left = faults.len().saturating_sub(MOST_FAULTS);
+                let more = format!("{} cannot match either", counted(left, "more rule"));
+                let all = first.chain((left > 0).then_some(more));
+                all.map(|it| format!("{file}: {it}")).collect()
+            }
+        };
+        *told = Some(rules);
+        problems
     }
 
     /// Assesses a command. `confined` is true if the kernel can confine commands. It blocks on files: call it from
@@ -618,6 +653,20 @@ pub fn rule_faults(settings: &co_policy::PolicySettings) -> Vec<String> {
     problems
 }
 
+/// Returns why a rule of the list `name` matches nothing, in a sentence; none if it may match something.
+fn rule_fault(name: &str, rule: &Pattern) -> Option<String> {
+    // A deny rule turns the tool off.
+    if rule.program() == Some(edits::RENAME) && name != "deny" {
+        return Some(format!(
+            "`{name}`: the rule `{rule}` matches nothing, because a rename is judged as an edit of each file: name edit_file"
+        ));
+    }
+    let what = tool_server::fault(rule)?;
+    Some(format!(
+        "`{name}`: the rule `{rule}` matches no call of a tool server: {what}"
+    ))
+}
+
 fn rules(
     settings: &co_policy::PolicySettings,
     saved: Vec<Pattern>,
@@ -628,18 +677,7 @@ fn rules(
         for text in texts {
             match text.parse::<Pattern>() {
                 Ok(pattern) => {
-                    // A deny rule turns the tool off.
-                    if pattern.program() == Some(edits::RENAME) && name != "deny" {
-                        problems.push(format!(
-                            "`{name}`: the rule `{pattern}` matches nothing, because a rename is judged as an edit of each file: \
-                             name edit_file"
-                        ));
-                    }
-                    if let Some(what) = tool_server::fault(&pattern) {
-                        problems.push(format!(
-                            "`{name}`: the rule `{pattern}` matches no call of a tool server: {what}"
-                        ));
-                    }
+                    problems.extend(rule_fault(name, &pattern));
                     patterns.push(pattern);
                 }
                 Err(error) => problems.push(format!("`{name}`: {error}")),

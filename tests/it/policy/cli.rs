@@ -103,6 +103,42 @@ fn a_workspace_file_that_is_broken_makes_all_ask_in_one_sentence() {
 }
 
 #[test]
+fn rules_of_a_workspace_that_match_nothing_are_told() {
+    let world = World::new();
+    let file = world.workspace.join(".co/policy.toml");
+    let check = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let output = check(&world, &["ls"], "");
+        assert!(text_of(&output).starts_with("auto"), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert_eq!(check("deny = ['mcp:git:log']\nask = ['mcp:git']\n"), "");
+    let told = check("deny = ['mcp:git log']\nask = ['mcp:*', 'rename_symbol']\n");
+    let lines: Vec<_> = told.lines().collect();
+    for (line, part) in lines.iter().zip([
+        "`deny`: the rule `mcp:git log` matches no call of a tool server: write mcp:server",
+        "`ask`: the rule `mcp:*` matches no call of a tool server",
+        "`ask`: the rule `rename_symbol` matches nothing",
+    ]) {
+        assert!(
+            line.contains(".co/policy.toml: ") && line.contains(part),
+            "{line}"
+        );
+    }
+    assert_eq!(lines.len(), 3, "{told}");
+    let many = vec![r"'mcp:'"; 1_000].join(", ");
+    let told = check(&format!("deny = [{many}, \"mcp:\\u202e\"]\n"));
+    assert!(
+        told.contains("996 more rules cannot match either"),
+        "{told}"
+    );
+    assert!(
+        told.lines().count() == 6 && !told.contains('\u{202e}'),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_workspace_file_that_never_ends_is_not_waited_for() {
     let world = World::new();
     let file = world.workspace.join(".co/policy.toml");
