@@ -23,7 +23,7 @@ use crate::protocol::{
 use crate::services::Services;
 use crate::tool::permissions::Reply;
 use crate::tool::query::FileQuery;
-use crate::tool::server::{ChatServers, ServerText, Wanted};
+use crate::tool::server::{ChatServers, ServerText, StartedWord, Wanted};
 use crate::workspace::files::attached::{self, Attached};
 use crate::workspace::files::places::{PlaceReader, bounded, real_paths};
 use crate::workspace::files::{Deadline, FileScope, PathFilter};
@@ -202,6 +202,25 @@ impl ContextReader {
             } => {
                 let wanted = Wanted::Prompt(&name, &arguments);
                 self.of_server(&server, wanted).await
+            }
+            ContextQuery::ServerArguments {
+                server,
+                name,
+                arguments,
+                text,
+            } => {
+                let started = StartedWord::Argument {
+                    prompt: &name,
+                    given: &arguments,
+                    word: &text,
+                };
+                let words = self.servers.complete(&server, started).await;
+                Ok(text_read(words.join("\n")))
+            }
+            ContextQuery::ServerAddresses { server, uri } => {
+                let started = StartedWord::Address(&uri);
+                let words = self.servers.complete(&server, started).await;
+                Ok(text_read(words.join("\n")))
             }
             ContextQuery::Places {
                 definitions,

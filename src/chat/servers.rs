@@ -192,6 +192,7 @@ async fn list(context: &ChatContext, servers: &ChatServers, name: &str) {
         state,
         level,
         tools,
+        log,
         ..
     } = server;
     let tools = match tools.as_slice() {
@@ -206,8 +207,12 @@ async fn list(context: &ChatContext, servers: &ChatServers, name: &str) {
             format!("; the model may call {names}{others}")
         }
     };
+    let log = match log.as_str() {
+        "" => String::new(),
+        log => format!("; its log ends: {log}"),
+    };
     context.say(format!(
-        "{name}{}: {state}; {level}; command: {command}{tools}",
+        "{name}{}: {state}; {level}; command: {command}{tools}{log}",
         origin(server)
     ));
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::environment::ServerEnvironment;
+use super::environment::{ServerEnvironment, ServerSecrets};
 use super::{download, home, level};
 use crate::blocking::blocking;
 use crate::cancellable::last_words;
@@ -17,10 +17,11 @@ use crate::program_places::{self, KnownDirectories};
 use crate::workspace::judge::Judge;
 use co_exec::sandbox::SandboxRefusal;
 use co_exec::{
-    Caller, CommandSpec, Environment, ExecSettings, Executor, GrantedPlaces, Program,
-    RunningCommand, Streams, UNTIL_IT_ENDS,
+    Caller, CommandSpec, Environment, ExecSettings, Executor, GrantedPlaces, OutputReading,
+    Program, RunningCommand, Streams, UNTIL_IT_ENDS,
 };
 use co_mcp::{CallError, ClientName, OpenError, ServerConnection, ServerOffers, ServerTool};
+use co_text::{end_of, printable};
 
 /// The time for a server to start and to tell its tools.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
@@ -244,7 +245,17 @@ impl ServerStart {
 
 /// Waits a short time for the end of a server, then ends it. Returns the end of its standard error, in a line.
 pub(super) async fn last_line(command: RunningCommand) -> String {
-    let words = last_words(command, LONGEST_OUTPUT).await;
-    let lines = words.lines().map(str::trim).filter(|it| !it.is_empty());
+    in_a_line(&last_words(command, LONGEST_OUTPUT).await)
+}
+
+/// Returns the lines of a text in one line.
+fn in_a_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|it| !it.is_empty());
     lines.collect::<Vec<_>>().join("; ")
+}
+
+/// Returns the end of what a running server has printed on its standard error, in a line without its secrets.
+pub(super) fn end_of_log(output: &OutputReading, secrets: &ServerSecrets) -> String {
+    let printed = secrets.hide(&String::from_utf8_lossy(&output.end())).text;
+    in_a_line(end_of(&printable(printed.trim()), LONGEST_OUTPUT))
 }

@@ -12,12 +12,14 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::environment::{ServerEnvironment, ServerSecrets};
-use super::process::{ServerStart, StartedServer, last_line};
+use super::process::{ServerStart, StartedServer, end_of_log, last_line};
 use crate::config::{McpServerSettings, ServerConfinement};
 use crate::network::{HostReport, OpenAccess};
 use crate::protocol::{NoticeLevel, ToEditor};
+use co_exec::OutputReading;
 use co_mcp::{
-    AnswerPart, CallError, CallListener, ServerConnection, ServerOffers, ServerTool, ToolAnswer,
+    AnswerPart, CallError, CallListener, OpenArgument, ServerConnection, ServerOffers, ServerTool,
+    ToolAnswer,
 };
 use co_text::start_of;
 
@@ -71,6 +73,8 @@ pub struct ReadyServer {
     told_hosts: Mutex<HostReport>,
     /// Its resources and prompts, as they were at its start.
     pub offers: ServerOffers,
+    /// Its standard error.
+    output: Arc<OutputReading>,
 }
 
 /// The tools of a server.
@@ -150,6 +154,19 @@ impl ReadyServer {
         arguments: Map<String, Value>,
     ) -> Result<Vec<AnswerPart>, CallError> {
         self.connection.prompt(name, arguments).await
+    }
+
+    /// Returns the end of what the server has printed on its standard error, in a line without its secrets.
+    pub fn end_of_log(&self) -> String {
+        end_of_log(&self.output, &self.secrets)
+    }
+
+    /// Returns values that complete an argument. It has no time-out.
+    ///
+    /// # Errors
+    /// The server ended or refused.
+    pub async fn complete(&self, argument: OpenArgument) -> Result<Vec<String>, CallError> {
+        self.connection.complete(argument).await
     }
 }
 
@@ -270,6 +287,7 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
         access,
         told_hosts: Mutex::default(),
         offers,
+        output: command.reading(),
     });
     state.send_replace(ServerState::Ready(Arc::clone(&ready)));
     ready.connection.ended().await;

@@ -265,6 +265,17 @@ pub enum ContextQuery {
         name: String,
         arguments: Vec<String>,
     },
+    /// The words that complete an argument of a prompt of a tool server, a word on each line. A server that does not run has none.
+    ServerArguments {
+        server: String,
+        name: String,
+        /// The words before it.
+        arguments: Vec<String>,
+        /// The start of the word.
+        text: String,
+    },
+    /// The addresses of a tool server that begin like `uri`, an address on each line.
+    ServerAddresses { server: String, uri: String },
     /// The lines where language servers know a name.
     Places {
         definitions: Vec<ServerPlace>,

@@ -660,7 +660,7 @@ pub struct ServerWord {
     /// Such as `server:prompt` or `server:file:///x`.
     pub name: String,
     pub about: String,
-    /// The names of the arguments of a prompt.
+    /// The names of the arguments of a prompt. For a resource with open parts: its URI template, whose first text is in `name`.
     pub arguments: Vec<String>,
 }
 

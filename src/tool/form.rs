@@ -1,19 +1,25 @@
 //! A form of a program that works for the person, such as an agent or a tool server: its fields as questions, and the answers as its
 //! values.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::permissions::Reply;
 use crate::protocol::{ChoiceKind, ChoiceQuestion, ChosenAnswer, OfferedChoice};
 use co_exec::secrets::redact::is_secret_variable;
-use co_text::{one_line, printable, start_of};
+use co_text::{one_line, printable, shorten, size_text, start_of};
 
-/// The most bytes of a text of the program in a question.
-pub const LONGEST_TEXT: usize = 8_000;
+/// The most bytes that the person reads of the program's message, of a field, and of a choice.
+const LONGEST_MESSAGE: usize = 4_000;
+const LONGEST_ABOUT: usize = 1_000;
+const LONGEST_LABEL: usize = 200;
 
-/// The most fields of a form, and the most choices of a field. A program that asks for more is refused.
+/// The most fields of a form, the most choices of a field, and the most bytes of all their texts. A program that asks for more is
+/// refused.
 const MOST_FIELDS: usize = 20;
 const MOST_CHOICES: usize = 50;
+const MOST_BYTES: usize = 64 << 10;
 
 /// Words in a form that asks for a secret. The check is a help for the person: a form can ask in other words.
 const SECRET_WORDS: [&str; 5] = ["password", "passphrase", "passcode", "pin", "token"];
@@ -78,13 +84,9 @@ impl Form {
         let mut fields = Vec::new();
         for (name, property) in properties {
             let (kind, hint) = kind(property)
-                .ok_or_else(|| format!("co does not know the kind of its field {name}"))?;
-            if let FieldKind::One(values) | FieldKind::Several(values) = &kind
-                && values.len() > MOST_CHOICES
-            {
-                return Err(format!(
-                    "its field {name} has more than {MOST_CHOICES} choices"
-                ));
+                .ok_or_else(|| format!("co does not know the kind of its field {}", shown(name)))?;
+            if let FieldKind::One(values) | FieldKind::Several(values) = &kind {
+                check_choices(values).map_err(|why| format!("its field {} {why}", shown(name)))?;
             }
             let title = property["title"].as_str().unwrap_or(name);
             let description = property["description"].as_str();
@@ -93,16 +95,27 @@ impl Form {
             let about: Vec<_> = std::iter::once(title).chain(details).collect();
             fields.push(FormField {
                 name: name.clone(),
-                about: start_of(&about.join("\n"), LONGEST_TEXT).to_owned(),
+                about: bounded(&about.join("\n"), LONGEST_ABOUT),
                 is_required: is_required(name),
                 kind,
                 default: property.get("default").filter(|it| !it.is_null()).cloned(),
             });
         }
-        Ok(Self {
-            message: start_of(message.trim(), LONGEST_TEXT).to_owned(),
+        let form = Self {
+            message: bounded_message(message),
             fields,
-        })
+        };
+        let texts = form.questions("");
+        let choices = texts.iter().flat_map(|it| &it.choices);
+        let bytes = texts.iter().map(|it| it.question.len()).sum::<usize>()
+            + choices.map(|it| it.label.len()).sum::<usize>();
+        match bytes > MOST_BYTES {
+            true => Err(format!(
+                "its form has more than {} of text",
+                size_text(MOST_BYTES as u64)
+            )),
+            false => Ok(form),
+        }
     }
 
     /// Returns the name of a field that asks for a secret, such as a password, or whose form does.
@@ -112,7 +125,7 @@ impl Form {
         let mut words = texts.flat_map(|it| it.split(|c: char| !c.is_alphanumeric()));
         if words.any(is_secret_word) {
             let first = self.fields.first();
-            return first.map(|it| one_line(&printable(&it.name)));
+            return first.map(|it| shown(&it.name));
         }
         let asks = |field: &&FormField| {
             let words = [
@@ -125,21 +138,22 @@ impl Form {
                 .any(|it| is_secret_variable(it, "a-value-of-no-stand-in-1"))
         };
         let field = self.fields.iter().find(asks);
-        field.map(|it| one_line(&printable(&it.name)))
+        field.map(|it| shown(&it.name))
     }
 
-    /// Returns the questions to the person, one for each field.
-    pub fn questions(&self) -> Vec<ChoiceQuestion> {
+    /// Returns the questions to the person, one for each field. Each begins with `asker`, which says whose words follow.
+    pub fn questions(&self, asker: &str) -> Vec<ChoiceQuestion> {
+        let said = |words: &str| format!("{asker}\n{}", printable(words));
         if self.fields.is_empty() {
             return vec![ChoiceQuestion {
-                question: printable(&self.message),
+                question: said(&self.message),
                 choices: offered(&["yes"]),
                 several: false,
                 kind: ChoiceKind::Plain,
             }];
         }
         let question = |(at, field): (usize, &FormField)| ChoiceQuestion {
-            question: printable(&match at {
+            question: said(&match at {
                 0 => format!("{}\n\n{}", self.message, field.about),
                 _ => field.about.clone(),
             }),
@@ -184,11 +198,50 @@ pub fn is_yes(answers: &[ChosenAnswer]) -> bool {
 /// Returns choices with these labels.
 pub fn offered(labels: &[&str]) -> Vec<OfferedChoice> {
     let choice = |label: &&str| OfferedChoice {
-        label: one_line(&printable(start_of(label, LONGEST_TEXT))),
+        label: label_of(label),
         about: None,
         ..OfferedChoice::default()
     };
     labels.iter().map(choice).collect()
+}
+
+/// Returns the message of a program, as much of it as the person reads.
+pub fn bounded_message(message: &str) -> String {
+    bounded(message.trim(), LONGEST_MESSAGE)
+}
+
+/// Returns a text, or its start and the amount that is left out.
+fn bounded(text: &str, most: usize) -> String {
+    let start = start_of(text, most);
+    match text.len() - start.len() {
+        0 => text.to_owned(),
+        left => format!(
+            "{start}…\n[co does not show the rest: {}]",
+            size_text(left as u64)
+        ),
+    }
+}
+
+fn label_of(label: &str) -> String {
+    one_line(&shorten(label, LONGEST_LABEL))
+}
+
+/// Returns the name of a field for a person.
+fn shown(name: &str) -> String {
+    one_line(&shorten(name, LONGEST_LABEL))
+}
+
+/// Returns why the person cannot choose one of these values, in a clause.
+fn check_choices(values: &[(String, String)]) -> Result<(), String> {
+    if values.len() > MOST_CHOICES {
+        return Err(format!("has more than {MOST_CHOICES} choices"));
+    }
+    let mut labels = HashSet::new();
+    let is_new = |(_, label): &(String, String)| labels.insert(label_of(label));
+    match values.iter().all(is_new) {
+        true => Ok(()),
+        false => Err("has two choices that look the same".to_owned()),
+    }
 }
 
 impl FormField {
@@ -215,7 +268,7 @@ impl FormField {
             let value = values.get(number.checked_sub(1)?)?;
             Some(Value::from(value.0.clone()))
         };
-        let name = one_line(&printable(&self.name));
+        let name = shown(&self.name);
         let Some(text) = answer.text.as_deref().map(str::trim) else {
             let first = answer.choices.first().copied().unwrap_or_default();
             return Ok(match &self.kind {
@@ -233,7 +286,7 @@ impl FormField {
                 .iter()
                 .find(|(value, label)| value == text || label.eq_ignore_ascii_case(text));
             let found = found.map(|(value, _)| Value::from(value.clone()));
-            found.ok_or_else(|| format!("{name} has no choice {text}"))
+            found.ok_or_else(|| format!("{name} has no choice {}", shown(text)))
         };
         Ok(Some(match &self.kind {
             FieldKind::Text => text.into(),
@@ -330,7 +383,7 @@ mod tests {
             Form::read("m", &schema)
         };
         let labels = |property: Value| -> Vec<_> {
-            let questions = form(property).unwrap().questions();
+            let questions = form(property).unwrap().questions("x asks:");
             let choices = questions.into_iter().flat_map(|it| it.choices);
             choices.map(|it| it.label).collect()
         };
@@ -354,7 +407,52 @@ mod tests {
             .map(|at| (at.to_string(), json!({ "type": "string" })))
             .collect();
         assert!(Form::read("m", &json!({ "properties": many })).is_err());
-        assert_eq!(Form::read("m", &json!({})).unwrap().questions().len(), 1);
+        assert_eq!(Form::read("m", &json!({})).unwrap().questions("").len(), 1);
+    }
+
+    #[test]
+    fn texts_are_bounded_and_each_field_names_its_asker() {
+        let long = "é".repeat(10_000);
+        let choices: Vec<_> = (0..3).map(|at| format!("{at}{long}")).collect();
+        let schema = json!({ "properties": {
+            "a": { "type": "string", "title": long },
+            "b": { "type": "string", "enum": choices },
+        } });
+        let questions = Form::read(&long, &schema)
+            .unwrap()
+            .questions("The tool server s asks:");
+        for part in &questions {
+            assert!(part.question.starts_with("The tool server s asks:\n"));
+            assert!(
+                part.choices
+                    .iter()
+                    .all(|it| it.label.len() < 2 * LONGEST_LABEL)
+            );
+        }
+        let first = &questions[0].question;
+        assert!(
+            first.len() < LONGEST_MESSAGE + LONGEST_ABOUT + 200,
+            "{}",
+            first.len()
+        );
+        assert_eq!(first.matches("[co does not show the rest: ").count(), 2);
+        assert!(questions[1].choices[0].label.ends_with('…'));
+        let refused = |properties: Value| {
+            let schema = json!({ "properties": properties });
+            Form::read("m", &schema).unwrap_err()
+        };
+        let same = [format!("{long}1"), format!("{long}2")];
+        let why = refused(json!({ "a": { "type": "string", "enum": same } }));
+        assert_eq!(why, "its field a has two choices that look the same");
+        let wide: Vec<_> = (0..MOST_CHOICES)
+            .map(|at| format!("{at}{}", "x".repeat(150)))
+            .collect();
+        let wide = json!({ "type": "string", "enum": wide });
+        let fields = (0..10).map(|at| (format!("f{at}"), wide.clone()));
+        let why = refused(fields.collect::<Map<_, _>>().into());
+        assert_eq!(why, "its form has more than 64 KiB of text");
+        let why = refused(json!({ long: { "type": "odd" } }));
+        assert!(why.len() < 500, "{why}");
     }
 
     #[test]
@@ -367,7 +465,7 @@ mod tests {
             "none": { "type": "string" },
         } });
         let form = Form::read("m", &schema).unwrap();
-        let last = form.questions().into_iter().map(|it| {
+        let last = form.questions("").into_iter().map(|it| {
             let choices = it.choices.len();
             let answer = ChosenAnswer {
                 choices: vec![choices],

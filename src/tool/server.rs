@@ -3,6 +3,7 @@
 //! The level of a server decides which calls run unasked, never what the server says about its tools.
 
 mod approval;
+mod completion;
 mod hosts;
 
 use std::convert::Infallible;
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::{timeout, timeout_at};
 
+pub use self::completion::StartedWord;
 use self::hosts::ServerHosts;
 use super::call::{CallEffect, CallResult, PlannedCall};
 use super::context::{CallContext, CallHalt};
@@ -104,6 +106,8 @@ pub struct ListedServer {
     pub level: String,
     /// The names of its tools for the model.
     pub tools: Vec<String>,
+    /// The end of what it has printed on its standard error, if it runs.
+    pub log: String,
 }
 
 impl ChatServers {
@@ -120,6 +124,10 @@ impl ChatServers {
                 command: one_line(&settings.cmd.join(" ")),
                 state: one_line(&words(&state)),
                 level: level_words(settings),
+                log: match &state {
+                    ServerState::Ready(ready) => one_line(&ready.end_of_log()),
+                    _ => String::new(),
+                },
                 tools: known.map_or_else(Vec::new, ChatServer::names),
             }
         };
@@ -274,6 +282,15 @@ impl ChatServers {
                 about: line(&it.name),
                 arguments: Vec::new(),
             }));
+            // A template is the part of its address that it gives, and its whole text as the argument.
+            resources.extend(ready.offers.templates.iter().map(|it| {
+                let start = it.uri.split('{').next().unwrap_or_default();
+                ServerWord {
+                    name: line(&format!("{server}:{start}")),
+                    about: line(&it.name),
+                    arguments: vec![line(&it.uri)],
+                }
+            }));
         }
         if list.words == (prompts.clone(), resources.clone()) {
             return None;
@@ -411,24 +428,9 @@ pub struct ServerText {
     pub image: Option<Image>,
 }
 
-/// Returns the arguments of a prompt: a plain value is that of the first argument that is still open.
+/// Returns the arguments of a prompt that some words give. Each of those that it needs is there.
 fn arguments(prompt: &ServerPrompt, given: &[String]) -> Result<Map<String, Value>, String> {
-    let mut found = Map::new();
-    for word in given {
-        let named = word.split_once('=');
-        let named = named.filter(|(name, _)| prompt.arguments.iter().any(|it| it == name));
-        let (name, value) = match named {
-            Some((name, value)) => (name, value),
-            None => {
-                let mut open = prompt.arguments.iter();
-                let open = open.find(|it| !found.contains_key(*it));
-                let takes = || format!("it takes {}", counted(prompt.arguments.len(), "argument"));
-                let open = open.ok_or_else(takes)?;
-                (open.as_str(), word.as_str())
-            }
-        };
-        found.insert(name.to_owned(), value.into());
-    }
+    let found = arguments_of(prompt, given)?;
     let missing = prompt.required.iter().find(|it| !found.contains_key(*it));
     match missing {
         Some(name) => Err(format!("its argument {name} is missing")),
@@ -436,12 +438,47 @@ fn arguments(prompt: &ServerPrompt, given: &[String]) -> Result<Map<String, Valu
     }
 }
 
+/// Returns the arguments of a prompt that some words give.
+fn arguments_of(prompt: &ServerPrompt, given: &[String]) -> Result<Map<String, Value>, String> {
+    let mut found = Map::new();
+    for word in given {
+        let takes = || format!("it takes {}", counted(prompt.arguments.len(), "argument"));
+        let argument = argument_of(prompt, |it| found.contains_key(it), word);
+        let (name, value) = argument.ok_or_else(takes)?;
+        found.insert(name.to_owned(), value.into());
+    }
+    Ok(found)
+}
+
+/// Returns the argument of a prompt that a word gives, and its value: `NAME=value`, or a plain value, which is that of the first argument
+/// that is not given yet.
+fn argument_of<'a>(
+    prompt: &'a ServerPrompt,
+    is_given: impl Fn(&str) -> bool,
+    word: &'a str,
+) -> Option<(&'a str, &'a str)> {
+    let named = word.split_once('=');
+    let named = named.filter(|(name, _)| prompt.arguments.iter().any(|it| it == name));
+    named.or_else(|| {
+        let mut open = prompt.arguments.iter();
+        let open = open.find(|it| !is_given(it))?;
+        Some((open.as_str(), word))
+    })
+}
+
 /// Returns the state of a server in words.
 fn words(state: &ServerState) -> String {
     match state {
         ServerState::Idle => "starts with the next prompt".to_owned(),
         ServerState::Starting => "starts".to_owned(),
-        ServerState::Failed { why, .. } => format!("does not run: {why}"),
+        ServerState::Failed { why, until, .. } => {
+            let left = until.saturating_duration_since(tokio::time::Instant::now());
+            let again = match left.as_secs() {
+                0 => "the next prompt or call starts it again".to_owned(),
+                seconds => format!("co may start it again in {seconds} s"),
+            };
+            format!("does not run: {why}; {again}")
+        }
         ServerState::Ready(ready) => format!("runs, {}", counted(ready.tools().0.len(), "tool")),
     }
 }
@@ -823,14 +860,13 @@ impl ServerAsks<'_> {
             ));
             return Ok(QuestionReply::Decline);
         }
-        let mut choices = form.questions();
         // The person must know whose words these are.
-        if let Some(first) = choices.first_mut() {
-            first.question = format!("The tool server {server} asks:\n\n{}", first.question);
-        }
+        let asker = format!("The tool server {server} asks:");
+        let mut choices = form.questions(&asker);
         for part in &mut choices {
             let told = redact(context, self.ready, &part.question, Instant::now()).await;
-            part.question = told.map_or_else(|withheld| format!("[{withheld}]"), |it| it.text);
+            let withheld = |why: String| format!("{asker}\n[{why}]");
+            part.question = told.map_or_else(withheld, |it| it.text);
         }
         loop {
             let id = context.services.id();

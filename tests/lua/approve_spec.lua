@@ -57,6 +57,47 @@ describe('the approval float', function()
     end
   end)
 
+  it('keeps a form answerable on a small screen', function()
+    local choices = {}
+    for index = 1, 50 do
+      choices[index] = { label = ('choice %d %s'):format(index, ('x'):rep(190)), advised = false }
+    end
+    local words = 'The tool server s asks:\n' .. ('long words '):rep(300)
+    local nvim = editor({ columns = 60, lines = 15 })
+    nvim:receive(ask(1, {
+      choices = {
+        { question = words, choices = choices, several = false, kind = 'form' },
+        { question = words, choices = {}, several = false, kind = 'form' },
+        { question = words, choices = choices, several = true, kind = 'form' },
+      },
+    }))
+    nvim:wait_screen('1 of 3', 'The tool server s asks:', 'long words', '1  choice 1 x')
+    reach(nvim)
+    nvim:wait_screen('1-9')
+    nvim:keys('e')
+    nvim:wait_mode('i')
+    nvim:keys('12<CR>')
+    nvim:wait_screen('2 of 3', 'The tool server s asks:', 'own words')
+    yes(not nvim:shows('1-0'))
+    nvim:press('e')
+    nvim:wait_mode('i')
+    nvim:keys('12<CR>')
+    nvim:wait_screen('3 of 3', '[ ] choice 1 x')
+    nvim:press('1')
+    nvim:wait_screen('[x] choice 1 x')
+    nvim:keys('e')
+    nvim:wait_mode('i')
+    nvim:keys('50<CR>')
+    nvim:wait_mode('n')
+    nvim:press('<CR>')
+    wait_answers(nvim, { { 1, 'chosen' } })
+    same({
+      { choices = { 12 } },
+      { choices = {}, text = '12' },
+      { choices = { 1, 50 } },
+    }, nvim:sent('answer')[1].chosen)
+  end)
+
   it('denies what it cannot show, and says so', function()
     local nvim = editor()
     nvim:lua([[

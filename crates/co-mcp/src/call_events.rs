@@ -6,6 +6,8 @@ use rmcp::model::{
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::cut;
+
 /// The most bytes of a server's words about its progress.
 const LONGEST_WORDS: usize = 200;
 
@@ -126,9 +128,7 @@ impl CallProgress {
     fn new(told: ProgressNotificationParam) -> Self {
         let done = told.total.map(|total| told.progress / total);
         let mut words = told.message.unwrap_or_default();
-        let mut ends = (0..=words.len().min(LONGEST_WORDS)).rev();
-        let end = ends.find(|at| words.is_char_boundary(*at));
-        words.truncate(end.unwrap_or(0));
+        cut(&mut words, LONGEST_WORDS);
         Self {
             done: done.filter(|it| (0.0..=1.0).contains(it)),
             words,

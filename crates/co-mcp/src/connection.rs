@@ -21,7 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::answer::{AnswerPart, ToolAnswer};
 use crate::call_events::{CallListener, QuestionReply};
-use crate::offers::{self, ServerOffers};
+use crate::offers::{self, OpenArgument, ServerOffers};
 use crate::transport::BoundedTransport;
 use co_lines::LONGEST_LINE;
 
@@ -214,7 +214,7 @@ impl ServerConnection {
     /// # Errors
     /// The server ended or refused.
     pub async fn resource(&self, uri: &str) -> Result<Vec<AnswerPart>, CallError> {
-        let read = offers::resource(self.service.peer(), uri).await?;
+        let read = offers::read_resource(self.service.peer(), uri).await?;
         read.ok_or(CallError::AsksBack)
     }
 
@@ -227,8 +227,16 @@ impl ServerConnection {
         name: &str,
         arguments: Map<String, Value>,
     ) -> Result<Vec<AnswerPart>, CallError> {
-        let read = offers::prompt(self.service.peer(), name, arguments).await?;
+        let read = offers::read_prompt(self.service.peer(), name, arguments).await?;
         read.ok_or(CallError::AsksBack)
+    }
+
+    /// Returns values that complete an argument, at most 100. It has no time-out.
+    ///
+    /// # Errors
+    /// The server ended or refused.
+    pub async fn complete(&self, argument: OpenArgument) -> Result<Vec<String>, CallError> {
+        Ok(offers::complete(self.service.peer(), argument).await?)
     }
 
     /// Calls a tool, and hands on what the server says meanwhile. It has no time-out. If the future is dropped, the server is told that the call is cancelled.

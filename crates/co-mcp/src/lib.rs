@@ -26,5 +26,12 @@ pub use call_events::{
     CallEvents, CallListener, CallProgress, QuestionReply, ServerQuestion, call_events,
 };
 pub use connection::{CallError, ClientName, MOST_TOOLS, OpenError, ServerConnection, ServerTool};
-pub use offers::{ServerOffers, ServerPrompt, ServerResource};
+pub use offers::{ArgumentOf, OpenArgument, ServerOffers, ServerPrompt, ServerResource};
 pub use server::{ClientCall, ToolOffer, ToolReply, ToolWork, serve};
+
+/// Cuts a text to whole characters, at most `most` bytes.
+fn cut(text: &mut String, most: usize) {
+    let mut ends = (0..=text.len().min(most)).rev();
+    let end = ends.find(|at| text.is_char_boundary(*at));
+    text.truncate(end.unwrap_or(0));
+}

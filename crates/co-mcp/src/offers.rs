@@ -1,27 +1,51 @@
 //! The offers of a server beside its tools: resources, which are texts to attach, and prompts.
 
+use std::collections::HashMap;
+use std::time::Duration;
+
 use rmcp::RoleClient;
 use rmcp::model::{
-    GetPromptRequestParams, GetPromptResponse, PaginatedRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse,
+    ArgumentInfo, CompleteRequestParams, CompletionContext, GetPromptRequestParams,
+    GetPromptResponse, PaginatedRequestParams, Prompt, ReadResourceRequestParams,
+    ReadResourceResponse, Reference,
 };
 use rmcp::service::{Peer, ServiceError};
 use serde_json::{Map, Value};
+use tokio::time::{Instant, timeout_at};
 
 use crate::answer::{AnswerPart, content_part, resource_part};
+use crate::cut;
 
-/// The most resources, and the most prompts, that are read of a server, and the most pages of each list.
+/// The most entries of each list that are read of a server, and the most pages of it.
 const MOST_OFFERS: usize = 500;
 const MOST_PAGES: usize = 20;
 
 /// The most arguments of a prompt.
 const MOST_ARGUMENTS: usize = 20;
 
+/// The most bytes of the name of a prompt, of an address and of the name of an argument. An entry with a longer one is left out: the start
+/// of it would name another one.
+const LONGEST_NAME: usize = 400;
+const LONGEST_ARGUMENT: usize = 100;
+
+/// The most bytes of a text about an entry.
+const LONGEST_ABOUT: usize = 1_000;
+
+/// The time for a server to tell one list. Its tools wait for these lists.
+const LIST_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The most values that complete an argument.
+const MOST_VALUES: usize = 100;
+
 /// The resources and prompts of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerOffers {
     pub resources: Vec<ServerResource>,
+    /// Resources whose addresses have open parts: the address is a URI template, such as `notes://{year}/{name}`.
+    pub templates: Vec<ServerResource>,
     pub prompts: Vec<ServerPrompt>,
+    /// It completes values of arguments.
+    pub completes: bool,
 }
 
 /// A text or other bytes that a server has.
@@ -42,63 +66,157 @@ pub struct ServerPrompt {
     pub required: Vec<String>,
 }
 
+/// An argument whose value somebody types.
+#[derive(Debug, Clone)]
+pub struct OpenArgument {
+    pub of: ArgumentOf,
+    pub name: String,
+    /// The start of its value.
+    pub value: String,
+    /// The values of other arguments.
+    pub others: HashMap<String, String>,
+}
+
+/// The owner of an argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArgumentOf {
+    /// The prompt of this name.
+    Prompt(String),
+    /// The template of addresses of this text.
+    Template(String),
+}
+
 impl ServerOffers {
-    /// Reads the lists. A list that cannot be read is empty.
+    /// Reads the lists. What cannot be read is left out.
     pub(crate) async fn read(peer: &Peer<RoleClient>) -> Self {
         let info = peer.peer_info();
         let capabilities = info.map(|it| it.capabilities.clone()).unwrap_or_default();
-        let mut offers = Self::default();
+        let mut offers = Self {
+            completes: capabilities.completions.is_some(),
+            ..Self::default()
+        };
         if capabilities.resources.is_some() {
-            let mut cursor = None;
-            for _ in 0..MOST_PAGES {
-                let asked = PaginatedRequestParams::default().with_cursor(cursor.take());
-                let Ok(page) = peer.list_resources(Some(asked)).await else {
+            let mut list = PagedList::new();
+            while let Some(asked) = list.next_page() {
+                let Some(page) = list.in_time(peer.list_resources(Some(asked))).await else {
                     break;
                 };
-                let page_resources = page.resources.into_iter().map(|it| ServerResource {
-                    name: it.title.unwrap_or(it.name),
-                    uri: it.uri,
-                });
-                let room = MOST_OFFERS - offers.resources.len();
-                offers.resources.extend(page_resources.take(room));
-                cursor = page.next_cursor;
-                if cursor.is_none() {
-                    break;
-                }
+                let found = page.resources.into_iter();
+                let found = found.filter_map(|it| resource(it.uri, it.title.unwrap_or(it.name)));
+                list.add(found, page.next_cursor);
             }
+            offers.resources = list.found;
+            let mut list = PagedList::new();
+            while let Some(asked) = list.next_page() {
+                let page = list.in_time(peer.list_resource_templates(Some(asked)));
+                let Some(page) = page.await else {
+                    break;
+                };
+                let found = page.resource_templates.into_iter();
+                let found =
+                    found.filter_map(|it| resource(it.uri_template, it.title.unwrap_or(it.name)));
+                list.add(found, page.next_cursor);
+            }
+            offers.templates = list.found;
         }
         if capabilities.prompts.is_some() {
-            let mut cursor = None;
-            for _ in 0..MOST_PAGES {
-                let asked = PaginatedRequestParams::default().with_cursor(cursor.take());
-                let Ok(page) = peer.list_prompts(Some(asked)).await else {
+            let mut list = PagedList::new();
+            while let Some(asked) = list.next_page() {
+                let Some(page) = list.in_time(peer.list_prompts(Some(asked))).await else {
                     break;
                 };
-                let page_prompts = page.prompts.into_iter().map(|it| {
-                    let mut arguments = it.arguments.unwrap_or_default();
-                    arguments.truncate(MOST_ARGUMENTS);
-                    let required = arguments.iter().filter(|it| it.required == Some(true));
-                    ServerPrompt {
-                        about: it.description.or(it.title).unwrap_or_default(),
-                        name: it.name,
-                        required: required.map(|it| it.name.clone()).collect(),
-                        arguments: arguments.into_iter().map(|it| it.name).collect(),
-                    }
-                });
-                let room = MOST_OFFERS - offers.prompts.len();
-                offers.prompts.extend(page_prompts.take(room));
-                cursor = page.next_cursor;
-                if cursor.is_none() {
-                    break;
-                }
+                let found = page.prompts.into_iter().filter_map(prompt_of);
+                list.add(found, page.next_cursor);
             }
+            offers.prompts = list.found;
         }
         offers
     }
 }
 
+/// A list that comes in pages: the entries of the pages that come in time.
+struct PagedList<T> {
+    found: Vec<T>,
+    /// The cursor of the next page, and none for the first one. None if there is no further page.
+    next: Option<Option<String>>,
+    pages: usize,
+    until: Instant,
+}
+
+impl<T> PagedList<T> {
+    fn new() -> Self {
+        Self {
+            found: Vec::new(),
+            next: Some(None),
+            pages: 0,
+            until: Instant::now() + LIST_TIMEOUT,
+        }
+    }
+
+    /// Returns the request for the next page; none at the end, or after enough pages.
+    fn next_page(&mut self) -> Option<PaginatedRequestParams> {
+        self.pages += 1;
+        let cursor = self.next.take().filter(|_| self.pages <= MOST_PAGES)?;
+        Some(PaginatedRequestParams::default().with_cursor(cursor))
+    }
+
+    /// Waits for a page; returns none if it does not come in time, or cannot be read.
+    async fn in_time<P>(&self, page: impl Future<Output = Result<P, ServiceError>>) -> Option<P> {
+        timeout_at(self.until, page).await.ok()?.ok()
+    }
+
+    fn add(&mut self, entries: impl Iterator<Item = T>, next: Option<String>) {
+        let room = MOST_OFFERS - self.found.len();
+        self.found.extend(entries.take(room));
+        self.next = next.filter(|_| self.found.len() < MOST_OFFERS).map(Some);
+    }
+}
+
+fn resource(uri: String, mut name: String) -> Option<ServerResource> {
+    cut(&mut name, LONGEST_ABOUT);
+    (uri.len() <= LONGEST_NAME).then_some(ServerResource { uri, name })
+}
+
+fn prompt_of(prompt: Prompt) -> Option<ServerPrompt> {
+    let mut arguments = prompt.arguments.unwrap_or_default();
+    arguments.truncate(MOST_ARGUMENTS);
+    let is_short = |it: &String| it.len() <= LONGEST_ARGUMENT;
+    if prompt.name.len() > LONGEST_NAME || !arguments.iter().all(|it| is_short(&it.name)) {
+        return None;
+    }
+    let required = arguments.iter().filter(|it| it.required == Some(true));
+    let mut about = prompt.description.or(prompt.title).unwrap_or_default();
+    cut(&mut about, LONGEST_ABOUT);
+    Some(ServerPrompt {
+        about,
+        name: prompt.name,
+        required: required.map(|it| it.name.clone()).collect(),
+        arguments: arguments.into_iter().map(|it| it.name).collect(),
+    })
+}
+
+/// Returns the first values that complete an argument. It has no time-out.
+pub(crate) async fn complete(
+    peer: &Peer<RoleClient>,
+    argument: OpenArgument,
+) -> Result<Vec<String>, ServiceError> {
+    let of = match argument.of {
+        ArgumentOf::Prompt(name) => Reference::for_prompt(name),
+        ArgumentOf::Template(uri) => Reference::for_resource(uri),
+    };
+    let asked = CompleteRequestParams::new(of, ArgumentInfo::new(argument.name, argument.value));
+    let asked = match argument.others.is_empty() {
+        true => asked,
+        false => asked.with_context(CompletionContext::with_arguments(argument.others)),
+    };
+    let mut values = peer.complete(asked).await?.completion.values;
+    values.retain(|it| it.len() <= LONGEST_NAME);
+    values.truncate(MOST_VALUES);
+    Ok(values)
+}
+
 /// Reads a resource. Returns none if the server asks for more. It has no time-out.
-pub(crate) async fn resource(
+pub(crate) async fn read_resource(
     peer: &Peer<RoleClient>,
     uri: &str,
 ) -> Result<Option<Vec<AnswerPart>>, ServiceError> {
@@ -112,7 +230,7 @@ pub(crate) async fn resource(
 }
 
 /// Reads a prompt with these arguments. Returns none if the server asks for more. It has no time-out.
-pub(crate) async fn prompt(
+pub(crate) async fn read_prompt(
     peer: &Peer<RoleClient>,
     name: &str,
     arguments: Map<String, Value>,

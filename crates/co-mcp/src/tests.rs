@@ -47,22 +47,31 @@ impl Server {
 
     /// Does the handshake of the old form of the protocol.
     async fn begin(&mut self) {
+        self.refuse_probe().await;
+        self.initialize().await;
+    }
+
+    async fn refuse_probe(&mut self) {
         let probe = self.next().await;
         assert_eq!(probe["method"], "server/discover");
         let unknown = json!({ "code": -32601, "message": "Method not found" });
         self.send(&json!({ "id": probe["id"], "error": unknown }))
             .await;
-        self.initialize().await;
     }
 
     async fn initialize(&mut self) {
+        let capabilities = json!({ "tools": { "listChanged": true } });
+        self.initialize_with(capabilities).await;
+    }
+
+    async fn initialize_with(&mut self, capabilities: Value) {
         let asked = self.next().await;
         assert_eq!(asked["params"]["protocolVersion"], "2025-11-25");
         let offered = json!({ "elicitation": { "form": {} } });
         assert_eq!(asked["params"]["capabilities"], offered);
         let result = json!({
             "protocolVersion": "2025-11-25",
-            "capabilities": { "tools": { "listChanged": true } },
+            "capabilities": capabilities,
             "serverInfo": { "name": "scripted", "version": "3" },
         });
         self.answer(&asked, result).await;
@@ -509,6 +518,153 @@ async fn a_server_asks_the_person_one_question_at_a_time_and_only_in_a_call() {
     let call = connection.call("x", Map::new(), listener);
     let (answer, ()) = tokio::join!(call, serve);
     assert_eq!(answer, Ok(ToolAnswer::default()));
+}
+
+/// Returns an open connection to a server that offers all, and the server.
+async fn connect_to_all() -> (ServerConnection, Server) {
+    let (output, input, mut server) = pipes();
+    let capabilities = json!({ "resources": {}, "prompts": {}, "completions": {} });
+    let begin = async {
+        server.refuse_probe().await;
+        server.initialize_with(capabilities).await;
+    };
+    let (connection, ()) = tokio::join!(ServerConnection::open(output, input, CLIENT), begin);
+    (connection.unwrap(), server)
+}
+
+#[tokio::test]
+async fn offers_are_bounded() {
+    let (connection, mut server) = connect_to_all().await;
+    let long = "é".repeat(1 << 19);
+    let serve = async {
+        let mut pages = 0;
+        loop {
+            let asked = server.next().await;
+            let page = match asked["method"].as_str().unwrap() {
+                "resources/list" => {
+                    pages += 1;
+                    let resource =
+                        |at: u32| json!({ "uri": format!("x:{pages}/{at}"), "name": long });
+                    let resources = match pages {
+                        1 => vec![resource(1), json!({ "uri": long, "name": "long" })],
+                        _ => (0..400)
+                            .map(|at| json!({ "uri": format!("x:{pages}/{at}"), "name": "n" }))
+                            .collect(),
+                    };
+                    json!({ "resources": resources, "nextCursor": "more" })
+                }
+                "resources/templates/list" => {
+                    json!({ "resourceTemplates": [{ "uriTemplate": "x:{a}", "name": "t" }] })
+                }
+                _ => {
+                    let argument = |name: &str| json!({ "name": name, "required": true });
+                    let many: Vec<_> = (0..1_000).map(|at| argument(&at.to_string())).collect();
+                    let prompts = json!([
+                        { "name": "a", "description": long, "arguments": many },
+                        { "name": long },
+                        { "name": "b", "arguments": [argument(&long)] },
+                        { "name": "c" },
+                    ]);
+                    let page = json!({ "prompts": prompts });
+                    server.answer(&asked, page).await;
+                    return;
+                }
+            };
+            server.answer(&asked, page).await;
+        }
+    };
+    let (offers, ()) = tokio::join!(connection.offers(), serve);
+    assert_eq!(offers.resources.len(), 500);
+    assert_eq!(
+        (
+            offers.resources[0].uri.as_str(),
+            offers.resources[0].name.len()
+        ),
+        ("x:1/1", 1_000)
+    );
+    assert_eq!(offers.resources[1].uri, "x:2/0");
+    assert_eq!(offers.templates[0].uri, "x:{a}");
+    let prompts = offers.prompts.iter();
+    let prompts: Vec<_> = prompts
+        .map(|it| {
+            (
+                it.name.as_str(),
+                it.about.len(),
+                it.arguments.len(),
+                it.required.len(),
+            )
+        })
+        .collect();
+    assert_eq!(prompts, [("a", 1_000, 20, 20), ("c", 0, 0, 0)]);
+    assert!(offers.completes);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_never_comes_is_left_out() {
+    let (connection, mut server) = connect_to_all().await;
+    let serve = async {
+        loop {
+            let asked = server.next().await;
+            if asked["method"] == "prompts/list" {
+                let page = json!({ "prompts": [{ "name": "a" }] });
+                server.answer(&asked, page).await;
+                return;
+            }
+        }
+    };
+    let (offers, ()) = tokio::join!(connection.offers(), serve);
+    assert_eq!((offers.resources.len(), offers.prompts.len()), (0, 1));
+}
+
+#[tokio::test]
+async fn arguments_are_completed_within_bounds() {
+    let (connection, mut server) = connect_to_all().await;
+    let argument = |of| OpenArgument {
+        of,
+        name: "file".to_owned(),
+        value: "src/".to_owned(),
+        others: [("depth".to_owned(), "1".to_owned())].into(),
+    };
+    let serve = async {
+        let asked = server.next().await;
+        assert_eq!(asked["method"], "completion/complete");
+        let params = &asked["params"];
+        assert_eq!(
+            params["ref"],
+            json!({ "type": "ref/prompt", "name": "review" })
+        );
+        assert_eq!(
+            params["argument"],
+            json!({ "name": "file", "value": "src/" })
+        );
+        assert_eq!(params["context"], json!({ "arguments": { "depth": "1" } }));
+        let values: Vec<_> = (0..200).map(|at| at.to_string()).collect();
+        let values = [vec!["x".repeat(1_000)], values].concat();
+        server
+            .answer(&asked, json!({ "completion": { "values": values } }))
+            .await;
+        let asked = server.next().await;
+        assert_eq!(
+            asked["params"]["ref"],
+            json!({ "type": "ref/resource", "uri": "x:{file}" })
+        );
+        let error = json!({ "code": -32602, "message": "no such argument" });
+        server
+            .send(&json!({ "id": asked["id"], "error": error }))
+            .await;
+    };
+    let ask = async {
+        let of = ArgumentOf::Prompt("review".to_owned());
+        let values = connection.complete(argument(of)).await.unwrap();
+        assert_eq!((values.len(), values[0].as_str()), (100, "0"));
+        let of = ArgumentOf::Template("x:{file}".to_owned());
+        let refused = connection.complete(argument(of)).await;
+        assert_eq!(
+            refused,
+            Err(CallError::Refused("no such argument".to_owned()))
+        );
+    };
+    tokio::join!(serve, ask);
 }
 
 /// An offer of one tool that says its argument, and of one that waits until it is cancelled.

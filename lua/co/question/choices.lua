@@ -10,6 +10,12 @@ local add = question_text.add
 
 local NO_YES = 'it asks you to choose, in the float'
 
+-- The question has so many rows and columns, also if not all of its choices fit below it.
+local LEAST = { rows = 2, columns = 48 }
+
+-- The most choices that have a key. The number of another one can be typed as an answer.
+local MOST_KEYS = 9
+
 --- The answers to the questions so far.
 ---@class (exact) co.choices.Progress
 ---@field given co.ChosenAnswer[]
@@ -90,6 +96,21 @@ local function takes_words(asked)
   return asked.kind == 'model' or asked.kind == 'form'
 end
 
+--- Returns the number of a choice without a key that the person typed; nil if they typed something else.
+---@param asked co.ChoiceQuestion
+---@param text string
+---@return integer?
+local function typed_number(asked, text)
+  local word = printable.trim(text)
+  local number = #asked.choices > MOST_KEYS and word:match('^%d+$') and tonumber(word) --[[@as integer?]]
+  for _, choice in ipairs(asked.choices) do
+    if choice.label == word then
+      return nil
+    end
+  end
+  return number and asked.choices[number] and number or nil
+end
+
 ---@type table<string, fun(question: co.CommandQuestion, float: co.Float)>
 local question_keys = {
   y = function(question)
@@ -107,12 +128,14 @@ local question_keys = {
   end,
   e = function(question)
     local asked, number = shown(question)
-    if not takes_words(asked) then
+    local words = takes_words(asked)
+    if not words and #asked.choices <= MOST_KEYS then
       return
     end
-    local about = { title = 'Answer', text = '', single = true }
+    local about = { title = words and 'Answer' or 'Number', text = '', single = true }
     require('co.question.text_input').open(about, function(text)
       local _, now = shown(question)
+      local chosen = typed_number(asked, text)
       local waits = vim.list_contains(require('co.question').pending(), question)
       if text == '' then
         return
@@ -120,6 +143,10 @@ local question_keys = {
         notify.error('not sent: the answer is not all UTF-8; write it otherwise')
       elseif not waits or now ~= number then
         notify.warn('nothing was sent: the question was withdrawn meanwhile')
+      elseif chosen then
+        choose(chosen)(question)
+      elseif not words then
+        notify.error(('not sent: type a number from 1 to %d'):format(#asked.choices))
       else
         give(question, { choices = {}, text = text })
       end
@@ -133,14 +160,15 @@ local question_keys = {
     end
   end,
 }
-for number = 1, 9 do
+for number = 1, MOST_KEYS do
   question_keys[tostring(number)] = choose(number)
 end
 
 --- Returns the question with its choices.
 ---@param question co.CommandQuestion
+---@param size? { rows: integer, columns: integer } the most of the question, without its choices
 ---@return co.QuestionText
-local function text_of(question)
+local function text_of(question, size)
   ---@type co.QuestionText
   local text = { lines = {}, spans = {} }
   local asked, number = shown(question)
@@ -148,14 +176,18 @@ local function text_of(question)
   if #question.choices > 1 then
     add(text, ('%d of %d'):format(number, #question.choices), 'CoApprovalLabel')
   end
-  for _, line in ipairs(vim.split(asked.question, '\n', { plain = true })) do
-    add(text, line, 'CoApprovalCommand')
-  end
+  local most = size
+    and {
+      rows = math.max(size.rows, LEAST.rows),
+      columns = math.max(size.columns, LEAST.columns),
+    }
+  question_text.add_command(text, { command = asked.question }, most)
   add(text, '')
   for index, choice in ipairs(asked.choices) do
     local mark = asked.several and (marked[index] and '[x] ' or '[ ] ') or ''
     local advised = choice.advised and ' (advised)' or ''
-    add(text, (' %d  %s%s%s'):format(index, mark, choice.label, advised), 'CoApprovalKey', 1, 2)
+    local to = 1 + #tostring(index)
+    add(text, (' %d  %s%s%s'):format(index, mark, choice.label, advised), 'CoApprovalKey', 1, to)
     if choice.about then
       add(text, '    ' .. choice.about, 'CoApprovalLabel')
     end
@@ -206,16 +238,26 @@ return kind.new({
   text = function(question, page)
     return page == 'help' and help_text(question) or text_of(question)
   end,
+  folded = text_of,
+  whole = function(question)
+    return table.concat(text_of(question).lines, '\n')
+  end,
   footer = function(question)
     local asked = shown(question)
-    local numbers = ('1-%d'):format(#asked.choices)
+    local numbers = ('1-%d'):format(math.min(#asked.choices, MOST_KEYS))
     local entries = {}
+    if #asked.choices > MOST_KEYS then
+      entries[1] = { 'e', takes_words(asked) and 'number or own words' or 'number' }
+    end
     for _, entry in ipairs(keys_of(question)) do
-      if entry.footer then
+      if entry.footer and not (entries[1] and entry[1] == 'e') then
         entries[#entries + 1] = { entry[1], entry.footer }
       end
     end
     local long, brief = question_text.footer(entries)
+    if #asked.choices == 0 then
+      return long, brief
+    end
     if asked.several then
       return ('%s marks · <CR> sends · %s'):format(numbers, long), numbers .. ' <CR> ' .. brief
     end

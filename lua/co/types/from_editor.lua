@@ -115,16 +115,16 @@
 ---@field query co.ContextQuery
 
 ---@class (exact) co.ContextQuery
----@field kind 'file'|'text'|'diff'|'commit'|'search'|'skill'|'resource'|'server_prompt'|'places'
+---@field kind 'file'|'text'|'diff'|'commit'|'search'|'skill'|'resource'|'server_prompt'|'server_arguments'|'server_addresses'|'places'
 ---@field path? string with `file`
 ---@field paths? string[] with `text`: the files that the text is from
----@field text? string with `text`: what the editor has of these files; with `search`: the text to find
+---@field text? string with `text`: what the editor has of these files; with `search`: the text to find; with `server_arguments`: a word
 ---@field lines? string with `text`: the whole lines of which it is a part
 ---@field revision? string with `commit`
----@field name? string with `skill` and `server_prompt`
----@field server? string with `resource` and `server_prompt`: a tool server of the chat
----@field uri? string with `resource`
----@field arguments? string[] with `server_prompt`: `NAME=value` or plain values
+---@field name? string with `skill`, `server_prompt` and `server_arguments`
+---@field server? string with `resource` and `server_...`: a tool server of the chat
+---@field uri? string with `resource` and `server_addresses`
+---@field arguments? string[] with `server_prompt` and `server_arguments`: `NAME=value` or plain values
 ---@field definitions? co.ServerPlace[] with `places`: those of a name
 ---@field references? co.ServerPlace[] with `places`
 ---@field more? integer with `places`: the number of references beyond the limit

@@ -567,7 +567,7 @@
 ---@class (exact) co.ServerWord
 ---@field name string such as `server:prompt` or `server:file:///x`
 ---@field about string
----@field arguments string[] the names of the arguments of a prompt
+---@field arguments string[] the names of the arguments of a prompt; of a resource with open parts, its template
 
 --- The words that complete what the tool servers of a chat offer.
 ---@class (exact) co.ServerWords

@@ -110,8 +110,9 @@ end
 
 --- Returns the contexts that start with `lead`.
 ---@param lead string
+---@param wait boolean wait for words that the backend must ask for
 ---@return string[]
-local function contexts(lead)
+local function contexts(lead, wait)
   local path = lead:match('^@file:(.*)$')
   if path then
     return vim.tbl_map(function(file)
@@ -131,20 +132,25 @@ local function contexts(lead)
     end, skills(skill))
   end
   if vim.startswith(lead, '@mcp:') then
-    return starting(require('co.user_command.server_words').contexts(), lead)
+    local server_words = require('co.user_command.server_words')
+    local addresses = server_words.addresses(lead, wait)
+    return #addresses > 0 and addresses or starting(server_words.contexts(), lead)
   end
   return starting(vim.tbl_keys(context.about), lead)
 end
 
 --- Returns the arguments of a slash command that start with `lead`.
 ---@param name string of a slash command
+---@param given string the text between the command and `lead`
 ---@param lead string
 ---@param wait boolean wait for a list that the backend must ask for
 ---@return string[]
-local function arguments(name, lead, wait)
+local function arguments(name, given, lead, wait)
   local of_server = name:match('^mcp:(.+)$')
   if of_server then
-    return starting(require('co.user_command.server_words').arguments(of_server), lead)
+    local server_words = require('co.user_command.server_words')
+    local names = starting(server_words.arguments(of_server, given), lead)
+    return vim.list_extend(names, server_words.values(of_server, given, lead, wait))
   end
   local command = require('co.user_command.slash').commands[name] or {}
   if command.completion then
@@ -174,6 +180,18 @@ local function shell_words(text, lead, options)
   return files(lead, SHELL)
 end
 
+--- Returns the slash command whose arguments a text ends in, and the text after it.
+---@param text string
+---@return string? name
+---@return string given
+local function slash_line(text)
+  local name, given = text:match('^%s*/([%w_-]+)%s(.*)$')
+  if not name then
+    name, given = text:match('^%s*/(mcp:%S+)%s(.*)$')
+  end
+  return name, given or ''
+end
+
 --- Completes `:Co` and `:Co!`.
 ---@param lead string
 ---@param line string
@@ -190,13 +208,13 @@ function M.command_line(lead, line, position)
       vim.list_extend(vim.list_slice(options.for_shell), options.for_chats)
     )
   end
-  local slash = rest and (rest:match('^/([%w_-]+)%s') or rest:match('^/(mcp:%S+)%s'))
+  local slash, given = slash_line(rest or '')
   if slash then
-    return arguments(slash, lead, true)
+    return arguments(slash, given, lead, true)
   elseif lead:sub(1, 1) == '/' and printable.trim(rest or '') == '' then
     return slashes(lead, vim.fn.getcwd())
   elseif lead:sub(1, 1) == '@' then
-    return contexts(lead)
+    return contexts(lead, true)
   end
   return {}
 end
@@ -222,13 +240,13 @@ function M.at(line, column, automatic)
   local command = text:sub(1, 1) == '!'
   local before, base = text:sub(1, start), text:sub(start + 1)
   local found = {}
-  local slash = before:match('^%s*/([%w_-]+)%s')
+  local slash, given = slash_line(before)
   if command then
     return start, shell_words(before:sub(2), base, require('co.run.options').for_chats)
   elseif slash then
-    found = arguments(slash, base, not automatic)
+    found = arguments(slash, given, base, not automatic)
   elseif base:sub(1, 1) == '@' then
-    return start, contexts(base)
+    return start, contexts(base, not automatic)
   elseif base:sub(1, 1) == '/' and before:match('^%s*$') then
     found = slashes(base, M.chat_directory())
   end

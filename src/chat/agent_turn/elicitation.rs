@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::protocol::{Asker, ChoiceKind, ChoiceQuestion, Question};
 use crate::tool::context::CallContext;
-use crate::tool::form::{Form, FormReply, LONGEST_TEXT, is_yes, offered};
+use crate::tool::form::{Form, FormReply, bounded_message, is_yes, offered};
 use crate::tool::permissions::Reply;
 use co_acp::schema::{
     CreateElicitationRequest, ElicitationAcceptAction, ElicitationAction, ElicitationContentValue,
     ElicitationId, ElicitationMode, RequestId,
 };
-use co_text::{printable, start_of};
+use co_text::printable;
 
 /// A question of an agent that waits for its answer.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ impl Elicitation {
             }
             ElicitationMode::Url(address) => ElicitationKind::Address {
                 id: address.elicitation_id.clone(),
-                message: start_of(message.trim(), LONGEST_TEXT).to_owned(),
+                message: bounded_message(message),
                 host: host(&address.url).ok_or("its address is not one of the web")?,
                 url: address.url.clone(),
             },
@@ -70,7 +70,7 @@ impl Elicitation {
     /// Returns the question. Its texts have no secrets: `redact` removes them.
     pub(super) fn question(&self, context: &CallContext, agent: &str) -> Question {
         let choices = match &self.kind {
-            ElicitationKind::Form(form) => form.questions(),
+            ElicitationKind::Form(form) => form.questions(&format!("{agent} asks:")),
             ElicitationKind::Address {
                 message, url, host, ..
             } => vec![ChoiceQuestion {

@@ -2,11 +2,14 @@
 
 The script has "tools", the steps of each call by the name of its tool in "calls", and the steps before the handshake in "start".
 A step is {"text": TEXT} (the result), {"result": VALUE}, {"sh": COMMAND} (its output is the result), {"raw": TEXT} (a line as it is),
-{"long": BYTES} (a line of this length), {"ask": COUNT} (requests of the server), {"stderr": BYTES}, {"stderr_forever": true}, {"say": TEXT} (on the
+{"long": BYTES} (a line of this length), {"giant": BYTES} (a result of this length), {"lines": BYTES} (lines that are no messages), {"notes":
+BYTES} (notifications), {"ask": COUNT} (requests of the server), {"stderr": BYTES}, {"stderr_forever": true}, {"say": TEXT} (on the
 standard error), {"tools": LIST} (another list of tools, which is told), {"gate": PATH} (waits until the file exists), {"progress": [DONE, TOTAL, WORDS]}, {"until_cancelled": NAME} (waits for the message that cancels
 the call, and writes a file of this name into the home), {"form": SCHEMA} (asks the person and waits for the reply), {"answers": true} (all
 replies are the result), {"hang": true} or {"die": STATUS}. The script may have "resources" and "prompts": their lists, and "texts": the text
-of each resource by its address, and of each prompt by its name, with the arguments in the place of {}.
+of each resource by its address, and of each prompt by its name, with the arguments in the place of {}. It may have "templates", and
+"completions": the values of each argument by its prompt or template, then by its name; "$NAME" stands for the value of another argument.
+"hangs" lists the methods that it never answers.
 """
 
 import json
@@ -31,6 +34,16 @@ def flood() -> None:
         os.write(2, b"e" * 4096)
 
 
+def write_out(start: str, piece: str, end: str, length: int) -> None:
+    """Write so many bytes, in one text between two others, or as many texts if there is nothing between them."""
+    out, large = sys.stdout.buffer, (piece * (1 + (1 << 20) // len(piece))).encode()
+    out.write(start.encode())
+    for _ in range(length // len(large)):
+        out.write(large)
+    out.write(f"{end}\n".encode())
+    out.flush()
+
+
 def carry_out(steps: list[dict], number: int | None, token: object = None) -> None:
     global tools
     for step in steps:
@@ -47,12 +60,21 @@ def carry_out(steps: list[dict], number: int | None, token: object = None) -> No
                 print(text, flush=True)
             case {"long": length}:
                 print("x" * length, flush=True)
+            case {"giant": length}:
+                message = json.dumps({"jsonrpc": "2.0", "id": number, "result": {"content": [{"type": "text", "text": "TEXT"}]}})
+                start, end = message.split("TEXT")
+                write_out(start, "x", end, length)
+            case {"lines": length}:
+                write_out("", "no message\n", "", length)
+            case {"notes": length}:
+                note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 1_000}}
+                write_out("", json.dumps(note) + "\n", "", length)
             case {"ask": count}:
                 for at in range(count):
                     send({"id": f"ask {at}", "method": "elicitation/create", "params": {"message": "Password?", "requestedSchema": {"type": "object", "properties": {}}}})
             case {"stderr": length}:
-                for _ in range(length // 1_000):
-                    print("e" * 999, file=sys.stderr, flush=True)
+                for _ in range(length // 100_000):
+                    print(("e" * 999 + "\n") * 100, end="", file=sys.stderr, flush=True)
             case {"stderr_forever": _}:
                 threading.Thread(target=flood, daemon=True).start()
             case {"say": text}:
@@ -91,11 +113,13 @@ def carry_out(steps: list[dict], number: int | None, token: object = None) -> No
 
 def answer(message: dict) -> None:
     number = message.get("id")
+    if message.get("method") in script.get("hangs", []):
+        return
     match message.get("method"):
         case "initialize":
             version = message["params"]["protocolVersion"]
             server = {"name": "scripted", "version": "1"}
-            capabilities = {"tools": {"listChanged": True}} | {name: {} for name in ("resources", "prompts") if name in script}
+            capabilities = {"tools": {"listChanged": True}} | {name: {} for name in ("resources", "prompts", "completions") if name in script}
             send({"id": number, "result": {"protocolVersion": version, "capabilities": capabilities, "serverInfo": server}})
         case "tools/list":
             send({"id": number, "result": {"tools": tools}})
@@ -105,6 +129,14 @@ def answer(message: dict) -> None:
             carry_out(script["calls"].get(name, [{"error": f"unknown tool {name}"}]), number, token)
         case "resources/list":
             send({"id": number, "result": {"resources": script["resources"]}})
+        case "resources/templates/list" if "templates" in script:
+            send({"id": number, "result": {"resourceTemplates": script["templates"]}})
+        case "completion/complete":
+            params = message["params"]
+            of, argument = params["ref"].get("name") or params["ref"]["uri"], params["argument"]
+            others = params.get("context", {}).get("arguments", {})
+            values = [others.get(value[1:], "") if value.startswith("$") else value for value in script["completions"][of][argument["name"]]]
+            send({"id": number, "result": {"completion": {"values": [it for it in values if it.startswith(argument["value"])]}}})
         case "prompts/list":
             send({"id": number, "result": {"prompts": script["prompts"]}})
         case "resources/read":

@@ -582,7 +582,8 @@ fn it_asks_the_person_by_a_form_and_never_for_a_secret() {
     scene.wait_text("The tool server s asks:");
     scene.answer("2");
     for words in ["three", "3"] {
-        scene.wait_text("count");
+        let screen = scene.wait_text("count").join("\n");
+        assert!(screen.contains("The tool server s asks:"), "{screen}");
         scene.answer("e");
         scene.wait_mode("i");
         scene.nvim.type_keys(&format!("{words}<CR>"));
@@ -670,6 +671,194 @@ fn its_resources_are_contexts_and_its_prompts_drafts() {
         "co://chat/1/prompt",
         r#"Review with {"file": "a.rs", "depth": "2"}."#,
     );
+}
+
+#[test]
+fn arguments_and_addresses_are_completed_by_a_server_that_runs_and_soon() {
+    let mut script = tools(json!({ "add": [{ "text": "3" }], "die": [{ "die": 1 }] }));
+    script["prompts"] =
+        json!([{ "name": "review", "arguments": [{ "name": "file" }, { "name": "depth" }] }]);
+    script["resources"] = json!([{ "uri": "notes://index", "name": "The index" }]);
+    script["templates"] =
+        json!([{ "uriTemplate": "notes://of/{year}/{name}", "name": "A note of a year" }]);
+    let hidden = "sr\u{202e}c";
+    script["completions"] = json!({
+        "review": { "file": ["src/a.rs", "src/b b.rs", "tests/c.rs", "src/hunter2-of-the-server", hidden], "depth": ["1", "$file"] },
+        "notes://of/{year}/{name}": { "year": ["2025", "2026"], "name": ["a/b", "c"] },
+    });
+    script["texts"] = json!({ "review": "Review with {}." });
+    let scene = scene(&script);
+    let complete = |typed: &str| -> Vec<String> {
+        let words = "return vim.fn.getcompletion(..., 'cmdline')";
+        serde_json::from_value(scene.lua(words, json!([typed]))).unwrap()
+    };
+    // It starts with the first prompt, not for a completion.
+    assert_eq!(complete("Co /mcp:s:review "), [""; 0]);
+    assert_eq!(complete("Co read @mcp:s:notes://of/"), [""; 0]);
+    scene.replies([Reply::text("Started.")]);
+    scene.co("start");
+    scene.wait_chat("Started.");
+    scene.wait_for(
+        "#vim.fn.getcompletion('Co /mcp:', 'cmdline') > 0",
+        "the prompts",
+    );
+    // A slow machine has them with a later key.
+    let wait = |typed: &str, expected: &[&str]| {
+        let mut last = Vec::new();
+        proc::wait_until(DEADLINE, &format!("{expected:?} for {typed}"), || {
+            last = complete(typed);
+            (last == expected).then_some(())
+        });
+    };
+    wait(
+        "Co /mcp:s:review ",
+        &[
+            "depth=",
+            "file=",
+            "src/a.rs",
+            "\"src/b b.rs\"",
+            "tests/c.rs",
+        ],
+    );
+    wait(
+        "Co /mcp:s:review file=s",
+        &["file=src/a.rs", "\"file=src/b b.rs\""],
+    );
+    wait("Co /mcp:s:review file=x.rs d", &["depth="]);
+    wait("Co /mcp:s:review file=x.rs ", &["depth=", "1", "x.rs"]);
+    wait(
+        "Co read @mcp:",
+        &["@mcp:s:notes://index", "@mcp:s:notes://of/"],
+    );
+    wait(
+        "Co read @mcp:s:notes://of/",
+        &["@mcp:s:notes://of/2025/", "@mcp:s:notes://of/2026/"],
+    );
+    wait(
+        "Co read @mcp:s:notes://of/2026/",
+        &["@mcp:s:notes://of/2026/a%2Fb", "@mcp:s:notes://of/2026/c"],
+    );
+    // The prompt of a chat has the same words.
+    let at = "local _, words = require('co.user_command.complete').at(..., #(...)) return words";
+    let found = scene.lua(at, json!(["/mcp:s:review file=s"]));
+    assert_eq!(found, json!(["file=src/a.rs", "\"file=src/b b.rs\""]));
+    // One that has ended is not started for it.
+    scene.replies([calls("1", "die"), Reply::text("Dead.")]);
+    scene.co("die");
+    scene.wait_notice("the tool server s does not run any more");
+    assert_eq!(complete("Co /mcp:s:review depth=1"), [""; 0]);
+}
+
+#[test]
+fn a_server_that_never_completes_an_argument_holds_nobody_up() {
+    let mut script = tools(json!({ "add": [{ "text": "3" }] }));
+    script["prompts"] = json!([{ "name": "review", "arguments": [{ "name": "file" }] }]);
+    script["completions"] = json!({});
+    script["hangs"] = json!(["completion/complete"]);
+    let scene = scene(&script);
+    scene.replies([
+        Reply::text("Started."),
+        calls("1", "add"),
+        Reply::text("Added."),
+    ]);
+    scene.co("start");
+    scene.wait_chat("Started.");
+    scene.wait_for(
+        "#vim.fn.getcompletion('Co /mcp:', 'cmdline') > 0",
+        "the prompts",
+    );
+    let waited = scene.lua(
+        "local since = vim.uv.hrtime()
+        local words = vim.fn.getcompletion('Co /mcp:s:review file=', 'cmdline')
+        return { #words, (vim.uv.hrtime() - since) / 1e6 }",
+        json!([]),
+    );
+    // It waits for 200 ms; a loaded machine takes longer.
+    assert_eq!(waited[0], 1, "{waited}");
+    assert!(waited[1].as_f64().unwrap() < 1_000.0, "{waited}");
+    scene.co("add");
+    scene.wait_chat("Added.");
+    assert!(scene.outcome(2, "1").contains('3'));
+}
+
+#[test]
+fn results_without_end_cost_no_memory() {
+    let most = |pid: i32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find_map(|it| it.strip_prefix("VmHWM:"));
+        line.unwrap()
+            .trim()
+            .trim_end_matches(" kB")
+            .parse::<u64>()
+            .unwrap()
+            >> 10
+    };
+    let length = 1_u64 << 30;
+    for (step, told) in [
+        (
+            "giant",
+            "the server ended, or sent a message of more than 8 MiB",
+        ),
+        ("lines", "the server ended, or sent"),
+        ("notes", "the server ended, or sent"),
+        ("stderr", "came through"),
+    ] {
+        let scene = scene(&tools(json!({
+            "flood": [{ "gate": "go" }, { step: length }, { "text": "came through" }],
+            "add": [{ "text": "the sum" }],
+        })));
+        scene.replies([Reply::text("Started.")]);
+        scene.co("start");
+        scene.wait_chat("Started.");
+        let backend = scene.backend();
+        let before = most(backend);
+        scene.replies([calls("1", "flood"), Reply::text("Flooded.")]);
+        scene.co("flood");
+        scene.wait_chat("s__flood");
+        scene.workspace.write("go", "");
+        scene.wait_chat("Flooded.");
+        let text = scene.outcome(2, "1");
+        assert!(text.contains(told), "{step}: {text}");
+        let grown = most(backend) - before;
+        assert!(grown < 100, "{step}: {grown} MiB");
+        // The chat goes on, and the server comes again.
+        let mut turns = 2;
+        proc::wait_until(DEADLINE, "a call that is carried out", || {
+            turns += 1;
+            let (id, text) = (turns.to_string(), format!("Turn {turns}."));
+            scene.replies([calls(&id, "add"), Reply::text(&text)]);
+            scene.co("again");
+            scene.wait_chat(&text);
+            let told = scene.outcome(scene.server.requests().len() - 1, &id);
+            told.contains("the sum").then_some(())
+        });
+    }
+}
+
+#[test]
+fn without_servers_a_request_has_nothing_more_and_nothing_starts() {
+    let fixture: Vec<Value> =
+        serde_json::from_str(include_str!("../../fixtures/tools.json")).unwrap();
+    let tools = fixture
+        .iter()
+        .map(|it| json!({ "type": "function", "function": it }));
+    let tools = Value::Array(tools.collect()).to_string();
+    let mut bodies = Vec::new();
+    for settings in [json!({}), json!({ "mcp_servers": {} })] {
+        let scene = Scene::with(settings, &[]);
+        scene.replies([Reply::text("Hello.")]);
+        scene.co("hello");
+        scene.wait_chat("Hello.");
+        scene.wait_turns(1);
+        let body = &scene.server.requests()[0].body;
+        assert_eq!(body["tools"].to_string(), tools);
+        let home = scene.home.path().display().to_string();
+        let work = scene.workspace.path().display().to_string();
+        bodies.push(body.to_string().replace(&home, "").replace(&work, ""));
+        assert_eq!(proc::descendants(scene.backend()), [0; 0]);
+        assert!(!scene.home.path().join("state/co-nvim/servers").exists());
+    }
+    assert_eq!(bodies[0], bodies[1]);
 }
 
 #[test]

@@ -92,6 +92,12 @@ impl OutputReading {
         head
     }
 
+    /// Returns the last bytes printed so far, as many as are kept.
+    pub fn end(&self) -> Vec<u8> {
+        let HeadAndTail { head, tail, .. } = self.shared.capture().head_and_tail();
+        if tail.is_empty() { head } else { tail }
+    }
+
     /// Returns whether the output has ended.
     pub fn is_over(&self) -> bool {
         self.shared.is_over()
