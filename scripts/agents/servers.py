@@ -56,7 +56,7 @@ def tries(home: pathlib.Path) -> list[Try]:
         Try("everything__get-resource-links", {"count": 2}, lambda text: "link to" in text, "everything: links"),
         Try("everything__get-structured-content", {"location": "Chicago"}, lambda text: "temperature" in text, "everything: structured content"),
         Try("everything__trigger-long-running-operation", {"duration": 1, "steps": 2}, lambda text: "completed" in text, "everything: progress"),
-        Try("everything__trigger-elicitation-request", {}, lambda text: "accept" in text or "provided" in text, "everything: a form"),
+        Try("everything__trigger-elicitation-request", {}, lambda text: "User provided" in text, "everything: a form"),
         Try("filesystem__read_text_file", {"path": f"{work}/a.txt"}, lambda text: "text of a" in text, "filesystem: reads a file"),
         Try("filesystem__read_text_file", {"path": f"{work}/.env"}, no_secret, "filesystem: reads no .env"),
         Try("filesystem__read_text_file", {"path": f"{home}/.ssh/id"}, no_secret, "filesystem: reads no ~/.ssh"),

@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::config::{McpServerSettings, ServerConfinement};
 use crate::workspace::confinement_hint;
 use co_exec::{Confinement, GrantedPlaces, Network, SERVER, ServerAccess, WRITING_SERVER};
+use co_policy::secret_names::is_secret;
 
 /// The name of the level of a server that nothing confines.
 const UNCONFINED: &str = "none";
@@ -93,6 +94,9 @@ pub fn level_hint(settings: &McpServerSettings, text: &str) -> Option<String> {
             "perhaps because it has no network: {setting}.hosts names the hosts that it may reach"
         )),
         _ if !confinement_hint::is_refused(text) => None,
+        _ if names_secret_file(text) => Some(format!(
+            "perhaps because secret files are closed to it: only {setting}.confinement = 'none' opens them"
+        )),
         ServerConfinement::ReadOnly => Some(format!(
             "perhaps because it only reads the workspace: {setting}.confinement = 'workspace' lets it write there"
         )),
@@ -104,6 +108,13 @@ pub fn level_hint(settings: &McpServerSettings, text: &str) -> Option<String> {
         true => format!("{it}, once mcp_servers has the whole server, with its cmd"),
         false => it,
     })
+}
+
+/// Returns whether a text has the name of a secret file, or a path to one.
+fn names_secret_file(text: &str) -> bool {
+    let words = text.split(|c: char| c.is_whitespace() || "'\"`,:;()[]".contains(c));
+    let mut names = words.filter_map(|word| word.rsplit('/').next());
+    names.any(|it| !it.is_empty() && is_secret(it))
 }
 
 fn hosts(settings: &McpServerSettings) -> Option<String> {
@@ -148,6 +159,11 @@ mod tests {
         assert!(hint(ReadOnly, &[], write).contains("mcp_servers.s.confinement = 'workspace'"));
         assert!(hint(ReadOnly, &[], network).contains("mcp_servers.s.hosts"));
         assert!(hint(Workspace, &[], write).contains("mcp_servers.s.confinement = 'none'"));
+        let secret = "EACCES: permission denied, open '/w/.env'";
+        let told = hint(ReadOnly, &[], secret);
+        assert!(
+            told.contains("secret files are closed to it: only mcp_servers.s.confinement = 'none'")
+        );
         assert!(hint(Workspace, &[], network).contains("mcp_servers.s.hosts"));
         for (confinement, hosts, text) in [
             (ReadOnly, &[][..], "no such sum"),

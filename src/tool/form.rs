@@ -24,6 +24,8 @@ const MOST_BYTES: usize = 64 << 10;
 /// Words in a form that asks for a secret. The check is a help for the person: a form can ask in other words.
 const SECRET_WORDS: [&str; 5] = ["password", "passphrase", "passcode", "pin", "token"];
 
+const NEGATIONS: [&str; 4] = ["not", "never", "no", "don"];
+
 /// The choice that gives an optional field no value.
 const LEFT_OUT: &str = "leave it out";
 
@@ -120,14 +122,14 @@ impl Form {
 
     /// Returns the name of a field that asks for a secret, such as a password, or whose form does.
     pub fn secret(&self) -> Option<String> {
-        let texts = std::iter::once(&self.message).chain(self.fields.iter().map(|it| &it.about));
-        let is_secret_word = |word: &str| SECRET_WORDS.contains(&word.to_lowercase().as_str());
-        let mut words = texts.flat_map(|it| it.split(|c: char| !c.is_alphanumeric()));
-        if words.any(is_secret_word) {
+        if names_secret(&self.message) {
             let first = self.fields.first();
             return first.map(|it| shown(&it.name));
         }
         let asks = |field: &&FormField| {
+            if names_secret(&field.about) {
+                return true;
+            }
             let words = [
                 field.name.as_str(),
                 field.about.lines().next().unwrap_or(""),
@@ -203,6 +205,17 @@ pub fn offered(labels: &[&str]) -> Vec<OfferedChoice> {
         ..OfferedChoice::default()
     };
     labels.iter().map(choice).collect()
+}
+
+/// Returns whether a text has a word for a secret, in a part that forbids nothing: "do not give us your pin" asks for none.
+fn names_secret(text: &str) -> bool {
+    let parts = text.split(['.', ';', '(', ')', '!', '?', '\n']);
+    parts.into_iter().any(|part| {
+        let words = part.split(|c: char| !c.is_alphanumeric());
+        let words: Vec<_> = words.map(str::to_lowercase).collect();
+        let has = |of: &[&str]| words.iter().any(|it| of.contains(&it.as_str()));
+        has(&SECRET_WORDS) && !has(&NEGATIONS)
+    })
 }
 
 /// Returns the message of a program, as much of it as the person reads.
@@ -511,5 +524,16 @@ mod tests {
         let asks = form("Enter your sudo password to go on.");
         assert_eq!(asks.secret().as_deref(), Some("value"));
         assert_eq!(form("Enter the number of lines.").secret(), None);
+        let schema = json!({ "properties": {
+            "name": { "type": "string" },
+            "number": { "type": "integer", "description": "Your number (do not give us your pin)" },
+        } });
+        assert_eq!(Form::read("m", &schema).unwrap().secret(), None);
+        let schema = json!({ "properties": {
+            "name": { "type": "string" },
+            "value": { "type": "string", "description": "Your sudo password" },
+        } });
+        let secret = Form::read("m", &schema).unwrap().secret();
+        assert_eq!(secret.as_deref(), Some("value"));
     }
 }
