@@ -209,8 +209,8 @@ pub fn offered(labels: &[&str]) -> Vec<OfferedChoice> {
 
 /// Returns whether a text has a word for a secret, in a part that forbids nothing: "do not give us your pin" asks for none.
 fn names_secret(text: &str) -> bool {
-    let parts = text.split(['.', ';', '(', ')', '!', '?', '\n']);
-    parts.into_iter().any(|part| {
+    let mut parts = text.split(['.', ';', '(', ')', '!', '?', '\n']);
+    parts.any(|part| {
         let words = part.split(|c: char| !c.is_alphanumeric());
         let words: Vec<_> = words.map(str::to_lowercase).collect();
         let has = |of: &[&str]| words.iter().any(|it| of.contains(&it.as_str()));

@@ -95,7 +95,8 @@ fn a_server_that_may_write_asks_and_writes_only_in_the_workspace() {
     scene.co("/undo");
     scene.answer_text("/undo  +1", "y");
     scene.wait_for(
-        "vim.fn.filereadable('made') == 0 and vim.fn.filereadable('gone') == 1",
+        "vim.fn.filereadable('made') == 0 and vim.fn.filereadable('gone') == 1 \
+         and #vim.fn.readfile('kept') == 1",
         "the changes to be taken back",
     );
     assert_eq!(scene.workspace.read("kept").as_deref(), Some("kept\n"));
