@@ -1,7 +1,7 @@
 //! Measures a checkpoint of 10,000 files: `cargo bench --bench checkpoint`. Ends with 1 if a limit is passed.
 //!
-//! Checkpoints and the programs that look at the same files take turns. Each file has 4 KiB. Then it measures how long it takes to
-//! keep 100 files of a trial.
+//! Checkpoints and the programs that look at the same files take turns. Each file has 4 KiB. Then it measures how long it takes
+//! to keep 100 files of a trial.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,

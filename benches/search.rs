@@ -1,4 +1,5 @@
-//! Measures the tool `search` over 100,000 files beside ripgrep: `cargo bench --bench search`. Ends with 1 if the limit is passed.
+//! Measures the tool `search` over 100,000 files beside ripgrep: `cargo bench --bench search`. Ends with 1 if the limit is
+//! passed.
 //!
 //! It takes `rg` in PATH. Both read the same files and print the same number of lines.
 #![allow(

@@ -25,8 +25,8 @@ pub(crate) async fn outcome(
     }
 }
 
-/// Waits a short time for the end of a program, then ends it. Returns the end of its standard error, printable and of at most `longest`
-/// bytes.
+/// Waits a short time for the end of a program, then ends it. Returns the end of its standard error, printable and of at most
+/// `longest` bytes.
 pub(crate) async fn last_words(command: RunningCommand, longest: usize) -> String {
     let outcome = outcome(command, tokio::time::sleep(END_TIMEOUT)).await;
     end_of(&printable(outcome.output.trim()), longest).to_owned()

@@ -126,7 +126,7 @@ impl Checkpoints {
     /// Returns the store of copies.
     ///
     /// # Errors
-    /// Its directory cannot be made.
+    /// The directory of the store cannot be made.
     pub fn store(&self) -> io::Result<Arc<Store>> {
         let mut store = self.store.lock();
         if let Some(store) = &*store {
@@ -233,7 +233,7 @@ impl Checkpoints {
     /// Keeps the answers to a review of a chat that has not ended.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// The answers cannot be written.
     pub fn keep_answers(&self, chat: &str, kept: &[KeptAnswer]) -> io::Result<()> {
         answers::write(&self.dir, chat, kept)
     }
@@ -241,7 +241,7 @@ impl Checkpoints {
     /// Adds the changes of a call to those of its chat.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// The changes cannot be written.
     pub fn append(&self, chat: &str, record: &Record) -> io::Result<()> {
         log::append(&self.dir, chat, record)
     }

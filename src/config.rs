@@ -28,8 +28,8 @@ pub use servers::{
 pub use setting::{Applies, Setting};
 pub use table::settings;
 
-/// The time-out of a command of the model that asks for none. It is part of the tool's description, so it is no setting; the setting
-/// `shell_max_timeout` bounds it.
+/// The time-out of a command of the model that asks for none. It is part of the tool's description, so it is no setting; the
+/// setting `shell_max_timeout` bounds it.
 pub const MODEL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Every setting, with a value.

@@ -7,7 +7,7 @@ use crate::store;
 pub struct ErrorText {
     /// The message, which names the failed object and has no full stop.
     pub message: String,
-    /// The words of a server about it.
+    /// The words of a server about the failure.
     pub details: Option<String>,
     /// The next thing to do.
     pub hint: Option<String>,

@@ -1,6 +1,7 @@
 //! The backend of co, an agent and a shell for Neovim.
 //!
-//! A module may use those that stand below it in this list, and the crates `co_acp`, `co_mcp`, `co_llm`, `co_exec`, `co_proxy`, `co_policy`, `co_edit` and `co_text`:
+//! A module may use those that stand below it in this list, and the crates `co_acp`, `co_mcp`, `co_llm`, `co_exec`, `co_proxy`,
+//! `co_policy`, `co_edit` and `co_text`:
 //!
 //! | module | content |
 //! |---|---|
@@ -29,9 +30,9 @@
 //! | [`config`] | the settings |
 //! | [`paths`] | the directories of co's files |
 //!
-//! The private modules `shared_file` and `rotation` hold what several of these share for their files, and `blocking` runs work that
-//! waits for files. `cancellable` waits for a command that can be cancelled.
-//! `program_places` finds the directories that a program needs.
+//! The private modules `shared_file` and `rotation` hold what several of these share for their files, and `blocking` runs work
+//! that waits for files. `cancellable` waits for a command that can be cancelled. `program_places` finds the directories that a
+//! program needs.
 
 pub mod agent;
 pub mod app;

@@ -109,7 +109,8 @@ fn is_known(part: &str) -> bool {
     level || part.contains(['=', '[']) || CRATES.contains(&name)
 }
 
-/// Returns whether a record may be logged at all: nvim-rs and rmcp log whole messages, with all they hold, rmcp also in its warnings.
+/// Returns whether a record may be logged at all: nvim-rs and rmcp log whole messages, with all they hold, rmcp also in its
+/// warnings.
 fn wanted(target: &str, level: Level) -> bool {
     let is_of = |name: &str| {
         let rest = target.strip_prefix(name);

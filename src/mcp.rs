@@ -1,7 +1,7 @@
 //! Tool servers (MCP): their processes in their confinement, and the connections to them. Chats of one workspace share a server.
 //!
-//! This module knows no chat and no model. It believes nothing that a server says about itself: the confinement decides what a server
-//! can do.
+//! This module knows no chat and no model. It believes nothing that a server says about itself: the confinement decides what a
+//! server can do.
 
 mod download;
 mod environment;

@@ -241,8 +241,8 @@ impl HostReport {
         Self(self.0.into_iter().filter_map(news).collect())
     }
 
-    /// Returns the hosts that were reached, with the bytes, in a clause for a person; none if there are none. Those that the command
-    /// sent most to come first.
+    /// Returns the hosts that were reached, with the bytes, in a clause for a person; none if there are none. Those that the
+    /// command sent most to come first.
     pub fn reached(&self) -> Option<String> {
         let reached = self.0.iter().filter(|it| it.connections > 0);
         let mut reached: Vec<_> = reached.collect();
@@ -287,7 +287,7 @@ impl HostReport {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    /// Returns a line for the model about the hosts that were refused; none if none was.
+    /// Returns a line for the model about the refused hosts; none if no host was refused.
     pub fn for_model(&self) -> Option<String> {
         self.refused().map(|hosts| {
             format!(

@@ -32,7 +32,7 @@ pub struct Paths {
 pub enum Error {
     #[error("no home directory is known; set HOME to an absolute path")]
     NoHome,
-    /// Paths go to Neovim as text, so they must be UTF-8.
+    /// A path is not UTF-8. co sends paths to Neovim as text, so they must be UTF-8.
     #[error("the directory {path} is not UTF-8; set {variable} to one that is")]
     NotText { path: PathBuf, variable: String },
     #[error("cannot make the directory {path}: {source}; check who owns it and its parent")]
@@ -157,7 +157,7 @@ impl Paths {
     /// Returns the directory of transcripts, and makes it.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The directory cannot be made.
     pub fn chats_dir(&self) -> Result<PathBuf, Error> {
         made(self.data.join("chats"))
     }
@@ -165,7 +165,7 @@ impl Paths {
     /// Returns the directory of saved rules, and makes it.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The directory cannot be made.
     pub fn rules_dir(&self) -> Result<PathBuf, Error> {
         made(self.data.join("rules"))
     }
@@ -173,7 +173,7 @@ impl Paths {
     /// Returns the directory of the person's answers about trust in files, and makes it.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The directory cannot be made.
     pub fn trust_dir(&self) -> Result<PathBuf, Error> {
         made(self.trust())
     }
@@ -199,7 +199,7 @@ pub fn workspace_name(workspace: &Path) -> String {
 /// Makes the directory `path` and its missing parents with mode 0700. An existing directory gets that mode too.
 ///
 /// # Errors
-/// It cannot be made, or belongs to somebody else.
+/// The directory cannot be made, or belongs to somebody else.
 pub fn private_dir(path: &Path) -> Result<(), Error> {
     let make = || {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;

@@ -19,16 +19,16 @@ const LONGEST_FIRST_LINE: u64 = 256;
 /// The directories that decide which places a program needs.
 pub(crate) struct KnownDirectories<'a> {
     pub(crate) home: &'a Path,
-    /// The program may read it anyway. Whoever writes there must not choose further places by a link, by the first line of a script, or
-    /// by a program in a directory of `path`.
+    /// The workspace, which the program may read anyway. A file in it must not give the program further places: by a link, by the
+    /// first line of a script, or as a program in a directory of `path`.
     pub(crate) workspace: &'a Path,
     /// The variable PATH.
     pub(crate) path: &'a OsStr,
 }
 
-/// Returns the places that a command line needs: the directories of its program, of the interpreter of a script, and of every file
-/// that a word names. What lies in the workspace, or is found by a link there, is not among them. Neither are the home directory, what
-/// contains it, and the root.
+/// Returns the places that a command line needs: the directories of its program, of the interpreter of a script, and of every
+/// file that a word names. What lies in the workspace, or is found by a link there, is not among them. Neither are the home
+/// directory, what contains it, and the root.
 pub(crate) fn of(program: &Path, words: &[String], around: &KnownDirectories<'_>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let is_chosen_there = |it: &Path| is_chosen_by(it, around.workspace);
@@ -49,7 +49,7 @@ pub(crate) fn of(program: &Path, words: &[String], around: &KnownDirectories<'_>
     found
 }
 
-/// Returns whether a path, or a link on the way to what it names, lies in a workspace.
+/// Returns whether a path, or a link that leads from it to its target, lies in a workspace.
 pub(crate) fn is_chosen_by(path: &Path, workspace: &Path) -> bool {
     let real = workspace.canonicalize();
     path.starts_with(workspace) || leads_through(path, real.as_deref().unwrap_or(workspace))

@@ -167,7 +167,7 @@ impl Services {
         given.or_else(|| provider.list_price())
     }
 
-    /// Returns the values that the settings are made of.
+    /// Returns the values from which the settings were made.
     pub fn given(&self) -> &GivenSettings {
         &self.given
     }
@@ -369,7 +369,7 @@ impl Services {
     /// Returns the rules about hosts that hold in a workspace now, with what the person saved meanwhile.
     ///
     /// # Errors
-    /// They cannot be read. Then nothing may be reached, because a rule may deny it: a sentence.
+    /// The rules cannot be read. Then nothing may be reached, because a rule may deny it: a sentence.
     pub async fn host_rules(&self, workspace: &Path) -> Result<HostRules, String> {
         let (judge, settings) = (self.judge(workspace), self.host_settings.lock().clone());
         blocking(move || judge.host_rules(settings)).await

@@ -54,7 +54,7 @@ pub(crate) fn lock(dir: &Path) -> io::Result<File> {
 /// Replaces a file whole, so that no reader meets half of it. Its owner alone may read it.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(dir)?;

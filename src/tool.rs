@@ -64,7 +64,7 @@ struct ToolList {
     tools: Vec<Arc<dyn Tool>>,
     /// A tool that one of these rules means as a whole is turned off: the model does not learn of it.
     denied: Vec<Pattern>,
-    /// Those of the tools that are not turned off.
+    /// The descriptions of the tools that are not turned off.
     specs: Arc<[ToolSpec]>,
 }
 

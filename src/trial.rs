@@ -1,9 +1,9 @@
 //! Trials: commands that run over a layer above the workspace, so that the person sees their changes before they are made.
 //!
-//! `place` has the steps of a trial around its command. `layer` makes the directory of a trial, over the ignored files that earlier
-//! trials left (`ignored`). `changes` compares it with the workspace, by the files that `tree` and `content` read. `git` finds the changes below `.git`, with the index that `index` reads,
-//! and `head` asks git what the command did there. `report` makes texts of all. This module asks no person. It blocks on files:
-//! call it from `spawn_blocking`, apart from what is `async`.
+//! `place` has the steps of a trial around its command. `layer` makes the directory of a trial, over the ignored files that
+//! earlier trials left (`ignored`). `changes` compares it with the workspace, by the files that `tree` and `content` read. `git`
+//! finds the changes below `.git`, with the index that `index` reads, and `head` asks git what the command did there. `report`
+//! makes texts of all. This module asks no person. It blocks on files: call it from `spawn_blocking`, apart from what is `async`.
 
 mod changes;
 mod content;

@@ -32,7 +32,7 @@ pub struct TrustAnswer {
     pub trusted: bool,
 }
 
-/// The person's word about the text of a file.
+/// The trust of the person in the text of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileTrust {
     Trusted,
@@ -98,7 +98,7 @@ impl FileText {
     /// Reads a regular file of at most 1 MiB.
     ///
     /// # Errors
-    /// It cannot be read, is something else than a regular file, or is larger.
+    /// The file cannot be read, is something else than a regular file, or is larger.
     pub fn read(path: PathBuf) -> io::Result<Self> {
         let bytes = beneath::read_resolved(&path, SMALL_FILE_BYTES)?;
         let text = String::from_utf8_lossy(&bytes);

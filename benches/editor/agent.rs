@@ -97,8 +97,8 @@ fn agent_alone(script: &Path) -> f64 {
     took
 }
 
-/// Asks the agent in a new Neovim. Returns the milliseconds from the prompt until the last word is drawn, the longest that Neovim did
-/// not answer, and the longest between two frames.
+/// Asks the agent in a new Neovim. Returns the milliseconds from the prompt until the last word is drawn, the longest that Neovim
+/// did not answer, and the longest between two frames.
 fn answer(script: &Path, prompt: &str) -> (f64, f64, f64) {
     let agents = json!({ "scripted": { "cmd": agent_command(script) } });
     let nvim = Client::start(&json!({ "agents": agents }));

@@ -15,8 +15,8 @@ const WANTED: f64 = 3.0;
 /// Prints its own time in nanoseconds since 1970.
 const COMMAND: &str = "date +%s%N";
 
-/// Measures the time from the last byte of a call in the answer until the command has started. The command prints the time at which
-/// it runs, so its shell and its program are included.
+/// Measures the time from the last byte of a call in the answer until the command has started. The command prints the time at
+/// which it runs, so its shell and its program are included.
 pub(super) fn run() {
     let server = Scripted::start();
     let nvim = Client::start(&json!({

@@ -1,5 +1,5 @@
-//! 1 GB from a server on this machine through the proxy of a confined command, beside the same without confinement, and what a key
-//! meets meanwhile.
+//! 1 GB from a server on this machine through the proxy of a confined command, beside the same without confinement, and what a
+//! key meets meanwhile.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};

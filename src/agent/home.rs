@@ -11,8 +11,8 @@ use co_exec::beneath::Dir;
 /// Makes the directory `own` of an agent, and adds what it may use to `places`. `of_person` are the person's directories, one for
 /// each part.
 ///
-/// The agent may change all in `own`, also while this runs. So this only makes and removes entries through the handle of `own`, and
-/// follows no link.
+/// The agent may change all in `own`, also while this runs. So this only makes and removes entries through the handle of `own`,
+/// and follows no link.
 ///
 /// # Errors
 /// The directory cannot be made.

@@ -64,13 +64,13 @@ impl TurnAsker {
         self.set(Some(Arc::new(person)));
     }
 
-    /// Lets the agent reach hosts until it ends.
+    /// Lets the agent reach hosts until the agent ends.
     pub(super) fn grant(&self, hosts: impl IntoIterator<Item = HostPattern>) {
         self.state.lock().granted.extend(hosts);
     }
 
-    /// Asks no more, withdraws the open questions, and forgets the answers of the turn. Ends the connections that only these answers
-    /// allow.
+    /// Asks no more, withdraws the open questions, and forgets the answers of the turn. Ends the connections that only these
+    /// answers allow.
     pub fn end(&self) {
         self.set(None);
     }

@@ -13,7 +13,7 @@ pub struct AgentPreset {
     pub name: &'static str,
     /// Its program and arguments.
     pub cmd: &'static [&'static str],
-    /// The programs of its package, also those for a terminal.
+    /// The programs of the agent's package, also those for a terminal.
     pub programs: &'static [&'static str],
     /// Variables for its environment. They turn its own sandbox off, because no sandbox can start inside another one.
     pub env: &'static [(&'static str, &'static str)],
@@ -24,7 +24,8 @@ pub struct AgentPreset {
     pub hosts: &'static [&'static str],
     /// The command that logs in, for a terminal.
     pub login: &'static str,
-    /// Its methods to log in that wait for the person's browser at the loopback interface. They cannot work while it is confined.
+    /// The login methods that wait for the person's browser at the loopback interface. They cannot work while the agent is
+    /// confined.
     pub browser_logins: &'static [&'static str],
     /// The command that installs it.
     pub install: &'static str,
@@ -43,7 +44,7 @@ pub struct AgentHome {
 /// A directory of the person that an agent uses.
 #[derive(Debug)]
 pub struct HomePart {
-    /// Its place below the home directory.
+    /// The path of the directory, below the home directory.
     pub of_person: &'static str,
     /// The directory for the same entries inside the agent's own directory.
     pub inside: &'static str,
@@ -56,8 +57,8 @@ pub struct HomePart {
 /// The agents that co knows. Facts of November 2026, each seen in a confined turn with that version.
 pub const PRESETS: &[AgentPreset] = &[
     // Sources: the README, CHANGELOG and `--help` of @agentclientprotocol/claude-agent-acp 0.101.0; the settings and the network
-    // configuration of Claude Code at code.claude.com/docs. Without the first variable, it reaches hosts for updates and statistics.
-    // `plugins` is not read, because Claude Code also writes there.
+    // configuration of Claude Code at code.claude.com/docs. Without the first variable, it reaches hosts for updates and
+    // statistics. `plugins` is not read, because Claude Code also writes there.
     AgentPreset {
         name: "claude",
         cmd: &["claude-agent-acp"],
@@ -161,9 +162,9 @@ pub const PRESETS: &[AgentPreset] = &[
         browser_logins: &["oauth-personal"],
         install: "npm install -g @google/gemini-cli",
     },
-    // Sources: the documentation at opencode.ai/docs (CLI, config, providers), and turns of opencode-ai 1.18.33. It has no sandbox of its
-    // own. Its watcher of files must be off: no confined command has inotify, and without it opencode waits for ever. `plugin` and
-    // `tool` are not read, because they need packages of npm beside them.
+    // Sources: the documentation at opencode.ai/docs (CLI, config, providers), and turns of opencode-ai 1.18.33. It has no
+    // sandbox of its own. Its watcher of files must be off: no confined command has inotify, and without it opencode waits for
+    // ever. `plugin` and `tool` are not read, because they need packages of npm beside them.
     AgentPreset {
         name: "opencode",
         cmd: &["opencode", "acp"],
@@ -215,7 +216,8 @@ pub const PRESETS: &[AgentPreset] = &[
 ];
 
 impl AgentPreset {
-    /// Returns whether the first word of a command starts a program of it: its name alone, or its absolute path.
+    /// Returns whether the first word of a command starts a program of this agent: the word is the name of the program, or its
+    /// absolute path.
     pub(super) fn is_started_by(&self, word: &str) -> bool {
         let path = Path::new(word);
         let name = path.file_name().and_then(OsStr::to_str);
@@ -288,8 +290,8 @@ impl AgentSpec {
         preset(&self.name)
     }
 
-    /// Returns the directory of the confined agent, below that of all agents. Each workspace has one: what the agent writes there in one
-    /// workspace, it neither reads nor obeys in another.
+    /// Returns the directory of the confined agent, below that of all agents. Each workspace has one: what the agent writes there
+    /// in one workspace, it neither reads nor obeys in another.
     pub fn own_home(&self, agents: &Path, workspace: &Path) -> PathBuf {
         agents.join(&self.name).join(workspace_name(workspace))
     }

@@ -209,7 +209,7 @@ impl AgentProcess {
     /// Returns the secret files of the workspace that are not closed to the agent, because they appeared after its start.
     ///
     /// # Errors
-    /// They cannot be found, so the agent may read some.
+    /// The secret files cannot be found, so the agent may read some.
     pub async fn open_secrets(&self, services: &Arc<Services>) -> Result<Vec<PathBuf>, String> {
         if self.spec.confinement == AgentConfinement::None {
             return Ok(Vec::new());
@@ -282,7 +282,7 @@ impl AgentStart {
     /// Starts the agent, unless that is cancelled. Do not drop the future: it ends the process before it returns.
     ///
     /// # Errors
-    /// It did not start, or it ended, or the start was cancelled. No process is left.
+    /// The agent did not start, or it ended, or the start was cancelled. No process is left.
     pub async fn start(self, cancel: &CancellationToken) -> Result<ConnectedAgent, StartFault> {
         // Before the start: one that appears meanwhile counts as open.
         let closed = match self.spec.confinement {
@@ -429,7 +429,7 @@ impl ConnectedAgent {
     /// Returns the sessions of the agent in its directory, as far as it tells them until the deadline. Ends the process.
     ///
     /// # Errors
-    /// It does not tell them, for this reason.
+    /// The agent does not tell them, for this reason.
     pub async fn sessions(mut self) -> Result<Vec<SessionInfo>, String> {
         let asked = tokio::time::timeout(LIST_TIMEOUT, self.ask_sessions()).await;
         self.last_words().await;
@@ -588,7 +588,7 @@ async fn failed(
 /// Returns the secret files and directories of a workspace, in their order.
 ///
 /// # Errors
-/// They cannot be found.
+/// The secret files cannot be found.
 async fn secrets(services: &Arc<Services>, workspace: &Path) -> Result<Vec<PathBuf>, String> {
     let judge = services.judge(workspace);
     let read = move || {

@@ -12,7 +12,7 @@ const ON_OFF: [(&str, bool); 2] = [("on", true), ("off", false)];
 /// A slash command of co that sets something of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentOption {
-    /// `/mode`, which also sets all options that have no slash command of their own.
+    /// The option of `/mode`. This slash command also sets all options that have none of their own.
     Mode,
     Model,
     Effort,
@@ -36,7 +36,7 @@ pub enum SessionChange {
 /// A value that the person may choose.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionValue {
-    /// The word that names it in the slash command.
+    /// The word that names the value in the slash command.
     pub word: String,
     pub name: String,
     pub is_current: bool,
@@ -45,7 +45,7 @@ pub struct SessionValue {
 
 /// The values of one option.
 struct ValueGroup {
-    /// It is the option that the slash command is named for.
+    /// True for the option that the slash command is named for.
     is_main: bool,
     values: Vec<SessionValue>,
 }
@@ -164,7 +164,7 @@ impl SessionState {
         })
     }
 
-    /// Returns whether a change would change nothing.
+    /// Returns whether the session has the value that a change would set.
     pub fn is_current(&self, change: &SessionChange) -> bool {
         let values = [AgentOption::Mode, AgentOption::Model, AgentOption::Effort];
         let mut values = values.into_iter().flat_map(|it| self.values(it));

@@ -27,8 +27,9 @@ pub const SERVER: &str = "co";
 /// The subcommand of co-nvim that an agent starts.
 pub const SUBCOMMAND: &str = "mcp";
 
-/// The variables of `co-nvim mcp`: the port of its agent, and the token.
+/// The variable of `co-nvim mcp` with the port for its agent.
 pub const PORT_VARIABLE: &str = "CO_TOOLS_PORT";
+/// The variable of `co-nvim mcp` with the token of its agent.
 pub const TOKEN_VARIABLE: &str = "CO_TOOLS_TOKEN";
 
 /// The bytes of a token, which is sent as hexadecimal digits and a line break.

@@ -21,8 +21,8 @@ pub struct TrialGrants {
 }
 
 impl TrialGrants {
-    /// Returns what a command gets because it starts a program of an agent with a preset; none if it starts none, or does anything else.
-    /// `commands` has the words of each of its simple commands. Makes the directory of the agent. It blocks.
+    /// Returns what a command gets because it starts a program of an agent with a preset; none if it starts none, or does
+    /// anything else. `commands` has the words of each of its simple commands. Makes the directory of the agent. It blocks.
     ///
     /// # Errors
     /// The directory cannot be made: a sentence.

@@ -1,5 +1,5 @@
-//! One turn of another agent: it sends the person's prompt, and hands on what the agent does. Like the turn of a model, it is a child
-//! task of the chat and owns nothing that outlives it, except for the process of the agent, which it gives back.
+//! One turn of another agent: it sends the person's prompt, and hands on what the agent does. Like the turn of a model, it is a
+//! child task of the chat and owns nothing that outlives it, except for the process of the agent, which it gives back.
 //!
 //! The agent acts by itself, inside its confinement. So nothing here decides what it may do: what it says about a call is only
 //! shown.

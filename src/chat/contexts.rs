@@ -1,5 +1,5 @@
-//! The contexts of a prompt that co reads from the workspace: `@file:`, `@diff`, `@git:`, `@search:` and `@lsp:`, and the check of the
-//! files whose text the editor sends.
+//! The contexts of a prompt that co reads from the workspace: `@file:`, `@diff`, `@git:`, `@search:` and `@lsp:`, and the check
+//! of the files whose text the editor sends.
 //!
 //! Files go through the reader and the judge of the file tools, and git runs as a command that only looks. The person is asked
 //! before a file goes to the model that the model may not read itself, such as a file outside the workspace.

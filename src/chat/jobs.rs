@@ -234,8 +234,8 @@ impl Jobs {
         }
     }
 
-    /// Records and shows the ends of jobs. Returns the commands that failed in the read-only sandbox. Call it only between two steps or
-    /// turns: never within an answer of the model, nor between a call and its outcome.
+    /// Records and shows the ends of jobs. Returns the commands that failed in the read-only sandbox. Call it only between two
+    /// steps or turns: never within an answer of the model, nor between a call and its outcome.
     pub(super) async fn tell_ends(
         &mut self,
         context: &ChatContext,
@@ -259,7 +259,8 @@ impl Jobs {
         failed_confined
     }
 
-    /// Ends all jobs except those that the person keeps, before the chat closes or resumes another transcript. Records their ends.
+    /// Ends all jobs except those that the person keeps, before the chat closes or resumes another transcript. Records their
+    /// ends.
     pub(super) async fn end_all(&mut self, neovim_is_gone: bool, recorder: &mut Recorder) {
         for (job, text) in self.end(neovim_is_gone).await {
             let told = false;

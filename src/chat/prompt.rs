@@ -58,7 +58,8 @@ pub(super) fn cut(instructions: &str) -> &str {
     start_of(instructions.trim(), LONGEST_INSTRUCTIONS)
 }
 
-/// Returns a template without the sentences that name one of these tools, and without the points of a list that have no other sentence.
+/// Returns a template without the sentences that name one of these tools, and without the points of a list that have no other
+/// sentence.
 fn without(template: &str, tools: &[String]) -> String {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let names_one = |sentence: &&str| {

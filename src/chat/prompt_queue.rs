@@ -40,7 +40,7 @@ impl PromptQueue {
         self.held
     }
 
-    /// Lets the prompts go on after the turn that starts.
+    /// Lets the queued prompts follow after the turn that starts.
     pub(super) fn release(&mut self) {
         self.held = false;
     }

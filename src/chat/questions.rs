@@ -22,7 +22,7 @@ struct OpenQuestion {
     texts: Vec<ReviewText>,
     /// The model asks it by `ask_person`.
     has_choices: bool,
-    /// It is about a job or a command of the person, so it stays when a turn ends.
+    /// True if the question is about a job or a command of the person, so that it stays when a turn ends.
     outlives_turn: bool,
 }
 

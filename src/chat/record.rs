@@ -148,8 +148,8 @@ impl Recorder {
         }
     }
 
-    /// Writes an item, and before it the end of the last turn if that is lost. If it fails, notifies the person and returns false:
-    /// then the chat must not act on the item.
+    /// Writes an item, and before it the end of the last turn if that is lost. If it fails, notifies the person and returns
+    /// false: then the chat must not act on the item.
     pub(super) async fn record(&mut self, item: Item) -> bool {
         if let Some(end) = self.lost_end.take()
             && !self.append(end).await
@@ -218,7 +218,7 @@ impl Recorder {
         self.record(item).await
     }
 
-    /// Writes a prompt. What the model answers from now on is another answer.
+    /// Writes a prompt. The text of the model that follows begins a new answer.
     pub(super) async fn record_prompt(&mut self, item: Item) -> bool {
         let written = self.record(item).await;
         self.answering &= !written;

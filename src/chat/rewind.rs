@@ -29,8 +29,8 @@ pub(super) enum Rewind {
 }
 
 impl Rewind {
-    /// Reads the arguments `[number [both|chat|files]]`. Offers choices for what is left out, or tells the person what is wrong. Then
-    /// it returns none.
+    /// Reads the arguments `[number [both|chat|files]]`. Offers choices for what is left out, or tells the person what is wrong.
+    /// Then it returns none.
     pub(super) fn parse(context: &ChatContext, items: &[Item], args: &str) -> Option<Self> {
         let mut points = points(items);
         if points.is_empty() {

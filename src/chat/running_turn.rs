@@ -306,7 +306,8 @@ impl Chat {
         }
     }
 
-    /// Asks the agent of the chat to stop if a prompt should steer it: an agent takes no prompt while it works, so it is the next one.
+    /// Asks the agent of the chat to stop if a prompt should steer it: an agent takes no prompt while it works, so it is the next
+    /// one.
     pub(super) fn steer_agent(&self) {
         if let Some(running) = &self.running
             && self.model.agent().is_some()

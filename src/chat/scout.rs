@@ -1,5 +1,5 @@
-//! Scouts: turns below a turn, which only look. Each has a transcript of its own, in memory. This module stands in for the chat of such
-//! a turn: it keeps the items, refuses what only a chat can do, and passes on the tokens and a line about each call.
+//! Scouts: turns below a turn, which only look. Each has a transcript of its own, in memory. This module stands in for the chat
+//! of such a turn: it keeps the items, refuses what only a chat can do, and passes on the tokens and a line about each call.
 
 use std::sync::Arc;
 

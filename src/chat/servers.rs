@@ -1,4 +1,5 @@
-//! The tool servers of a chat: `/mcp`, and those that a file of the workspace names, which start after the person trusts its text.
+//! The tool servers of a chat: `/mcp`, and those that a file of the workspace names, which start after the person trusts its
+//! text.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -35,8 +36,8 @@ async fn server_file(
     Ok(Some((file, trust)))
 }
 
-/// Reads the tool servers that a file of the workspace names, for a new turn. Asks the person about a text without an answer, and then
-/// returns a notice about it.
+/// Reads the tool servers that a file of the workspace names, for a new turn. Asks the person about a text without an answer, and
+/// then returns a notice about it.
 pub(super) async fn find_of_workspace(
     context: &ChatContext,
     servers: &ChatServers,

@@ -55,8 +55,8 @@ impl SkillTrust {
 }
 
 impl Skills {
-    /// Reads the skills for a new turn, and offers the model the tool that reads them. Returns a notice if more of them wait for the
-    /// person's trust.
+    /// Reads the skills for a new turn, and offers the model the tool that reads them. Returns a notice if more of them wait for
+    /// the person's trust.
     pub(super) async fn renew(&mut self, context: &ChatContext, tools: &ToolSet) -> Option<String> {
         let services = &context.services;
         let workspace = &context.dirs.workspace;

@@ -1,7 +1,7 @@
 //! The slash commands that the backend carries out. Their text is never sent to a model.
 //!
-//! [`Chat::command`] is the table of them. Those that start a turn, or go on in another transcript, are methods here; the others belong
-//! to the part of the chat that they change.
+//! [`Chat::command`] is the table of them. Those that start a turn, or go on in another transcript, are methods here; the others
+//! belong to the part of the chat that they change.
 
 use std::sync::Arc;
 
@@ -305,8 +305,8 @@ impl Chat {
         }
     }
 
-    /// Continues in a copy of the transcript. It has the first `upto` items, and the changes of the turns before `end`. If that fails,
-    /// notifies the person and returns false.
+    /// Continues in a copy of the transcript. It has the first `upto` items, and the changes of the turns before `end`. If that
+    /// fails, notifies the person and returns false.
     async fn go_on_in_copy(&mut self, upto: usize, end: usize) -> bool {
         let copied = kept_chats::copy(&self.context, &mut self.recorder, (upto, end)).await;
         // Its session knows more than the copy, and belongs to the original.

@@ -1,8 +1,8 @@
-//! The questions whether the person trusts a file: instructions, a skill, a prompt file, or `.mcp.json`. The modules of these kinds of
-//! files ask, and get the answers from [`crate::services::trust_answers`].
+//! The questions whether the person trusts a file: instructions, a skill, a prompt file, or `.mcp.json`. The modules of these
+//! kinds of files ask, and get the answers from [`crate::services::trust_answers`].
 //!
-//! A question belongs to no chat: it stays open until the person answers or the file changes. Each file is read once, and the same text
-//! is hashed, shown and sent.
+//! A question belongs to no chat: it stays open until the person answers or the file changes. Each file is read once, and the
+//! same text is hashed, shown and sent.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -42,8 +42,8 @@ fn settle(services: &Services, id: u64, decision: &str) {
     });
 }
 
-/// Asks about a text, unless a question is open. Returns the id of the question. `slash` is the slash command that sends it, or the
-/// context of a skill.
+/// Asks about a text, unless a question is open. Returns the id of the question. `slash` is the slash command that sends it, or
+/// the context of a skill.
 pub(super) fn ask(
     services: &Services,
     state: &mut AnswerState,

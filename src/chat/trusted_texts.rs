@@ -36,7 +36,7 @@ impl TrustedTexts {
         }
     }
 
-    /// Waits until the person no longer trusts a file. Returns none if it may be any file.
+    /// Waits until the person no longer trusts a file, and returns this file. Returns none if the file is not known.
     pub(super) async fn revoked(&mut self) -> Option<PathBuf> {
         self.revoked.recv().await.ok()
     }
@@ -77,8 +77,8 @@ impl TrustedTexts {
         [self.instructions.texts(), self.skills.sections()].concat()
     }
 
-    /// Returns the name of the file `path` and how the chat goes on without it, if the last turn got it. Without `path`, this may be
-    /// any file.
+    /// Returns the name of the file `path` and how the chat goes on without it, if the last turn got it. Without `path`, this may
+    /// be any file.
     pub(super) fn sent(&self, context: &ChatContext, path: Option<&Path>) -> Option<String> {
         let mut prompt_files = self.prompt_files.iter();
         if let Some(file) = prompt_files.find(|sent| path.is_none_or(|path| path == *sent)) {

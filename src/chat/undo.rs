@@ -1,4 +1,5 @@
-//! `/undo` and `/redo`: take the chat's changes of files back, and bring them back. `/review` and `/changes` take parts of them back.
+//! `/undo` and `/redo`: take the chat's changes of files back, and bring them back. `/review` and `/changes` take parts of them
+//! back.
 //!
 //! A separate task compares the files, asks the person and changes the files, because Neovim may answer slowly about its
 //! buffers.
@@ -106,8 +107,8 @@ impl ChatUndo {
         self.open = None;
     }
 
-    /// Returns the task that takes changes back, in the place of an earlier one, which must be cancelled. Returns none if the chat
-    /// has no changes.
+    /// Returns the task that takes changes back, in the place of an earlier one, which must be cancelled. Returns none if the
+    /// chat has no changes.
     pub(super) fn begin(
         &mut self,
         request: UndoRequest,

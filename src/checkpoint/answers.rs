@@ -20,9 +20,9 @@ pub struct KeptAnswer {
     pub base: Option<String>,
     /// The path in the workspace.
     pub path: PathBuf,
-    /// The first line in the file, from 1, when the person gave the answer.
+    /// The number of the first line of the part, when the person gave the answer. The first line of a file has the number 1.
     pub line: usize,
-    /// The hash of the lines of the part.
+    /// The hash of the text of the part.
     pub part: String,
     /// The first lines of the part, with their marks.
     pub text: String,

@@ -4,8 +4,8 @@ use co_edit::EditBy;
 
 /// A value with the changes of chats that their person has not accepted.
 ///
-/// Each chat has a base: the value without its own changes. A change of one chat covers the earlier ones of others, which come back
-/// if it is taken back.
+/// Each chat has a base: the value without its own changes. A change of one chat covers the earlier ones of others, which come
+/// back if it is taken back.
 #[derive(Debug, Clone)]
 pub(super) struct AuthoredValue<T> {
     /// The value without all these changes.

@@ -27,7 +27,7 @@ pub struct ChangeSummary {
     pub counts: String,
     /// The change in words, if no line differs.
     pub without_lines: Option<String>,
-    /// The first changed line of the new text, from 1.
+    /// The number of the first changed line of the new text. The first line has the number 1.
     pub line: usize,
 }
 

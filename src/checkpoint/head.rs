@@ -133,8 +133,8 @@ impl HeadMove {
     }
 }
 
-/// Returns a sentence with the command of git that takes back some moves of HEAD, which are in their order; none if HEAD is as
-/// before, or there are none. `now` is HEAD now.
+/// Returns a sentence with the command of git that takes back some moves of HEAD. Returns none if there are no moves, or HEAD is
+/// as before them. `moves` are in the order in which they happened; `now` is the current HEAD.
 pub fn way_back(moves: &[&HeadMove], now: Option<&Head>) -> Option<String> {
     let (first, last) = (moves.first()?, moves.last()?);
     if now == Some(&first.before) {

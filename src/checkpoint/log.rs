@@ -57,7 +57,7 @@ pub struct Record {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcceptedFile {
     pub path: PathBuf,
-    /// Its path in the baseline. It differs if a move of the file is not accepted yet.
+    /// The path of the file in the baseline. This path differs if a move of the file is not accepted yet.
     pub name: PathBuf,
     /// The file with the accepted changes only.
     pub baseline: Option<Entry>,
@@ -73,7 +73,7 @@ pub enum By {
         /// The command, or the tool and its file.
         what: String,
         decision: Decision,
-        /// It is a command, which may change more than files of the workspace.
+        /// True for a command, which may change more than files of the workspace.
         command: bool,
     },
     Undo,
@@ -359,7 +359,7 @@ pub(super) fn copy(store: &Path, from: &str, to: &str, end: usize) {
     }
 }
 
-/// Returns the files with records of all chats and journals, those changed last first.
+/// Returns the files with the records of all chats, and the journals, sorted by the time of their last change, the newest first.
 pub(super) fn newest_first(store: &Path) -> Vec<PathBuf> {
     let dirs = [store.join("chats"), keeps(store)];
     let entries = dirs.iter().flat_map(fs::read_dir).flatten().flatten();

@@ -101,7 +101,7 @@ pub struct OpenFile {
 #[derive(Debug, Clone)]
 pub struct OpenPart {
     pub kind: PartKind,
-    /// Its first line in the present text, from 1.
+    /// The number of the first line of the part in the present text. The first line of a file has the number 1.
     pub line: usize,
     /// The indexes of the records of the calls that made it.
     pub records: Vec<usize>,
@@ -120,7 +120,7 @@ pub enum PartKind {
 /// The verdict of the person on a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is still open.
+    /// The part is still open.
     Open,
     Accepted,
     /// Accepted with other lines.
@@ -187,7 +187,7 @@ impl Round {
         Ok(round)
     }
 
-    /// Returns the round whose baseline is a commit of git. All that changed since is open, whoever changed it.
+    /// Returns the round whose baseline is a commit of git. Each change since that commit is open, whoever made it.
     ///
     /// `known` is the round of the chat, which knows the calls that made the changes.
     ///
@@ -576,8 +576,8 @@ fn file_like(
 }
 
 impl Verdict {
-    /// Returns the verdict of an answer; `accept` is none if there is none. `lines` are those that the person wrote instead of the
-    /// lines of the part.
+    /// Returns the verdict of an answer; `accept` is none if there is none. `lines` are those that the person wrote instead of
+    /// the lines of the part.
     pub fn of(part: &OpenPart, accept: Option<bool>, lines: Option<&[String]>) -> Self {
         match (accept, lines, &part.kind) {
             (None, ..) => Self::Open,

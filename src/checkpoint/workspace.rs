@@ -177,7 +177,7 @@ impl Workspace {
         self.begin_checkpoint(false, Some(OpenRecord { chat, record }))
     }
 
-    /// Takes a snapshot when a job starts. What changes while a command runs too does not count as the job's.
+    /// Takes a snapshot when a job starts. Changes that come while a command runs too do not count as changes of the job.
     ///
     /// # Errors
     /// There is no snapshot. The text says why.
@@ -274,7 +274,8 @@ impl Workspace {
         }
     }
 
-    /// Returns the entries of files before an edit changes them. Their changes do not count as changes of commands that run.
+    /// Returns the entries of the files that an edit will change. Changes of these files do not count as changes of a command
+    /// that runs.
     ///
     /// # Errors
     /// The store cannot take a copy.
@@ -292,8 +293,8 @@ impl Workspace {
         self.entries(&paths)
     }
 
-    /// Returns the files that differ from what the last change of these records left, as they are now. Of many, it looks at the last
-    /// ones.
+    /// Returns the files that differ from what the last change of these records left, as they are now. Of many, it looks at the
+    /// last ones.
     ///
     /// # Errors
     /// The workspace cannot be opened, or the store cannot take a copy.

@@ -99,7 +99,7 @@ fn parse(args: Vec<OsString>) -> Result<Option<CheckArguments>, String> {
 /// The verdict on a command, or the setting that takes the place of the answer.
 enum Judged {
     Verdict(Verdict),
-    /// It would ask, but `auto_confirm` is on.
+    /// co would ask about the command, but `auto_confirm` is on.
     Confirmed,
 }
 

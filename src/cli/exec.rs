@@ -43,7 +43,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(1);
 /// The exit status after a signal that came when the command had ended already.
 const INTERRUPTED: u8 = 130;
 
-/// Runs the command that the arguments after `exec` name, confined as they or the settings say.
+/// Runs the command that the arguments after `exec` name. The arguments or the settings name its confinement.
 pub fn main(args: &[OsString], machine: Machine, watchdog: Watchdog) -> ExitCode {
     detach_terminal();
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -35,8 +35,8 @@ pub(super) fn run() -> Result<(), String> {
     relay(backend, io::stdout().lock()).map_err(gone)
 }
 
-/// Copies bytes to the end. Unlike `io::copy`, never by `splice`: while that waits for the socket, it locks the pipe of the agent, which
-/// then cannot read what is in it.
+/// Copies bytes to the end. Unlike `io::copy`, never by `splice`: while that waits for the socket, it locks the pipe of the
+/// agent, which then cannot read what is in it.
 fn relay(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     let mut buffer = [0; 16 << 10];
     loop {

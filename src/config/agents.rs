@@ -19,7 +19,7 @@ pub struct AgentSettings {
     pub env: Vec<(String, String)>,
     /// The person's own directory of the agent, from which it reads its settings and its login.
     pub home: Option<PathBuf>,
-    /// Hosts that it reaches beside those of its preset.
+    /// Hosts that the agent may reach, beside the hosts of its preset.
     pub hosts: Vec<HostPattern>,
     pub confinement: AgentConfinement,
 }
@@ -27,7 +27,7 @@ pub struct AgentSettings {
 /// The confinement of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AgentConfinement {
-    /// It writes in the workspace and in a directory of its own, and reaches the hosts that the person allows.
+    /// The agent writes in the workspace and in a directory of its own, and reaches the hosts that the person allows.
     #[default]
     Workspace,
     None,

@@ -103,7 +103,7 @@ impl GivenSettings {
         config
     }
 
-    /// Returns these values, with those of `new` for the settings that apply `when`.
+    /// Returns a copy of these values, in which the settings that apply `when` have the values of `new`.
     #[must_use]
     pub fn with(&self, new: &Self, when: Applies) -> Self {
         let source = |setting: &Setting| if setting.applies == when { new } else { self };

@@ -31,10 +31,10 @@ pub struct McpServerSettings {
 /// The confinement of a tool server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ServerConfinement {
-    /// It reads the workspace, and changes only a directory of its own.
+    /// The server reads the workspace, and changes only a directory of its own.
     #[default]
     ReadOnly,
-    /// It also changes the workspace.
+    /// The server also changes the workspace.
     Workspace,
     None,
 }
@@ -134,8 +134,8 @@ fn server(config: &mut Config) -> &mut McpServerSettings {
     &mut config.mcp_servers[0]
 }
 
-/// Returns whether a server may have this name: a word without `__`, because it stands before the names of tools and is a part of a
-/// path.
+/// Returns whether a server may have this name: a word without `__`, because it stands before the names of tools and is a part of
+/// a path.
 pub fn is_server_name(name: &str) -> bool {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '_';
     let is_word = (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_plain);

@@ -17,7 +17,7 @@ pub enum Applies {
     Now,
     /// In chats that begin later.
     NextChat,
-    /// In the next backend.
+    /// When the next backend starts.
     Restart,
 }
 
@@ -39,7 +39,7 @@ pub struct Setting {
     pub applies: Applies,
     /// No prompt is sent while its value is wrong: the default could send prompts elsewhere, or protect less.
     pub(super) strict: bool,
-    /// It also decides how commands of the person are confined, so none runs while its value is wrong.
+    /// True if the setting also decides how commands of the person are confined. No such command runs while the value is wrong.
     pub(super) confines: bool,
     /// The default as text for the environment; in parentheses if no text means it.
     pub default: &'static str,

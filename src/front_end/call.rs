@@ -41,7 +41,7 @@ pub(super) struct CallView {
     block: Option<u64>,
     /// The file with its whole output.
     spill: Option<PathBuf>,
-    /// Its last run was a trial.
+    /// True if the last run of the call was a trial.
     tried: bool,
     ended: bool,
     /// The queries that this call shows together with its own, in order; empty if it is alone.

@@ -58,7 +58,7 @@ enum Last {
     Heading,
     Prose,
     Call,
-    /// A paragraph of co.
+    /// A paragraph that co itself writes, such as a notice.
     Remark,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Piece {
 /// The message of a speaker that begins in a piece.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MessageStart {
-    /// Its first byte in the text of the piece.
+    /// The index of its first byte in the text of the piece.
     pub byte: usize,
     /// The time of a prompt, in seconds since 1970.
     pub at: Option<u64>,

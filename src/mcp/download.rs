@@ -1,4 +1,5 @@
-//! Programs that download a server at its first start. Without a network they fail, so co fetches such a server once if the person says so.
+//! Programs that download a server at its first start. Without a network they fail, so co fetches such a server once if the
+//! person says so.
 
 use crate::config::{McpServerSettings, ServerConfinement};
 use co_policy::HostPattern;
@@ -53,8 +54,8 @@ fn downloader(settings: &McpServerSettings) -> Option<&'static Downloader> {
     DOWNLOADERS.iter().find(is_meant).filter(|_| is_confined)
 }
 
-/// Returns what to do if a server did not start because it is not downloaded yet; none if its program downloads none, or may reach the
-/// hosts for it.
+/// Returns what to do if a server did not start because it is not downloaded yet; none if its program downloads none, or may
+/// reach the hosts for it.
 pub fn advice(settings: &McpServerSettings) -> Option<String> {
     let Downloader {
         program,
@@ -73,8 +74,8 @@ pub fn advice(settings: &McpServerSettings) -> Option<String> {
     ))
 }
 
-/// Returns the settings with which a server is fetched: it only reads the workspace, and reaches the hosts of its downloader too. Returns
-/// none if its program downloads none.
+/// Returns the settings with which co fetches a server: the server only reads the workspace, and also reaches the hosts of its
+/// downloader. Returns none if the program of the server downloads nothing.
 pub fn fetching(settings: &McpServerSettings) -> Option<McpServerSettings> {
     let more = downloader(settings)?.hosts.iter();
     let more = more.filter_map(|host| host.parse::<HostPattern>().ok());

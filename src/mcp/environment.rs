@@ -64,7 +64,7 @@ impl ServerEnvironment {
         })
     }
 
-    /// Returns the variables of a server with this home.
+    /// Returns the variables of the server, whose home directory is `home`.
     pub(super) fn of_home(&self, home: &Path) -> Vec<(String, String)> {
         let variable =
             |(name, value): &(String, String)| (name.clone(), home::in_home(home, value));
@@ -73,7 +73,7 @@ impl ServerEnvironment {
 }
 
 impl ServerSecrets {
-    /// Returns a text without the values.
+    /// Returns a text without the secret values of the server's variables.
     pub fn hide(&self, text: &str) -> RedactedText {
         let mut clean = RedactedText::from(text.to_owned());
         for secret in self.0.iter().filter(|it| text.contains(it.as_str())) {

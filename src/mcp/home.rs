@@ -35,7 +35,7 @@ pub(super) fn in_home(home: &Path, value: &str) -> String {
 /// Makes a home, and returns the variables that lead the server to it. npm, pip and uv keep their caches below it.
 ///
 /// # Errors
-/// It cannot be made.
+/// The home cannot be made.
 pub(super) fn prepare(home: &Path) -> Result<Vec<(String, String)>, paths::Error> {
     private_dir(home)?;
     let text = |path: &Path| path.display().to_string();

@@ -84,7 +84,8 @@ pub fn may_write(settings: &McpServerSettings) -> bool {
     settings.confinement != ServerConfinement::ReadOnly
 }
 
-/// Returns the setting that would allow a failed call more, if the text of its failure says that something was refused.
+/// Returns a hint about a failed call, if the text of the failure says that something was refused: the setting that would allow
+/// more.
 pub fn level_hint(settings: &McpServerSettings, text: &str) -> Option<String> {
     let setting = format!("mcp_servers.{}", settings.name);
     let lacks_network = settings.hosts.is_empty() && confinement_hint::lacks_network(text);

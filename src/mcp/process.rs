@@ -34,7 +34,7 @@ const LONGEST_OUTPUT: usize = 1_000;
 pub struct ServerStart {
     pub settings: McpServerSettings,
     pub workspace: PathBuf,
-    /// It knows the secret files of the workspace.
+    /// The judge of the workspace, which knows its secret files.
     pub judge: Arc<Judge>,
     pub executor: Executor,
     /// Decides about the hosts of a server that reaches some.
@@ -87,7 +87,7 @@ pub(super) struct StartedServer {
     pub tools: Vec<ServerTool>,
     pub more_tools: bool,
     pub command: RunningCommand,
-    /// Its way to hosts, if it has one.
+    /// The server's access to hosts, if it has any.
     pub access: Option<OpenAccess>,
 }
 
@@ -95,7 +95,7 @@ impl ServerStart {
     /// Starts the server, and asks for its tools.
     ///
     /// # Errors
-    /// It did not start, or did not answer. No process is left.
+    /// The server did not start, or did not answer. No process is left.
     pub(super) async fn start(
         &self,
         environment: ServerEnvironment,
@@ -111,7 +111,7 @@ impl ServerStart {
     /// Starts the server once and ends it, so that its program downloads it.
     ///
     /// # Errors
-    /// It did not start: a reason for the person.
+    /// The server did not start: a reason for the person.
     pub async fn fetch(&self) -> Result<(), String> {
         let environment = ServerEnvironment::read(&self.settings.env).await?;
         let secrets = environment.secrets.clone();
@@ -176,7 +176,7 @@ impl ServerStart {
     /// Returns the secret files of the workspace, which a server that starts now cannot read.
     ///
     /// # Errors
-    /// They cannot be found.
+    /// The secret files cannot be found.
     pub(super) async fn secrets(&self) -> Result<HashSet<PathBuf>, String> {
         let judge = Arc::clone(&self.judge);
         let read = move || {

@@ -45,7 +45,7 @@ pub struct ToolServer {
 /// The state of a server.
 #[derive(Clone)]
 pub enum ServerState {
-    /// It was not wanted yet.
+    /// No chat has wanted the server yet.
     Idle,
     Starting,
     Ready(Arc<ReadyServer>),
@@ -67,11 +67,11 @@ pub struct ReadyServer {
     closed: HashSet<PathBuf>,
     /// The values of its variables that nobody may read in its texts.
     pub secrets: ServerSecrets,
-    /// Its way to hosts, if it has one.
+    /// The server's access to hosts, if it has any.
     access: Option<OpenAccess>,
     /// The hosts that [`Self::new_hosts`] has reported.
     told_hosts: Mutex<HostReport>,
-    /// Its resources and prompts, as they were at its start.
+    /// The resources and prompts of the server, as they were at its start.
     pub offers: ServerOffers,
     /// Its standard error.
     output: Arc<OutputReading>,

@@ -24,9 +24,9 @@ pub struct ShownTool {
     pub spec: ToolSpec,
     /// The server's own name for it.
     pub name: String,
-    /// Its name in rules: that of `spec` without the server.
+    /// The name of the tool in rules: the name in `spec` without the name of the server.
     pub rule_name: String,
-    /// A hash of all that the server says of it: its name, its description and its schema.
+    /// A hash of all that the server says about the tool: its name, its description and its schema.
     pub hash: String,
 }
 
@@ -59,8 +59,8 @@ pub fn shown_tools(server: &str, tools: &[ServerTool]) -> (Vec<ShownTool>, usize
     (shown, others)
 }
 
-/// Returns the name of a tool for a model. If the server's name has other characters or is long, a hash of it keeps the names of two
-/// tools apart.
+/// Returns the name of a tool for a model. If the server's name has other characters or is long, a hash of it keeps the names of
+/// two tools apart.
 fn name(server: &str, tool: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let whole = format!("{server}__{tool}");
@@ -76,8 +76,8 @@ fn name(server: &str, tool: &str) -> String {
     format!("{start}_{}", &hash[..8])
 }
 
-/// Returns a hash of a tool. The order of the fields does not count. Half of the digest is long enough: nobody finds two tools with the
-/// same one.
+/// Returns a hash of a tool. The order of the fields does not count. Half of the digest is long enough: nobody finds two tools
+/// with the same one.
 pub fn tool_hash(tool: &ServerTool) -> String {
     let schema = sorted(&Value::Object(tool.schema.clone()));
     let said = json!([tool.name, tool.description, schema]).to_string();

@@ -1,6 +1,7 @@
 //! The tool servers that a file of the workspace names, in the form that many clients read.
 //!
-//! Such a server can do no more than the default confinement allows: the file grants no place, no host and no variable of the person.
+//! Such a server can do no more than the default confinement allows: the file grants no place, no host and no variable of the
+//! person.
 
 use std::path::Path;
 

@@ -23,8 +23,8 @@ use co_text::one_line;
 /// The longest time of the command.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Asks the proxy for the servers at the ports `$1` and `$2`, and connects to the one at the port `$3` without the proxy. Prints a line
-/// for each.
+/// Asks the proxy for the servers at the ports `$1` and `$2`, and connects to the one at the port `$3` without the proxy. Prints
+/// a line for each.
 const SCRIPT: &str = r#"
 ask() {
     exec 3<>"/dev/tcp/127.0.0.1/${HTTP_PROXY##*:}" || return

@@ -36,7 +36,7 @@ pub trait HostAsker: Send + Sync {
     /// Returns the rules that hold now. They are read at the start of the command and at each connection.
     ///
     /// # Errors
-    /// They cannot be read, so nothing may be reached: a sentence.
+    /// The rules cannot be read, so nothing may be reached: a sentence.
     async fn rules(&self) -> Result<HostRules, String>;
 
     /// Asks whether the command may reach all targets. If the result is dropped, the question is withdrawn.
@@ -45,8 +45,8 @@ pub trait HostAsker: Send + Sync {
     /// The command may not reach the targets: the reason, which the command reads.
     async fn ask(&self, targets: &[Target]) -> Result<(), String>;
 
-    /// Returns a token that is cancelled at the end of the current period. All answers are forgotten then, and the connections end
-    /// that no rule allows.
+    /// Returns a token that is cancelled at the end of the current period. All answers are forgotten then, and the connections
+    /// end that no rule allows.
     fn period(&self) -> CancellationToken {
         CancellationToken::new()
     }

@@ -38,7 +38,8 @@ const SWITCHES: [(&str, &str); 2] = [
     ("ELECTRON_GET_USE_PROXY", "1"),
 ];
 
-/// The options of Java with which Maven 3.9 and later obeys those about proxies ("Maven Artifact Resolver", Configuration Options).
+/// The options of Java with which Maven 3.9 and later obeys those about proxies ("Maven Artifact Resolver", Configuration
+/// Options).
 const MAVEN: [&str; 2] = [
     "-Daether.connector.http.useSystemProperties=true",
     "-Daether.transport.apache.useSystemProperties=true",

@@ -19,7 +19,7 @@ pub(super) type Pipe = Compat<NvimOutput>;
 /// Moves the descriptors 0 and 1. Children then read from `/dev/null`, and stray prints go to standard error.
 ///
 /// # Errors
-/// They are neither pipes nor sockets, so Neovim did not start this process.
+/// The descriptors are neither pipes nor sockets, so Neovim did not start this process.
 pub(super) fn take() -> io::Result<(NvimInput, NvimOutput)> {
     let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;

@@ -49,7 +49,7 @@ pub(super) enum Received {
         replaced: bool,
     },
     Refused(Refusal),
-    /// It has another form: plugin and backend have different versions.
+    /// The message has another form: plugin and backend have different versions.
     Unknown(rmpv::ext::Error),
 }
 

@@ -29,7 +29,7 @@ pub struct Change {
     /// The changes are made or dropped as a whole: the person reads the review, and answers the question.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
-    /// They take changes of a turn back, or bring them back.
+    /// True for `/undo` and `/redo`: they take changes of a turn back, or bring these changes back.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub undo: bool,
     /// The buffer of one of the files has unsaved changes.
@@ -68,7 +68,7 @@ pub struct FileChange {
     pub without_lines: Option<String>,
     /// The number of parts, which the person answers one by one.
     pub parts: usize,
-    /// Its lines cannot be accepted one by one.
+    /// True if the lines of the file cannot be accepted one by one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
     #[serde(flatten)]
@@ -102,7 +102,7 @@ pub struct PartAnswer {
 pub struct ChangesReview {
     pub id: u64,
     pub chat: u64,
-    /// It has the changes that the person has not answered yet. Each answer is sent at once.
+    /// True if the review has the changes that the person has not answered yet. Each answer is sent at once.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub round: bool,
     pub files: Vec<FileChange>,
@@ -139,7 +139,7 @@ pub struct Fact {
     pub kind: FactKind,
     /// The path in the workspace, as it is shown.
     pub path: String,
-    /// A printable clause about it.
+    /// A printable clause about the change.
     pub text: String,
 }
 
@@ -263,7 +263,7 @@ impl Excerpt {
         excerpt
     }
 
-    /// Returns whether there is room for lines of files.
+    /// Returns whether the message has room for more lines of files.
     pub fn has_room(&self) -> bool {
         self.text.len() < EXCERPT_BYTES
     }
@@ -355,7 +355,7 @@ impl Excerpt {
     }
 }
 
-/// Decides how many bytes of each text go with the question.
+/// Sets how many bytes of each text go with the question. Lua asks for the rest of a text later.
 pub fn with_first_parts(mut files: Vec<FileChange>) -> Vec<FileChange> {
     let mut room = FIRST_BYTES;
     for file in &mut files {

@@ -108,8 +108,8 @@ pub enum FromEditor {
     /// The answer to a [`super::ToEditor::Question`], a [`super::ToEditor::Trust`], which takes `once` or `deny`, or a
     /// [`super::ToEditor::Changes`], which takes `reviewed` or `deny`.
     Answer(QuestionAnswer),
-    /// Asks for the part of a text under review after its first `from` bytes. `id` is the question or the review of
-    /// [`super::ToEditor::Changes`], `file` the place in its list of files, from 0.
+    /// Asks for the part of a text under review that follows its first `from` bytes. `id` is the id of the question, or of the
+    /// review of [`super::ToEditor::Changes`]; `file` is the index in its list of files.
     ReadReview { id: u64, file: usize, from: usize },
     /// Keeps the answers to the parts of a file in a review of `/review`, which may end without notice. `id` and `file` are as
     /// in [`ReadReview`](Self::ReadReview).
@@ -265,7 +265,8 @@ pub enum ContextQuery {
         name: String,
         arguments: Vec<String>,
     },
-    /// The words that complete an argument of a prompt of a tool server, a word on each line. A server that does not run has none.
+    /// The words that complete an argument of a prompt of a tool server, a word on each line. A server that does not run has
+    /// none.
     ServerArguments {
         server: String,
         name: String,
@@ -313,13 +314,13 @@ pub struct BufferText {
     /// The text with a line break after each line, except perhaps the last one.
     #[serde(default, with = "serde_bytes")]
     pub text: Vec<u8>,
-    /// Its 'changedtick'.
+    /// The 'changedtick' of the buffer.
     #[serde(default)]
     pub tick: u64,
-    /// Its 'fileencoding'.
+    /// The 'fileencoding' of the buffer.
     #[serde(default)]
     pub encoding: String,
-    /// It has unsaved changes.
+    /// True if the buffer has unsaved changes.
     #[serde(default)]
     pub modified: bool,
     /// The reason why co cannot read or change it.
@@ -372,7 +373,7 @@ pub struct EditorAnswer {
 /// The edits of a language server to a file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct FileEdits {
-    /// Its real path.
+    /// The real path of the file.
     pub file: String,
     /// The 'changedtick' of the buffer for which the edits are made; none if the file is not loaded.
     pub tick: Option<u64>,

@@ -152,8 +152,8 @@ pub enum ToEditor {
         status: String,
         exit: Option<i32>,
         spill: Option<std::path::PathBuf>,
-        /// Something of it goes on, until [`LeftEnded`](Self::LeftEnded): processes that it left running, or the question about its
-        /// trial.
+        /// Something of it goes on, until [`LeftEnded`](Self::LeftEnded): processes that it left running, or the question about
+        /// its trial.
         left: bool,
     },
     /// The processes that a run left running have ended, or the question about its trial is settled. `status` replaces that of
@@ -285,7 +285,8 @@ pub enum ToEditor {
         #[serde(flatten)]
         command: PlannedCommand,
     },
-    /// Opens a file that a command of the person wants edited. Lua answers with [`super::FromEditor::FileEdited`] when it is closed.
+    /// Opens a file that a command of the person wants edited. Lua answers with [`super::FromEditor::FileEdited`] when it is
+    /// closed.
     EditFile {
         request: u64,
         #[serde(flatten)]
@@ -355,7 +356,7 @@ pub struct PlannedCommand {
     pub chat: u64,
     pub command: String,
     pub cwd: String,
-    /// It runs without approval, because it only looks or is a trial.
+    /// True if the command runs without approval, because it only looks or is a trial.
     pub unasked: bool,
     /// The job into which the model types `command`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -487,7 +488,7 @@ pub struct CallLine {
     /// The call has ended: so many last lines of its output stay visible, the others are folded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<usize>,
-    /// If more lines than `kept` are below the line, all of them are folded into it.
+    /// True if all lines below the line are folded into it when there are more of them than `kept`.
     pub whole: bool,
     /// The output is a difference.
     pub diff: bool,
@@ -497,11 +498,11 @@ pub struct CallLine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallState {
-    /// It waits for an answer.
+    /// The call waits for an answer.
     #[default]
     Waits,
     Runs,
-    /// It ended, and could change nothing.
+    /// The call ended, and could change nothing.
     Looks,
     Done,
     Failed,
@@ -512,9 +513,9 @@ pub enum CallState {
 pub struct CallRows {
     /// The row of its line.
     pub row: usize,
-    /// The number of lines of output below its line and its lead, before its remarks.
+    /// The number of lines of output. They are below the line of the call and its lead, and above its remarks.
     pub output: usize,
-    /// The number of earlier lines of its output, which are left out.
+    /// The number of lines at the start of the output that are left out.
     pub skipped: usize,
     #[serde(flatten)]
     pub line: CallLine,
@@ -546,7 +547,7 @@ pub struct TextPart {
     /// The calls whose lines are in `text`, from top to bottom. Their outputs are in `text`; their lines, leads and remarks are
     /// empty rows there.
     pub calls: Vec<CallRows>,
-    /// The number of bytes of text that belong above this part. Lua asks for them.
+    /// The number of bytes of the text above this part, for which Lua asks later.
     pub above: usize,
 }
 
@@ -561,9 +562,9 @@ pub struct Question {
     pub cwd: String,
     /// Seconds; none if it has no limit.
     pub timeout: Option<u64>,
-    /// It runs in a terminal.
+    /// True if the command runs in a terminal.
     pub terminal: bool,
-    /// It runs in the background, as a job.
+    /// True if the command runs in the background, as a job.
     pub background: bool,
     /// The job of the chat that `command` is typed into.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -574,7 +575,7 @@ pub struct Question {
     /// The range of bytes in `command` that the first reason is about; none for the whole command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub span: Option<[usize; 2]>,
-    /// It may destroy data; the float's border shows that.
+    /// True if the command may destroy data; the border of the float shows that.
     pub destructive: bool,
     /// The prefix that `always` may allow; none if it may allow this command only.
     pub prefix: Option<String>,
@@ -734,7 +735,7 @@ pub struct TrialSummary {
     pub status: String,
     /// The last lines of its output, printable.
     pub output: Vec<String>,
-    /// Its changes in `.git`, which are never kept.
+    /// The changes of the trial in `.git`, which are never kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<String>,
     /// Remarks for the person, one sentence each.
@@ -769,8 +770,8 @@ pub struct TrustQuestion {
     pub text: String,
     /// Remarks for the person, one sentence each.
     pub notes: Vec<String>,
-    /// The slash command that sends it, the context of a skill, or `/mcp` if it is not sent but names tool servers. None if it goes
-    /// with each prompt.
+    /// The slash command that sends it, the context of a skill, or `/mcp` if it is not sent but names tool servers. None if it
+    /// goes with each prompt.
     pub slash: Option<String>,
     /// The text goes with one prompt, as a context. From then on, this chat sends it without a question.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -803,9 +804,9 @@ pub struct ContextRead {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Owner {
     pub chat: u64,
-    /// Its number in that chat.
+    /// The number of the job in that chat.
     pub job: u64,
-    /// It has a terminal, whose return key is not the end of a line.
+    /// True if the job has a terminal, whose return key is not the end of a line.
     pub terminal: bool,
 }
 

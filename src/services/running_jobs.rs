@@ -41,7 +41,7 @@ impl RunningJobs {
         control.map(|control| control.cancel.cancel()).is_some()
     }
 
-    /// Writes to a job's standard input, and closes it if `close` is set. Returns none if there is no such job.
+    /// Writes to a job's standard input, and closes the input if `close` is set. Returns none if there is no such job.
     pub fn input(&self, run: u64, data: Vec<u8>, close: bool) -> Option<Result<(), InputError>> {
         Some(self.control(run)?.write(data, close))
     }

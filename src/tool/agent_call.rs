@@ -23,7 +23,7 @@ pub struct AgentCall {
     pub title: String,
     /// The kind in the words of the protocol, such as `execute`.
     pub kind: String,
-    /// The input that the agent tells, as JSON.
+    /// The arguments of the call, as the agent reports them: JSON.
     pub input: Option<String>,
     /// The files that it is about, such as `src/main.rs:10`.
     pub places: Vec<String>,

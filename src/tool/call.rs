@@ -29,7 +29,7 @@ pub const CUT_OFF: &str = "cut off: the turn ended before this call was carried 
 /// The result of a denied call.
 const DENIED: &str = "User denied this action";
 
-/// The confinement of a call that runs in this process, as the audit file names it.
+/// The word of the audit file for the confinement of a call that runs in co's own process.
 pub(super) const CO_ITSELF: &str = "co itself";
 
 /// A call with valid arguments.
@@ -41,8 +41,8 @@ pub trait PlannedCall: Send + Sync {
     /// Returns the call as the chat shows it.
     fn shown(&self) -> ShownCall;
 
-    /// Begins to collect facts that take time, and returns whether it has. The questions about other calls do not wait for them. The
-    /// call is judged when [`Self::poll_facts`] is ready.
+    /// Begins to collect facts that take time, and returns whether it has. The questions about other calls do not wait for them.
+    /// The call is judged when [`Self::poll_facts`] is ready.
     fn collect_facts(&mut self, _context: &CallContext) -> bool {
         false
     }
@@ -114,17 +114,18 @@ pub struct JudgedCall {
 /// The kind of a judged call. A turn that only plans carries out those that look and watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallKind {
-    /// It changes nothing, and may run beside others.
+    /// The call changes nothing, and may run beside other calls.
     Looks,
-    /// It changes nothing, but waits for the calls before it: changes that a job makes meanwhile are recorded with it.
+    /// The call changes nothing, but waits for the calls before it: changes that a job makes meanwhile are recorded with the
+    /// call.
     Watches,
-    /// It may change something.
+    /// The call may change something.
     Acts,
 }
 
 /// The verdict on a call with the permissions of the person applied.
 pub enum Resolution {
-    /// It runs without a verdict: it reads what the model may know, shows a plan, or ends a job.
+    /// The call runs without a verdict: it reads what the model may know, shows a plan, or ends a job.
     Free,
     Run(Decision),
     Refuse(Decision),
@@ -150,7 +151,7 @@ pub struct AskedQuestion {
 #[derive(Debug, Clone)]
 pub struct AuditedText {
     pub command: String,
-    /// Its simple commands.
+    /// The simple commands of the command.
     pub segments: Vec<String>,
     /// The verdict in a word.
     pub verdict: &'static str,
@@ -214,7 +215,7 @@ pub type RunningCall<T = CallResult> = Pin<Box<dyn Future<Output = Result<T, Cal
 
 /// The reason why a call does not run.
 pub enum NotRun {
-    /// It cannot run. The text is for the model; the person sees its first line.
+    /// The call cannot run, for this reason. The text is for the model; the person sees the first line of the text.
     Because(String),
     /// The person or a rule refuses it.
     Refused(Box<CallResult>),
@@ -389,7 +390,7 @@ impl From<CallHalt> for NotRun {
 }
 
 impl CallEffect {
-    /// Returns the outcome of a call that ran in this process.
+    /// Returns the outcome of a call that ran in co's own process.
     pub(super) fn of_co(words: impl Into<String>) -> Self {
         Self {
             level: CO_ITSELF,
@@ -415,7 +416,7 @@ impl CallResult {
         RedactedText::from(text.into()).into()
     }
 
-    /// Returns the result of a call that did not run, for a reason. The person sees its first line.
+    /// Returns the result of a call that did not run, with the reason `why`. The person sees the first line of the reason.
     pub fn not_run(why: impl Into<String>) -> Self {
         let why = why.into();
         let first = why.lines().next().unwrap_or_default();
@@ -451,7 +452,7 @@ impl CallResult {
     }
 }
 
-/// Returns the texts that are not empty as one.
+/// Joins the texts that are not empty.
 pub(super) fn joined(texts: &[&str]) -> String {
     let texts: Vec<_> = texts
         .iter()

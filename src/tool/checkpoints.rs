@@ -27,8 +27,8 @@ pub(super) struct EditCheckpoint {
 }
 
 impl CallContext {
-    /// Takes a checkpoint before a call during which files may change. `what` is the call in words. A call that is not approved changes
-    /// nothing itself, but a job may meanwhile.
+    /// Takes a checkpoint before a call during which files may change. `what` is the call in words. A call that is not approved
+    /// changes nothing itself, but a job may meanwhile.
     pub async fn checkpoint(&self, what: String, decision: Decision) -> Option<CallCheckpoint> {
         if self.one_checkpoint {
             return None;
@@ -77,8 +77,8 @@ impl CallContext {
         self.services.checkpoints.tell_changed();
     }
 
-    /// Waits for the first checkpoint of the workspace, and returns the reason if there is none. A turn of an agent is one checkpoint,
-    /// so it must not begin before.
+    /// Waits for the first checkpoint of the workspace, and returns the reason if there is none. A turn of an agent is one
+    /// checkpoint, so it must not begin before.
     pub async fn first_checkpoint(&self) -> Option<String> {
         let (checkpoints, judge) = (Arc::clone(&self.services.checkpoints), self.judge.clone());
         let root = self.judge.root().to_owned();
@@ -242,7 +242,7 @@ impl CallContext {
     /// Adds a record to those of the chat. Unlike [`Self::append_record`], does not notify the person.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The record cannot be written.
     pub(super) async fn try_append(
         &self,
         by: By,

@@ -1,7 +1,7 @@
 //! The tool `run_shell_command`, which runs one command through the executor: at once, after an answer, as a trial, or as a job.
 //!
-//! Only a command has these further steps, which the turn calls: the person may write another command in its place, and it may run as
-//! a trial before the question about it.
+//! Only a command has these further steps, which the turn calls: the person may write another command in its place, and it may
+//! run as a trial before the question about it.
 
 pub(crate) mod hosts;
 pub(crate) mod readiness;
@@ -64,7 +64,7 @@ pub enum EditVerdict {
     Allowed(EditedCommand),
     /// A deny rule forbids it: the reason.
     Forbidden(String),
-    /// It cannot be judged, or the turn is cancelled.
+    /// The command cannot be judged, or the turn is cancelled.
     Unknown,
 }
 

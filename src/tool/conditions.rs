@@ -56,8 +56,8 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Returns advice for the model about an outcome. There is none about a command that succeeded or was cancelled, unless
-    /// its output is withheld.
+    /// Returns advice for the model about an outcome. Returns none if the command succeeded or was cancelled, unless its output
+    /// is withheld.
     pub(crate) fn advice(&self, outcome: &CommandOutcome) -> Option<String> {
         if outcome.withheld {
             // After a trial, co asks the person without another call.
@@ -84,7 +84,7 @@ impl Conditions {
         is_meant.then(|| confinement_hint::hint(outcome, self.network))?
     }
 
-    /// Returns true if running without approval may have caused a failure, or the output is withheld.
+    /// Returns true if the command may have failed because it ran without approval, or if its output is withheld.
     pub(crate) fn may_be_to_blame(&self, outcome: &CommandOutcome) -> bool {
         match outcome.timed_out {
             _ if outcome.withheld => true,

@@ -81,14 +81,14 @@ pub trait ScoutStarter: Send + Sync {
 /// The kind of a turn, which decides about its calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnKind {
-    /// They do what the person or their rules allow.
+    /// The calls do what the person or their rules allow.
     Work,
-    /// A confined agent makes them with co's own tools. They look, or they ask the person each time: the agent may have written what
-    /// they run, so no rule allows them.
+    /// A confined agent makes them with co's own tools. They look, or they ask the person each time: the agent may have written
+    /// what they run, so no rule allows them.
     OfConfinedAgent,
-    /// They look, for a plan. Every other call is refused.
+    /// The calls look, for a plan. Every other call is refused.
     Plan,
-    /// They look, for the report of a scout. Every other call is refused, and nobody is asked anything.
+    /// The calls look, for the report of a scout. Every other call is refused, and nobody is asked anything.
     Scout {
         /// The id of the call that sent the scout.
         call: String,

@@ -10,9 +10,9 @@ use co_llm::transcript::{Decision, Outcome, ShownPart};
 /// Options for running a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExecMode {
-    /// It runs in a terminal.
+    /// True if the command runs in a terminal.
     pub terminal: bool,
-    /// It runs as a job of the chat.
+    /// True if the command runs as a job of the chat.
     pub background: bool,
 }
 
@@ -61,15 +61,15 @@ pub struct ScoutProgress {
     pub task: String,
     /// The number of its calls so far, in a few words.
     pub words: String,
-    /// Its last call, or why it waits.
+    /// The last call of the scout, or the reason why the scout waits.
     pub details: String,
 }
 
 /// An event of a call, or of a command that the person typed. Its texts are printable, except those of the model and the person.
 pub enum CallEvent {
     Begun(ShownCall),
-    /// A scout was sent, or has looked. Several may look at once: the first such event of a scout comes before [`CallEvent::Begun`] of
-    /// its call, and a retold scout has none.
+    /// A scout was sent, or has looked. Several may look at once: the first such event of a scout comes before
+    /// [`CallEvent::Begun`] of its call, and a retold scout has none.
     Scouted(ScoutProgress),
     /// The person replaced the command.
     Edited {
@@ -111,7 +111,7 @@ pub struct CallEnd {
     pub shown: ShownPart,
     /// The number of secret values that co replaced in the result.
     pub hidden: usize,
-    /// The file with its whole output, if that is long.
+    /// The file with the whole output of the call, if the output is long.
     pub spill: Option<PathBuf>,
 }
 

@@ -1,4 +1,5 @@
-//! The tool `explore`: a scout looks in a context of its own, and reports. It changes nothing and asks nothing, so nobody is asked.
+//! The tool `explore`: a scout looks in a context of its own, and reports. It changes nothing and asks nothing, so nobody is
+//! asked.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! A form of a program that works for the person, such as an agent or a tool server: its fields as questions, and the answers as its
-//! values.
+//! A form of a program that works for the person, such as an agent or a tool server: its fields as questions, and the answers as
+//! its values.
 
 use std::collections::HashSet;
 
@@ -351,8 +351,8 @@ fn kind(property: &Value) -> Option<(FieldKind, Option<String>)> {
     })
 }
 
-/// Returns the values of a choice with their labels: those of `titled`, or of `enum`. The inner value is none if it has no choices, the
-/// outer one if co cannot read them.
+/// Returns the values of a choice with their labels: those of `titled`, or of `enum`. The inner value is none if it has no
+/// choices, the outer one if co cannot read them.
 fn choices(of: &Value, titled: &str) -> Option<Option<Vec<(String, String)>>> {
     if let Some(options) = of[titled].as_array() {
         let option = |it: &Value| {

@@ -41,7 +41,7 @@ pub struct StartedJob {
     /// The audit line for the job's outcome.
     pub record: Option<Record>,
     pub job: co_exec::RunningCommand,
-    /// Its access to hosts, if it has any.
+    /// The job's access to hosts, if it has any.
     pub access: Option<OpenAccess>,
     /// None if the job may change no file, or if there is no undo.
     pub checkpoint: Option<JobCheckpoint>,

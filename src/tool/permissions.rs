@@ -112,8 +112,8 @@ impl Permissions {
         }
     }
 
-    /// Adds a permission of the person to those of the chat, or saves it. The judge of the next command or turn knows what is saved. If
-    /// it cannot be saved, tells the person, and adds it.
+    /// Adds a permission of the person to the permissions of the chat, or saves it. The judge of the next command or turn knows
+    /// the saved permissions. If a permission cannot be saved, tells the person, and adds it to the chat.
     pub async fn take(&mut self, allowance: Allowance, services: &Services) {
         let saved = match &allowance {
             Allowance::TryFirst(workspace) => {

@@ -17,7 +17,7 @@ use co_llm::transcript::Call;
 use co_policy::Verdict;
 use co_policy::paths::PathUse;
 
-/// These tools, with the words for a person.
+/// The tools that read files, each with its word for a person.
 pub const VERBS: [(&str, &str); 4] = [
     (files::READ, "read"),
     (files::LIST, "list"),
@@ -90,12 +90,13 @@ impl FileQuery {
         }
     }
 
-    /// Judges the query by [`Judge::judge_query`]. It blocks on files: call it from `spawn_blocking`.
+    /// Judges the query by [`Judge::judge_query`]. Blocks on files: call it from `spawn_blocking`.
     pub fn judge(&self, judge: &Judge, cwd: &Path) -> Verdict {
         judge.judge_query(self.name(), self.path(), self.wanted(), cwd)
     }
 
-    /// Returns the real path of the query, which starts at the moment `started`. From then on, the path is opened through no link.
+    /// Returns the real path of the query, which starts at the moment `started`. From then on, the path is opened through no
+    /// link.
     ///
     /// It blocks on files: call it from `spawn_blocking`.
     ///

@@ -141,7 +141,8 @@ fn parsed<T: DeserializeOwned>(call: &Call, value: Value) -> Result<T, BadCall> 
     })
 }
 
-/// Returns the description of a tool whose arguments are an object with these properties (JSON Schema), of which `required` must be given.
+/// Returns the description of a tool whose arguments are an object with these properties (JSON Schema), of which `required` must
+/// be given.
 pub(super) fn spec(
     name: &str,
     description: String,

@@ -73,7 +73,7 @@ const FAILED: &str = "The tool failed:\n";
 #[derive(Clone, Default)]
 pub struct ChatServers {
     list: Arc<Mutex<ServerList>>,
-    /// Those that a trusted file of the workspace names.
+    /// The servers that a trusted file of the workspace names.
     of_workspace: Arc<Mutex<Vec<McpServerSettings>>>,
 }
 
@@ -102,7 +102,7 @@ pub struct ListedServer {
     pub of_workspace: bool,
     pub command: String,
     pub state: String,
-    /// Its confinement in a few words.
+    /// The confinement of the server in a few words.
     pub level: String,
     /// The names of its tools for the model.
     pub tools: Vec<String>,
@@ -450,8 +450,8 @@ fn arguments_of(prompt: &ServerPrompt, given: &[String]) -> Result<Map<String, V
     Ok(found)
 }
 
-/// Returns the argument of a prompt that a word gives, and its value: `NAME=value`, or a plain value, which is that of the first argument
-/// that is not given yet.
+/// Returns the argument of a prompt that a word gives, and its value: `NAME=value`, or a plain value, which is that of the first
+/// argument that is not given yet.
 fn argument_of<'a>(
     prompt: &'a ServerPrompt,
     is_given: impl Fn(&str) -> bool,
@@ -605,7 +605,7 @@ struct ServerCall {
     server: Arc<ToolServer>,
     /// The call in a line, for a person.
     line: String,
-    /// Its names in rules.
+    /// The names of the tool in rules.
     named: ToolServerCall,
     /// The server's own name for the tool.
     tool: String,
@@ -678,8 +678,8 @@ impl ServerCall {
         Ok(self.with_hosts(result, ready.new_hosts()))
     }
 
-    /// Waits for the answer to the call, and shows its progress and the server's questions meanwhile. Returns none after the time-out,
-    /// in which the time of the questions does not count.
+    /// Waits for the answer to the call, and shows its progress and the server's questions meanwhile. Returns none after the
+    /// time-out, in which the time of the questions does not count.
     async fn follow(
         &self,
         context: &CallContext,
@@ -844,7 +844,8 @@ struct ServerAsks<'a> {
 }
 
 impl ServerAsks<'_> {
-    /// Puts a question to the person until the answers fit the form, and returns their reply. A form that asks for a secret is refused.
+    /// Puts a question to the person until the answers fit the form, and returns their reply. A form that asks for a secret is
+    /// refused.
     async fn put(&mut self, asked: &ServerQuestion) -> Result<QuestionReply, CallHalt> {
         let (server, context) = (self.server, self.context);
         let form = match Form::read(&asked.message, &asked.schema) {

@@ -1,5 +1,5 @@
-//! The tool `read_skill`: the text of a skill that the person trusts, and the other files of such a skill. A chat has the tool only
-//! while it has a skill.
+//! The tool `read_skill`: the text of a skill that the person trusts, and the other files of such a skill. A chat has the tool
+//! only while it has a skill.
 
 use std::sync::Arc;
 use std::time::Instant;

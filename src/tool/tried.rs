@@ -50,7 +50,7 @@ pub struct KeepPlan {
 
 /// The changes of a trial that were kept.
 pub struct Kept {
-    /// `failed` also has the files that changed meanwhile.
+    /// The result of keeping the changes. Its `failed` also has the files that changed meanwhile.
     pub done: UndoResult,
     /// The files whose change is in the buffer only, as a person reads their paths.
     pub unsaved: Vec<String>,
@@ -59,7 +59,7 @@ pub struct Kept {
 /// Makes the layer of a trial in the workspace of `judge`.
 ///
 /// # Errors
-/// It cannot be made.
+/// The layer cannot be made.
 pub async fn begin(services: &Services, judge: Arc<Judge>) -> Result<TrialPlace, String> {
     let Some(launcher) = services.executor.launcher() else {
         return Err("nothing can confine it here".to_owned());
@@ -82,11 +82,11 @@ pub async fn begin(services: &Services, judge: Arc<Judge>) -> Result<TrialPlace,
 }
 
 impl TriedCommand {
-    /// Reads the changes of a trial, and makes the texts for the question. `failed` is true if the command may have failed because
-    /// of the trial. If this is dropped, nothing is left for later trials.
+    /// Reads the changes of a trial, and makes the texts for the question. `failed` is true if the command may have failed
+    /// because of the trial. If the future is dropped, nothing is left for later trials.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// The changes cannot be read.
     pub async fn read(
         services: &Services,
         place: TrialPlace,
@@ -310,7 +310,8 @@ fn accepted(
     Ok(all)
 }
 
-/// Returns the result of a trial for the question, which `caller` started. `failed` is true if the command may have failed because of the trial.
+/// Returns the result of a trial for the question, which `caller` started. `failed` is true if the command may have failed
+/// because of the trial.
 fn summary(
     outcome: &CommandOutcome,
     caller: Caller,

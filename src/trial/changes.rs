@@ -57,7 +57,7 @@ pub struct IgnoredFiles {
 pub enum Fate {
     #[default]
     Dropped,
-    /// They stay if all other changes are kept.
+    /// The ignored files stay if all other changes are kept.
     Undecided,
     /// Later trials in this workspace see them.
     Stay,
@@ -105,7 +105,7 @@ impl TrialChanges {
         }
     }
 
-    /// Returns whether only ignored files changed, or none.
+    /// Returns whether no file changed, or only ignored files.
     pub fn only_ignored(&self) -> bool {
         self.changes.is_empty() && self.not_kept.is_empty() && self.git.is_empty()
     }

@@ -59,7 +59,7 @@ impl Layer {
     /// trial.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The layer cannot be made.
     pub fn new(
         dir: &Path,
         root: &Path,
@@ -164,12 +164,12 @@ impl Layer {
         *self.time_left.lock()
     }
 
-    /// Returns the directory for [`Confinement::Trial`].
+    /// Returns the directory of the layer, for [`Confinement::Trial`].
     pub(super) fn path(&self) -> PathBuf {
         self.dir.path().join(TRIAL)
     }
 
-    /// Returns the directory of the changed files. A trial that did not start has none.
+    /// Returns the directory of the changed files. The layer of a trial that did not start has none.
     pub(super) fn upper(&self) -> PathBuf {
         self.path().join(LAYER_FILES)
     }

@@ -37,7 +37,7 @@ impl TrialPlace {
     /// Makes the layer of a trial in the workspace of `judge`; see [`Layer::new`]. Copies of changed files will be in `store`.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The layer cannot be made.
     pub fn new(judge: Arc<Judge>, store: Arc<Store>, layers: &Layers<'_>) -> io::Result<Self> {
         let layer = Layer::new(layers.dir, judge.root(), layers.most_left, layers.removals)?;
         Ok(Self {

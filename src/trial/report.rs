@@ -16,7 +16,7 @@ use co_text::size_text;
 /// Makes texts of the changes of a trial in the time that is left for co's work after it.
 ///
 /// # Errors
-/// It takes longer. Then no change may be kept, because nobody has seen it. `make` goes on in its thread until its end.
+/// The work takes longer. Then no change may be kept, because nobody has seen it. `make` goes on in its thread until its end.
 pub(super) async fn in_time<T: Send + 'static>(
     layer: &Arc<Layer>,
     make: impl FnOnce() -> T + Send + 'static,

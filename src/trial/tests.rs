@@ -29,8 +29,8 @@ pub(super) struct Scene {
     _dir: TempDir,
 }
 
-/// Mounts the overlay of the layer `$1` over the workspace `$0`, with the ignored files `$4` between them, as co-exec does, and runs
-/// `$2` in it, by the program `$3`.
+/// Mounts the overlay of the layer `$1` over the workspace `$0`, with the ignored files `$4` between them, as co-exec does, and
+/// runs `$2` in it, by the program `$3`.
 const MOUNT: &str = r#"mkdir -p -m "$(stat -c %a "$0")" "$1/upper" "$1/work"
 mount -t overlay -o "userxattr,lowerdir=${4:+$4:}$0,upperdir=$1/upper,workdir=$1/work" overlay "$0" || exit 99
 cd "$0" && exec $3 bash -ec "$2""#;

@@ -1,5 +1,5 @@
-//! Directories of caches, which programs make again by themselves. Nobody approves, keeps or takes back what is in them, unless git
-//! tracks some of it.
+//! Directories of caches, which programs make again by themselves. Nobody approves, keeps or takes back what is in them, unless
+//! git tracks some of it.
 
 use std::ffi::OsStr;
 use std::path::Path;

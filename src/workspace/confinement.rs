@@ -222,7 +222,7 @@ impl Isolation {
     /// Checks that the kernel can hold commands at the read-only level.
     ///
     /// # Errors
-    /// It cannot. The error has the reason.
+    /// The kernel cannot hold them. The error has the reason.
     pub fn reading(&self) -> Result<(), SandboxRefusal> {
         self.read_only.clone()
     }

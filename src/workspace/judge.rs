@@ -34,7 +34,8 @@ use co_text::{counted, one_line, shorten};
 /// The name of the tool that types into a job, as rules know it.
 pub const JOB_WRITE: &str = "job_write";
 
-/// The most faults of a workspace's rules that the person is told at once, and the most bytes of each: anyone may have written the rules.
+/// The most faults of a workspace's rules that the person is told at once, and the most bytes of each: anyone may have written
+/// the rules.
 const MOST_FAULTS: usize = 5;
 const LONGEST_FAULT: usize = 300;
 
@@ -148,8 +149,8 @@ impl Judge {
         (judge, problems)
     }
 
-    /// Returns a sentence for each fault of the workspace's `.co/policy.toml`, if the file is another one than at the last call. It
-    /// blocks on files.
+    /// Returns a sentence for each fault of the workspace's `.co/policy.toml`, if the file is another one than at the last call.
+    /// It blocks on files.
     pub fn new_problems(&self) -> Vec<String> {
         let rules = self.workspace_rules();
         let file = self.rules_file.display();
@@ -213,7 +214,7 @@ impl Judge {
     /// Checks that commands can run as trials in this workspace. It blocks on files: call it from `spawn_blocking`.
     ///
     /// # Errors
-    /// They cannot: one sentence with the reason and what to do.
+    /// Commands cannot run as trials: one sentence with the reason and what to do.
     pub fn check_trial(&self) -> Result<(), SandboxRefusal> {
         match self.facts.sandbox() {
             Some(Sandbox { launcher, .. }) => launcher.report().trials(self.facts.root()),

@@ -70,7 +70,7 @@ impl From<GitError> for String {
 pub struct OwnGit {
     pub executor: Executor,
     pub probe: SandboxProbe,
-    /// The judge of the workspace, which is the one of the level.
+    /// The judge of the workspace. The confinement of git is for the same workspace.
     pub judge: Arc<Judge>,
 }
 
@@ -81,7 +81,7 @@ pub struct GitCommand {
     pub arguments: Vec<String>,
     /// Variables such as `GIT_INDEX_FILE`.
     pub variables: Vec<(String, String)>,
-    /// The bytes of its output that are needed. More may be returned; what follows them is left out.
+    /// The number of bytes of the output that the caller needs. The result may have more bytes, and lacks the rest of the output.
     pub needed: usize,
 }
 

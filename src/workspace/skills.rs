@@ -35,7 +35,7 @@ pub struct Skill {
     /// The purpose of the skill, in a line; empty if its text has no description.
     pub description: String,
     pub file: FileText,
-    /// It lies in a directory of the person, not in the workspace.
+    /// True if the skill lies in a directory of the person, not in the workspace.
     pub of_person: bool,
 }
 

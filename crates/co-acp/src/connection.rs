@@ -112,7 +112,8 @@ impl AgentConnection {
         self.request(Method::Authenticate, &request)
     }
 
-    /// Asks for a page of the sessions in a directory: the first one, or that of a cursor. The answer is [`AgentAnswer::Sessions`].
+    /// Asks for a page of the sessions in a directory: the first one, or that of a cursor. The answer is
+    /// [`AgentAnswer::Sessions`].
     ///
     /// # Errors
     /// The agent does not read.

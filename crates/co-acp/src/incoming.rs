@@ -19,12 +19,14 @@ pub enum Incoming {
         /// The parts of the update that this version of the protocol does not know, such as a new state, as JSON.
         unread: Vec<String>,
     },
-    /// The agent asks for permission. It waits for [`AgentConnection::answer_permission`](crate::AgentConnection::answer_permission).
+    /// The agent asks for permission. It waits for
+    /// [`AgentConnection::answer_permission`](crate::AgentConnection::answer_permission).
     Permission {
         id: RequestId,
         request: Box<RequestPermissionRequest>,
     },
-    /// The agent asks the person something. It waits for [`AgentConnection::answer_elicitation`](crate::AgentConnection::answer_elicitation).
+    /// The agent asks the person something. It waits for
+    /// [`AgentConnection::answer_elicitation`](crate::AgentConnection::answer_elicitation).
     Elicitation {
         id: RequestId,
         request: Box<CreateElicitationRequest>,
@@ -58,6 +60,6 @@ pub enum AgentAnswer {
     ModeSet,
     /// All options of the session, with their values.
     OptionSet(Vec<SessionConfigOption>),
-    /// A prompt has ended.
+    /// The agent has ended its turn about a prompt.
     Prompted(PromptResponse),
 }

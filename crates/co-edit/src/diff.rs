@@ -42,7 +42,7 @@ pub struct Names<'a> {
     pub new: Option<&'a str>,
 }
 
-/// Returns the changes that make `new` of `old`, in order. They neither overlap nor touch.
+/// Returns the hunks that turn `old` into `new`, in order. Two hunks neither overlap nor touch.
 pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
     let (old, new) = (lines(old), lines(new));
     let ops = capture_diff_slices_deadline(

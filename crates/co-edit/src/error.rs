@@ -3,7 +3,7 @@ use crate::nearest::NearestLines;
 /// The most places that a refusal lists.
 const MAX_LISTED_PLACES: usize = 10;
 
-/// A file cannot be read or written as text.
+/// The reason why a file cannot be read or written as text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotText {
     #[error("it is binary, not text")]

@@ -5,7 +5,7 @@ pub(crate) fn indentation(line: &str) -> &str {
     &line[..line.len() - line.trim_start().len()]
 }
 
-/// The change that turns the indentation of an edit into that of a file.
+/// The change that turns the indentation of an edit into the indentation of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Shift<'a> {
     /// The file has this before each line.

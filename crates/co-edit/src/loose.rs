@@ -61,7 +61,7 @@ pub(crate) fn places(file: &str, old: &str) -> Vec<usize> {
         .collect()
 }
 
-/// The replacement of the lines where `old` stands with other white space.
+/// The replacement of the lines that equal `old` except for white space.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Replacement {
     /// The bytes of the file.

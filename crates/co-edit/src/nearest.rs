@@ -77,7 +77,7 @@ impl fmt::Display for NearestLines {
 /// A line as it is compared.
 struct ComparedLine {
     text: String,
-    /// Its pairs of characters.
+    /// The pairs of characters in the line, by which two lines are compared.
     pairs: HashSet<(char, char)>,
 }
 

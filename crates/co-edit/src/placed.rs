@@ -42,7 +42,7 @@ pub struct PlacedEdit {
     pub text: String,
 }
 
-/// Edits that do not fit the text.
+/// The reason why edits do not fit the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MisplacedEdit {
     #[error("an edit is at a line that it does not have")]

@@ -5,7 +5,7 @@ use crate::diff::{Hunk, hunks};
 /// A change, after a move onto the changed text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RebaseResult {
-    /// The change still applies, at these lines of the changed text.
+    /// The hunk still applies, at its lines in the changed text.
     Moved(Hunk),
     /// The lines of the change have changed too. The hunk has the lines of the base.
     Stale(Hunk),

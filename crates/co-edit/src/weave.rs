@@ -32,7 +32,7 @@ pub struct Mark {
 /// The cause of an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EditBy {
-    /// The owner changes their text. Each base gets this change at once.
+    /// The owner changes their own text. Each base gets this change at once.
     Owner,
     Author(Mark),
     /// The owner takes changes of an author back.
@@ -41,7 +41,7 @@ pub enum EditBy {
 
 #[derive(Debug, Clone)]
 struct WovenLine {
-    /// It ends with a line break.
+    /// The text of the line, with its line break.
     text: String,
     /// The change that added the line; none if the owner added it.
     by: Option<Mark>,
@@ -53,9 +53,9 @@ struct WovenLine {
 /// A line at the place of an edit.
 struct Candidate {
     line: WovenLine,
-    /// It was removed before, so the edit may bring it back.
+    /// True if the line was removed before, so that the edit may bring it back.
     was_gone: bool,
-    /// It stands behind all lines that the edit removes.
+    /// True if the line stands behind all lines that the edit removes.
     is_behind: bool,
 }
 

@@ -56,7 +56,7 @@ pub enum Kind {
     Special(&'static str),
 }
 
-/// The number of bytes from which a path is too long for a system call.
+/// The length in bytes from which on a path is too long for a system call.
 pub(crate) const MAX_PATH_BYTES: usize = 4096;
 
 /// The facts about a file, which may be a link.
@@ -97,7 +97,7 @@ impl Dir {
     /// Opens a directory by its real path, no part of which may be a link.
     ///
     /// # Errors
-    /// It cannot be opened, or a part of the path has become a link.
+    /// The directory cannot be opened, or a part of the path has become a link.
     pub fn open(real: &Path) -> io::Result<Self> {
         let (top, below) = split_real(real)?;
         top.dir(below)
@@ -106,7 +106,7 @@ impl Dir {
     /// Opens a directory of co's own, which no confined command can replace. The path to it may have links.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The directory cannot be opened.
     pub fn open_own(path: &Path) -> io::Result<Self> {
         Ok(Self(openat(CWD, path, DIRECTORY, Mode::empty())?))
     }
@@ -114,7 +114,7 @@ impl Dir {
     /// Opens a directory.
     ///
     /// # Errors
-    /// It cannot be opened, or a part of the path is a link.
+    /// The directory cannot be opened, or a part of the path is a link.
     pub fn dir(&self, path: impl AsRef<Path>) -> io::Result<Self> {
         self.beneath(path.as_ref(), DIRECTORY)
             .map(Self)
@@ -124,7 +124,7 @@ impl Dir {
     /// Opens a directory. Returns none if there is none, or a part of the path is a link.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The directory cannot be opened.
     pub fn find(&self, path: impl AsRef<Path>) -> io::Result<Option<Self>> {
         found(self.beneath(path.as_ref(), DIRECTORY)).map(|dir| dir.map(Self))
     }
@@ -132,7 +132,7 @@ impl Dir {
     /// Opens the directory that a path is in. Returns it with the name in it.
     ///
     /// # Errors
-    /// It cannot be opened, or a part of its path is a link.
+    /// The directory cannot be opened, or a part of its path is a link.
     pub fn parent<'a>(&self, path: &'a Path) -> io::Result<(Self, &'a OsStr)> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let above = path.parent().unwrap_or(Path::new(""));
@@ -174,7 +174,7 @@ impl Dir {
     /// Opens a regular file. Other kinds are not opened, because opening some devices has effects.
     ///
     /// # Errors
-    /// It cannot be read, is another kind of file, or a part of the path is a link.
+    /// The file cannot be read, is another kind of file, or a part of the path is a link.
     pub fn file(&self, path: impl AsRef<Path>) -> io::Result<(File, Node)> {
         let path = path.as_ref();
         let is_regular = |node: Node| match node.kind {
@@ -211,7 +211,7 @@ impl Dir {
     /// system calls than [`Self::read`].
     ///
     /// # Errors
-    /// It cannot be read, is another kind of file, or does not fit into the buffer.
+    /// The file cannot be read, is another kind of file, or does not fit into the buffer.
     pub(crate) fn fill(&self, name: &OsStr, buffer: &mut [u8]) -> io::Result<usize> {
         let file = File::from(openat(self, name, READ, Mode::empty())?);
         let meta = file.metadata()?;
@@ -223,7 +223,7 @@ impl Dir {
     /// Returns the names in the directory.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The directory cannot be read.
     pub fn names(&self) -> io::Result<Vec<OsString>> {
         let names = self.list()?.map(|entry| Ok(entry?.0));
         names.collect()
@@ -232,7 +232,7 @@ impl Dir {
     /// Reads the directory: returns each name with the kind of the file.
     ///
     /// # Errors
-    /// It cannot be read. An entry is an error if the rest of them cannot be read.
+    /// The directory cannot be read. An entry is an error if the rest of them cannot be read.
     pub fn list(
         &self,
     ) -> io::Result<impl Iterator<Item = io::Result<(OsString, FileType)>> + use<>> {
@@ -267,7 +267,7 @@ impl Dir {
     /// Returns the target of a link.
     ///
     /// # Errors
-    /// It is no link, or a part of the path above it is one.
+    /// The path names no link, or a part of the path above its last name is a link.
     pub fn target(&self, path: impl AsRef<Path>) -> io::Result<PathBuf> {
         let (dir, name) = self.parent(path.as_ref())?;
         let target = rustix::fs::readlinkat(&dir, name, Vec::new())?;
@@ -305,7 +305,7 @@ impl Dir {
     /// Makes a directory, and opens it.
     ///
     /// # Errors
-    /// It cannot be made, or something has its name.
+    /// The directory cannot be made, or something has its name.
     pub(crate) fn make_dir(&self, name: &OsStr) -> io::Result<Self> {
         rustix::fs::mkdirat(self, name, Mode::from(0o777))?;
         self.dir(name)
@@ -314,7 +314,7 @@ impl Dir {
     /// Opens a regular file or a directory, so that it can be locked.
     ///
     /// # Errors
-    /// It cannot be read, is of another kind, or a part of the path is a link.
+    /// The file or directory cannot be read, is of another kind, or a part of the path is a link.
     pub(crate) fn open_to_lock(&self, path: impl AsRef<Path>) -> io::Result<OwnedFd> {
         let path = path.as_ref();
         match self.node(path)?.map(|node| node.kind) {
@@ -327,7 +327,7 @@ impl Dir {
     /// Makes a link. Never replaces a file.
     ///
     /// # Errors
-    /// It cannot be made, or a part of the path above it is a link.
+    /// The link cannot be made, or a part of the path above it is a link.
     pub fn make_link(&self, target: &Path, path: impl AsRef<Path>) -> io::Result<()> {
         let (dir, name) = self.parent(path.as_ref())?;
         Ok(rustix::fs::symlinkat(target, &dir, name)?)
@@ -336,7 +336,7 @@ impl Dir {
     /// Removes a file or link.
     ///
     /// # Errors
-    /// It cannot be removed, or a part of the path above it is a link.
+    /// The file or link cannot be removed, or a part of the path above it is a link.
     pub fn remove_file(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let (dir, name) = self.parent(path.as_ref())?;
         Ok(unlinkat(&dir, name, AtFlags::empty())?)
@@ -345,7 +345,7 @@ impl Dir {
     /// Removes an empty directory.
     ///
     /// # Errors
-    /// It cannot be removed, or a part of the path is a link.
+    /// The directory cannot be removed, or a part of the path is a link.
     pub fn remove_dir(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let (dir, name) = self.parent(path.as_ref())?;
         Ok(unlinkat(&dir, name, AtFlags::REMOVEDIR)?)
@@ -363,7 +363,7 @@ impl Dir {
     /// Sets the mode of a file or directory.
     ///
     /// # Errors
-    /// It cannot be set, or a part of the path is a link.
+    /// The mode cannot be set, or a part of the path is a link.
     pub fn set_mode(&self, path: impl AsRef<Path>, mode: u32) -> io::Result<()> {
         let file = self.beneath(path.as_ref(), NAMED).map_err(error)?;
         fs::set_permissions(name_of(&file), Permissions::from_mode(mode))
@@ -392,7 +392,7 @@ impl Dir {
     /// Makes a file under a temporary name in this directory, and opens it. The umask applies to `mode`.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The file cannot be made.
     pub fn make_unfinished(&self, prefix: &str, mode: u32) -> io::Result<(Unfinished<'_>, File)> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -405,7 +405,7 @@ impl Dir {
     /// Makes a link under a temporary name in this directory.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The link cannot be made.
     pub fn make_unfinished_link(&self, prefix: &str, target: &Path) -> io::Result<Unfinished<'_>> {
         let link = |name: &str| rustix::fs::symlinkat(target, self, name);
         Ok(Unfinished::new(self, prefix, link)?.0)
@@ -519,7 +519,7 @@ impl<'a> Parents<'a> {
     /// Opens the directory that a path is in; see [`Dir::parent`].
     ///
     /// # Errors
-    /// It cannot be opened, or a part of its path is a link.
+    /// The directory cannot be opened, or a part of its path is a link.
     pub fn of<'p>(&mut self, path: &'p Path) -> io::Result<(&Dir, &'p OsStr)> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let above = path.parent().unwrap_or(Path::new(""));
@@ -560,7 +560,7 @@ impl<'a> Unfinished<'a> {
     /// Gives the file or link a name in its directory, and replaces the file or link that has the name.
     ///
     /// # Errors
-    /// It cannot be renamed, and is removed.
+    /// The file or link cannot be renamed, and is removed.
     pub fn replace(mut self, name: &OsStr) -> io::Result<()> {
         if let Some(own) = &self.name {
             renameat(self.dir, own, self.dir, name)?;
@@ -628,7 +628,7 @@ pub fn text_resolved(path: &Path) -> io::Result<String> {
 /// Opens a file of any kind with `O_PATH`, by its real path, no part of which may be a link.
 ///
 /// # Errors
-/// It cannot be opened, or a part of the path has become a link.
+/// The file cannot be opened, or a part of the path has become a link.
 pub(crate) fn open_o_path(real: &Path) -> rustix::io::Result<OwnedFd> {
     let file = open_place(real)?;
     match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
@@ -640,7 +640,7 @@ pub(crate) fn open_o_path(real: &Path) -> rustix::io::Result<OwnedFd> {
 /// Opens a file of any kind or a link with `O_PATH`, by a path in a real directory.
 ///
 /// # Errors
-/// It cannot be opened, or a part of the path above it has become a link.
+/// The file or link cannot be opened, or a part of the path above it has become a link.
 pub(crate) fn open_place(path: &Path) -> rustix::io::Result<OwnedFd> {
     let (top, below) = split_real(path)?;
     top.beneath(below, NAMED)

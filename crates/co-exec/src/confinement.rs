@@ -62,11 +62,12 @@ pub enum Confinement {
     Agent {
         workspace: PathBuf,
         places: GrantedPlaces,
-        /// True if it has the network of the machine. Otherwise it has a network of its own, in which there is nothing but itself.
+        /// True if it has the network of the machine. Otherwise it has a network of its own, in which there is nothing but
+        /// itself.
         whole_network: bool,
     },
-    /// The process is a tool server. It reads the workspace or also writes in it, and changes a private temporary directory and places
-    /// of its own.
+    /// The process is a tool server. It reads the workspace or also writes in it, and changes a private temporary directory and
+    /// places of its own.
     Server {
         workspace: PathBuf,
         places: GrantedPlaces,
@@ -82,7 +83,7 @@ pub enum Confinement {
     },
 }
 
-/// The part of the system that holds a command.
+/// The part of the system that confines a command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Holder<'a> {
     /// Nothing. It may have limits.

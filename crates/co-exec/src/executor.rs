@@ -223,8 +223,8 @@ impl Executor {
         started.map(|(running, _)| running)
     }
 
-    /// Starts a command whose network is its own, as [`Self::start_on`] does. Its loopback interface has a listening socket at each
-    /// of these addresses. The command can connect to them, and only the caller can accept.
+    /// Starts a command whose network is its own, as [`Self::start_on`] does. Its loopback interface has a listening socket at
+    /// each of these addresses. The command can connect to them, and only the caller can accept.
     ///
     /// # Errors
     /// The command did not start, and nothing of it ran. Most levels have no network of their own.
@@ -295,7 +295,8 @@ impl Executor {
         }
     }
 
-    /// Returns the secrets to hide from a command, and watches for others from then on. Looks for them on a thread that may block.
+    /// Returns the secrets to hide from a command, and watches for others from then on. Looks for them on a thread that may
+    /// block.
     ///
     /// # Errors
     /// Secrets still appear or move at the last look for them.
@@ -468,7 +469,7 @@ impl Executor {
         path
     }
 
-    /// Ends every command with all its processes, also those that were kept, and refuses to start others.
+    /// Ends every command with all its processes, also the jobs that the person keeps. Refuses to start more commands.
     ///
     /// Waits at most 0.8 s for the commands and 0.4 s for the removal of their files, unless a process does not end.
     /// The watchdog kills a backend that takes 1.5 s.

@@ -6,8 +6,8 @@ use nix::unistd::ForkResult;
 
 /// Forks this process. Call it before any thread starts.
 ///
-/// To start the program again would lose the capabilities of this process, and take as long as everything else that a launcher
-/// does.
+/// Starting the program again, instead of forking, would lose the capabilities of this process, and would double the time of a
+/// start.
 ///
 /// # Errors
 /// The system refuses another process.

@@ -6,8 +6,8 @@ const KEPT_BYTES: nix::libc::c_int = 256 << 10;
 
 /// Makes the C library give back the freed end of each thread's memory at once. Call it at the start of the program.
 ///
-/// glibc keeps more there after each larger piece that is freed, up to 64 MiB for each thread, and [`give_back`] does not reach it: the
-/// backend kept 70 MB after surveys of a big repository.
+/// glibc keeps more there after each larger piece that is freed, up to 64 MiB for each thread, and [`give_back`] does not reach
+/// it: the backend kept 70 MB after surveys of a big repository.
 pub fn keep_little() {
     #[cfg(target_env = "gnu")]
     #[expect(unsafe_code, reason = "no library wraps mallopt")]

@@ -76,7 +76,7 @@ fn one_by_one() {
 /// Opens an inherited descriptor again, so that it has an owner. The new one is closed on exec.
 ///
 /// # Errors
-/// It is not open.
+/// The descriptor is not open.
 #[expect(
     unsafe_code,
     reason = "an inherited descriptor has no owner in this program"

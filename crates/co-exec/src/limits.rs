@@ -21,7 +21,7 @@ pub(crate) struct ProcessLimits {
     pub(crate) open_files: Option<u64>,
     /// Bytes.
     pub(crate) file_size: Option<u64>,
-    /// The number of threads that the user may have beside the existing ones. Does not apply to root.
+    /// The number of threads that the user may have beside the existing threads. This limit does not apply to root.
     pub(crate) more_threads: Option<u64>,
     /// The number of threads in the user namespace of the command, if it has one. Does not apply to root.
     pub(crate) own_threads: Option<u64>,
@@ -63,7 +63,7 @@ pub(crate) struct CommandLimits {
     pub(crate) shared: bool,
 }
 
-/// The exceeded limit for which a command was killed.
+/// The limit that a command exceeded, so that co killed the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExceededLimit {
@@ -100,7 +100,7 @@ pub enum Quota {
     WatchesOfOne(u64),
     /// The last file that programs of the user may watch by epoll.
     LastWatch,
-    /// Open files of all processes.
+    /// The open files of all processes of the command.
     Descriptors(u64),
     /// Descriptors in flight: sent over a socket, and not yet received.
     WaitingDescriptors(u64),

@@ -10,8 +10,8 @@ const NUMBER: usize = size_of::<u16>();
 
 /// Paths in one piece of memory. Clones share it.
 ///
-/// The paths are prefix-compressed: each entry has the length of the prefix that it shares with the path before it, the rest of its
-/// bytes, and a NUL. Sorted paths take a quarter of their length.
+/// The paths are prefix-compressed: each entry has the length of the prefix that it shares with the path before it, the rest of
+/// its bytes, and a NUL. Sorted paths take a quarter of their length.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PathList(Arc<[u8]>);
 

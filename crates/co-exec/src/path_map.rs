@@ -88,7 +88,7 @@ impl<'a> Unpacker<'a> {
         None
     }
 
-    /// Reads some bytes that were added as they are.
+    /// Reads `N` bytes that were added without an encoding.
     pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (part, rest) = self.0.split_first_chunk()?;
         self.0 = rest;

@@ -163,7 +163,7 @@ impl From<&Stat> for FileStamp {
 /// Returns the contents of a regular file. Follows links.
 ///
 /// # Errors
-/// It cannot be read, is not a regular file, or has more than `most` bytes.
+/// The file cannot be read, is not a regular file, or has more than `most` bytes.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     // Checked before opening too, because opening some devices has effects.
     fits(&fs::metadata(path)?, most)?;

@@ -19,7 +19,7 @@ pub struct ExecSettings {
     pub login_path: bool,
     /// The longest time of a model's command.
     pub max_timeout: Duration,
-    /// The most bytes that a model reads of one command.
+    /// The most bytes of the output of a command that a model reads.
     pub max_output: usize,
     /// The number of lines that a screen keeps of one run.
     pub screen_lines: usize,

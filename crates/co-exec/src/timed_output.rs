@@ -17,7 +17,7 @@ const MAX_OUTPUT: u64 = 256 << 20;
 /// Runs a command and returns its output, or none if it was killed after `limit`.
 ///
 /// # Errors
-/// It did not start.
+/// The command did not start.
 pub fn timed_output(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
     // Its own processes may hold its streams open, so the whole group is killed.
     let streams = command

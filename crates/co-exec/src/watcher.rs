@@ -153,7 +153,7 @@ pub(crate) struct NameEvent {
 }
 
 impl NameLog {
-    /// Adds directories whose names are in the log in any case, by their real paths.
+    /// Adds directories, by their real paths. The log always has the names that change in them.
     pub(crate) fn want<'a>(&self, dirs: impl Iterator<Item = &'a Path>) {
         let mut log = self.events.lock();
         log.wanted.extend(dirs.map(Path::to_owned));
@@ -174,8 +174,8 @@ impl NameLog {
 }
 
 impl Watchers {
-    /// Returns a log of the names in the workspace `root`, a real path; none if it is not watched. The log lacks directories of which
-    /// `is_left_out` is true, by their paths below the workspace.
+    /// Returns a log of the names in the workspace `root`, a real path; none if it is not watched. The log lacks directories of
+    /// which `is_left_out` is true, by their paths below the workspace.
     ///
     /// Blocks on files.
     pub(crate) fn names(&self, root: &Path, is_left_out: fn(&Path) -> bool) -> Option<NameLog> {
@@ -356,7 +356,7 @@ impl Watcher {
     /// Watches the workspace `root`. Takes some microseconds for each directory.
     ///
     /// # Errors
-    /// It cannot be watched.
+    /// The workspace cannot be watched.
     pub fn new(root: &Path) -> Result<Self, Unwatched> {
         let mounts = File::open(MOUNTS)?;
         let real = root.canonicalize()?;

@@ -4,8 +4,8 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-/// The most messages that wait. A client has few requests open, so more messages wait only if the other program asks many questions and
-/// reads no answer.
+/// The most messages that wait. A client has few requests open, so more messages wait only if the other program asks many
+/// questions and reads no answer.
 const QUEUE: usize = 64;
 
 /// The reason why a message was not sent.

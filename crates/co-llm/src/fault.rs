@@ -27,7 +27,7 @@ pub enum Fault {
         /// The variable to set. None: this server has no usual variable, and the setting `api_key_env` must name it.
         variable: Option<String>,
     },
-    /// The provider gives each customer an address of their own, and no setting names it.
+    /// The provider gives each customer an address of their own, and no setting names this address.
     #[error("the address for {provider} is missing")]
     NoAddress { provider: String },
     #[error("nothing answers at {url} ({cause})")]

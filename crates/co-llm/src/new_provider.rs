@@ -43,7 +43,7 @@ pub fn make_provider_with(
 /// The provider that [`make_provider`] would return, described without a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProviderPreview {
-    /// Its name in the settings.
+    /// The name of the provider in the settings.
     pub provider: &'static str,
     pub base_url: String,
     /// The host of the address, with its port if it has one. The rest of an address may hold a password.

@@ -17,8 +17,8 @@ pub trait Provider: Send + Sync {
     /// Returns the name that the person reads, such as `anthropic/claude-sonnet-4-5`.
     fn label(&self) -> String;
 
-    /// Makes what the first request needs, such as a client with the certificates of the system. A request that comes first does so
-    /// itself.
+    /// Makes what the first request needs, such as a client with the certificates of the system. A request that comes first does
+    /// so itself.
     async fn prepare(&self) {}
 
     /// Starts one request. The stream ends after [`Delta::Stop`] or the first [`Fault`].

@@ -288,7 +288,7 @@ fn key_variables_of(rows: &[ProviderInfo]) -> Vec<&'static str> {
     variables
 }
 
-/// Returns the beginnings of model names that mean a provider.
+/// Returns the prefixes of model names that choose a provider.
 pub fn model_prefixes() -> Vec<&'static str> {
     let prefixes = PROVIDERS.iter().flat_map(|row| row.model_prefixes);
     prefixes.copied().collect()
@@ -305,8 +305,8 @@ pub fn alternatives(words: &[&str]) -> String {
 /// The context window in tokens that is assumed of an unknown model.
 pub(crate) const DEFAULT_WINDOW: u64 = 32_768;
 
-/// The context window that Ollama is asked for by default. It needs little memory. The server's own default is 4096 tokens or more,
-/// by the memory of the graphics card.
+/// The context window that Ollama is asked for by default. It needs little memory. The server's own default is 4096 tokens or
+/// more, by the memory of the graphics card.
 pub(crate) const OLLAMA_WINDOW: u64 = 8_192;
 
 /// The most tokens of an answer that Anthropic's protocol asks for from an unknown model.

@@ -18,7 +18,7 @@ use crate::request::ModelRequest;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part {
     Delta(Delta),
-    /// Ends the answer.
+    /// The answer ends with this fault.
     Fault(Fault),
     /// Sends nothing for this time.
     Pause(Duration),

@@ -14,7 +14,7 @@ use crate::listed_model::ListedModel;
 /// The most refused requests that are remembered.
 const MAX_REFUSED: usize = 1000;
 
-/// A change that a server needs in its requests. It said so when it refused a request.
+/// A change that a server needs in its requests, as it said when it refused a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Adaptation {
     UseResponses,

@@ -6,7 +6,7 @@ use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolAnswer {
     pub parts: Vec<AnswerPart>,
-    /// The server says that the call failed.
+    /// True if the server says that the call failed.
     pub is_error: bool,
 }
 

@@ -54,7 +54,7 @@ pub struct CallListener {
     questions: mpsc::Sender<ServerQuestion>,
 }
 
-/// A call that somebody follows.
+/// A call whose events have a listener.
 pub(crate) struct FollowedCall {
     pub(crate) token: ProgressToken,
     pub(crate) listener: CallListener,

@@ -28,7 +28,7 @@ use co_lines::LONGEST_LINE;
 /// The most tools that are read of one list.
 pub const MOST_TOOLS: usize = 1_000;
 
-/// The most bytes of the tools of one list, as JSON. A model gets far less.
+/// The most bytes of one list of tools, as JSON. A model gets far fewer bytes.
 pub(crate) const MOST_LIST_BYTES: usize = 1 << 20;
 
 /// The most pages that are read of one list.
@@ -239,7 +239,8 @@ impl ServerConnection {
         Ok(offers::complete(self.service.peer(), argument).await?)
     }
 
-    /// Calls a tool, and hands on what the server says meanwhile. It has no time-out. If the future is dropped, the server is told that the call is cancelled.
+    /// Calls a tool, and hands on what the server says meanwhile. It has no time-out. If the future is dropped, the server is
+    /// told that the call is cancelled.
     ///
     /// # Errors
     /// The server ended, or refused the request. A tool that failed is no error.

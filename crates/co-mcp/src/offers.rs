@@ -23,8 +23,8 @@ const MOST_PAGES: usize = 20;
 /// The most arguments of a prompt.
 const MOST_ARGUMENTS: usize = 20;
 
-/// The most bytes of the name of a prompt, of an address and of the name of an argument. An entry with a longer one is left out: the start
-/// of it would name another one.
+/// The most bytes of the name of a prompt, of an address and of the name of an argument. An entry with a longer one is left out:
+/// the start of it would name another one.
 const LONGEST_NAME: usize = 400;
 const LONGEST_ARGUMENT: usize = 100;
 
@@ -62,7 +62,7 @@ pub struct ServerPrompt {
     pub about: String,
     /// The names of its arguments.
     pub arguments: Vec<String>,
-    /// Those of them that it needs.
+    /// The arguments that the prompt needs.
     pub required: Vec<String>,
 }
 

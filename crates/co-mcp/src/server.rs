@@ -1,6 +1,7 @@
 //! The server's side of one connection: it offers tools, and passes on the calls of a client that may be hostile.
 //!
-//! The few methods of a server with tools are written out here. The protocol's crate would start a task for each message of the client.
+//! The few methods of a server with tools are written out here. The protocol's crate would start a task for each message of the
+//! client.
 
 use std::collections::HashMap;
 use std::io;

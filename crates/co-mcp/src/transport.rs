@@ -42,8 +42,8 @@ pub(crate) struct BoundedTransport {
 }
 
 impl BoundedTransport {
-    /// Makes a transport of the server's standard output and input. `ended` is cancelled when the connection has ended. Call it within
-    /// a tokio runtime.
+    /// Makes a transport of the server's standard output and input. `ended` is cancelled when the connection has ended. Call it
+    /// within a tokio runtime.
     pub(crate) fn new(
         output: impl AsyncRead + Send + 'static,
         input: impl AsyncWrite + Send + Unpin + 'static,
@@ -70,7 +70,8 @@ impl BoundedTransport {
     fn follow(&mut self, message: &TxJsonRpcMessage<RoleClient>) {
         match message {
             JsonRpcMessage::Request(request) => {
-                // The handshake is a probe and, if that fails or takes too long, another one. A late answer to the first is dropped.
+                // The handshake is a probe and, if that fails or takes too long, another one. A late answer to the first is
+                // dropped.
                 if matches!(request.request, ClientRequest::InitializeRequest(_)) {
                     self.open.clear();
                 }

@@ -29,7 +29,7 @@ pub struct Assessment {
     pub commands: Vec<CommandAssessment>,
     /// Commands for deny and ask rules only: commands that it may start, by some reading, and commands that run elsewhere.
     pub possible: Vec<CommandAssessment>,
-    /// Reasons why it requires approval, beside the sorts.
+    /// The reasons why the command requires approval, besides its sort.
     pub problems: Vec<Reason>,
     pub denied: Vec<DenyRuleMatch>,
     /// True if a part is too long, too large or nested too deeply to be read. No rule can match that part.
@@ -67,11 +67,11 @@ pub struct CommandAssessment {
     pub does: String,
     /// All its words. Variables and globs stay as written.
     pub words: Vec<String>,
-    /// Its normal form.
+    /// The normal form of the command.
     pub form: CommandForm,
-    /// All normal forms that it can have, for deny and ask rules.
+    /// All normal forms that the command can have, for deny and ask rules.
     pub readings: Vec<CommandForm>,
-    /// The targets of its redirections, read and written.
+    /// The targets of the redirections of the command, for reading and for writing.
     pub targets: Vec<String>,
     /// The program with its sub-command and the words after it, for the setting `shell_safe_commands`.
     pub name: Vec<String>,

@@ -27,7 +27,7 @@ pub struct PathFact {
     /// The path relative to the workspace; `None` if it is outside.
     pub inside: Option<WorkspacePath>,
     pub kind: FileKind,
-    /// The absolute path. `.` and `..` are removed from the text, without a look at links.
+    /// The absolute path. Each `.` and `..` is removed from the text of the path, whatever links are in the path.
     pub absolute: PathBuf,
     /// True if a command at the read-only level can read it.
     pub readable: bool,

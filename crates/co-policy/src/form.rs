@@ -11,7 +11,7 @@ mod reader;
 /// The rows whose options may stand at a position, the innermost first.
 type Rows = Vec<&'static Program>;
 
-/// A word to read, with its place in the command.
+/// A word of a command, with its place in the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FormWord {
     pub text: String,
@@ -47,7 +47,7 @@ pub struct FormOption {
     pub(crate) at: usize,
     /// The number of the sub-command's words before it. An option at 0 is the program's own.
     pub depth: usize,
-    /// The names of the option in the tables, or its name as written.
+    /// The names of the option in the tables. If the tables do not have the option, its name as written.
     pub names: Vec<String>,
     pub value: Option<String>,
     /// The place of the word with its value.
@@ -171,7 +171,7 @@ impl CommandForm {
             || (self.dashes && options.has_dashes())
     }
 
-    /// Returns whether a name of the tables is that of a deeper sub-command: `git stash drop` for `git stash`.
+    /// Returns whether a name of the tables is the name of a sub-command of this one: `git stash drop` for `git stash`.
     pub(crate) fn is_above(&self, name: &str) -> bool {
         let rest = name.strip_prefix(&key(&self.program, &self.subcommand));
         rest.is_some_and(|rest| rest.starts_with(' '))

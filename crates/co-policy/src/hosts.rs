@@ -23,7 +23,7 @@ const LOOPBACK: [IpAddr; 2] = [
 pub struct HostPattern {
     /// In lower case, without a dot at the end. An address of IPv6 has brackets.
     host: String,
-    /// It means all names below the host, but not the host.
+    /// True if the rule means all names below the host, but not the host itself.
     below: bool,
     port: Option<u16>,
 }
@@ -114,8 +114,8 @@ impl HostRules {
     }
 
     /// Returns the ports of this machine's loopback interface that the rules allow: for each address, the addresses that the
-    /// command may reach there, in order. `localhost` allows both addresses, and a server at one of them is enough; a rule with an
-    /// address allows only this one.
+    /// command may reach there, in order. `localhost` allows both addresses, and a server at one of them is enough; a rule with
+    /// an address allows only this one.
     pub fn loopback_ports(&self) -> BTreeMap<SocketAddr, Vec<SocketAddr>> {
         let mut allowed: BTreeMap<SocketAddr, Vec<SocketAddr>> = BTreeMap::new();
         let rules = self.allow.iter().filter(|it| !it.below);

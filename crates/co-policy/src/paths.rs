@@ -13,16 +13,16 @@ use crate::sort::SortedCommand;
 /// Files that every command can open.
 const OWN_STREAMS: [&str; 4] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
 
-/// The use of a path by a tool.
+/// The way in which a tool uses a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathUse {
     /// A file or a directory.
     Read,
-    /// A file; a directory would be walked with links followed.
+    /// The tool reads the file at the path. If the path is a directory, the tool would follow the links in it.
     ReadFile,
 }
 
-/// Returns a reason if reading the path requires approval: it is outside the workspace, or a secret.
+/// Returns the reason why reading the path requires approval, if it does: the path is outside the workspace, or is a secret.
 pub fn check(
     local: &LocalFacts,
     path: &str,
@@ -66,7 +66,7 @@ pub fn normalize_lexically(path: &Path) -> PathBuf {
     whole
 }
 
-/// Returns a reason if a command that looks names a secret, or a place that it cannot read. It would only fail.
+/// Returns a reason if a command that looks names a secret, or a place that it cannot read: the command would only fail.
 pub(crate) fn unreadable(
     command: &SimpleCommand,
     sorted: &SortedCommand,

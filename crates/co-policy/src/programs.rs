@@ -13,14 +13,14 @@ use crate::text::has_word;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sort {
-    /// It reads and prints.
+    /// The command reads and prints.
     #[default]
     Looks,
-    /// It writes files of the workspace.
+    /// The command writes files of the workspace.
     Changes,
-    /// It runs code of the project, or code of its own.
+    /// The command runs code of the project, or code of its own.
     RunsCode,
-    /// It reaches the network, other machines, services, processes or users.
+    /// The command reaches the network, other machines, services, processes or users.
     ReachesOut,
     /// Nothing is known of it.
     Unknown,
@@ -105,11 +105,11 @@ impl OptionList {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum OptionValue {
     None,
-    /// It may stand in the word of the option only.
+    /// The value may stand in the word of the option only.
     Attached,
-    /// It stands in the word of the option, or is the next word.
+    /// The value stands in the word of the option, or is the next word.
     Needed,
-    /// It is all that follows.
+    /// The value is all that follows the option.
     Rest,
 }
 
@@ -172,7 +172,7 @@ pub struct Program {
     /// Options behind which the name of a module and its arguments stand.
     #[serde(default)]
     pub(crate) modules: OptionList,
-    /// The number of operands at most that are shell text.
+    /// The most operands that are shell text.
     #[serde(default)]
     pub(crate) text_operands: usize,
     /// The number of operands before a command that it starts.
@@ -183,7 +183,7 @@ pub struct Program {
     /// True if all options stand before the operands.
     #[serde(default)]
     pub(crate) options_first: bool,
-    /// True if the words of the started command together are shell text.
+    /// True if the words of the started command, taken together, are shell text.
     #[serde(default)]
     pub(crate) joins: bool,
     /// The options that keep it from adding words to the command that it starts; `None` if it never adds any.
@@ -194,7 +194,7 @@ pub struct Program {
     /// True if `NAME=value` may stand before the operands.
     #[serde(default)]
     pub(crate) assigns: bool,
-    /// The words that name a program, or are code.
+    /// The words of the command line that name a program or are code.
     pub(crate) given: Option<GivenCode>,
     /// The number of operands in the prefix that the answer `always` offers.
     pub(crate) prefix: Option<usize>,
@@ -217,7 +217,7 @@ pub struct Program {
     aliases: HashMap<String, String>,
 }
 
-/// Words that do the same as a sub-command with some options.
+/// Another form of a sub-command: words that do the same as the sub-command with some options.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SameCommand {
@@ -248,7 +248,7 @@ pub(crate) enum GivenCode {
 }
 
 impl Options {
-    /// The effect of a command with one of these options.
+    /// Returns the effect of a command with one of these options.
     pub fn effect(&self) -> Effect {
         Effect {
             sort: self.sort,
@@ -335,7 +335,7 @@ impl Program {
         }
     }
 
-    /// Returns the sub-command that runs a script of this name, if the name is no sub-command itself.
+    /// Returns the sub-command that runs the script `name`, unless `name` is a sub-command itself.
     pub(crate) fn runs_script(&self, name: &str) -> Option<&str> {
         self.scripts
             .as_deref()
@@ -449,7 +449,7 @@ pub(crate) fn subcommands_from(parent: &str, start: &str) -> impl Iterator<Item 
     begin.map(|(_, usual)| usual.as_str())
 }
 
-/// True if the table has a row for the program or for one of its sub-commands.
+/// Returns true if the table has a row for the program or for one of its sub-commands.
 pub fn is_known(program: &str) -> bool {
     lookup(program).is_some() || has_subcommands(program)
 }

@@ -81,7 +81,8 @@ impl Pattern {
         }
     }
 
-    /// True if the pattern is the name of a tool alone, or stands for all paths of it. A deny rule of this pattern turns the tool off.
+    /// True if the pattern is the name of a tool alone, or stands for all paths of it. A deny rule of this pattern turns the tool
+    /// off.
     pub fn is_whole(&self, tool: &str) -> bool {
         let Form::Prefix(words) = &self.0 else {
             return false;

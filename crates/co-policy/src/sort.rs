@@ -12,9 +12,9 @@ pub(crate) struct SortedCommand {
     pub sort: Sort,
     /// A description of its effect for the person; empty if it only looks.
     pub does: String,
-    /// True if it reaches out only to fetch packages for the workspace.
+    /// True if the command reaches out only to fetch packages for the workspace.
     pub fetches: bool,
-    /// True if it may destroy something.
+    /// True if the command may destroy something.
     pub destructive: bool,
     /// The program with its sub-command, and the words after it.
     pub name: Vec<String>,

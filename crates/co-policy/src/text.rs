@@ -1,6 +1,6 @@
 //! Helpers for text: continued lines, lists of words.
 
-/// Text with its continued lines joined.
+/// A text in which continued lines are joined.
 #[derive(Debug, Default)]
 pub(super) struct JoinedText {
     pub text: String,

@@ -1,7 +1,7 @@
 //! Rules about the calls of tool servers (MCP), and the verdict on such a call.
 //!
-//! A rule names a server (`mcp:git`), a tool of it (`mcp:git:log`), or a tool as the server described it (`mcp:git:log#` and a hash).
-//! A rule for an exact call also has the arguments.
+//! A rule names a server (`mcp:git`), a tool of it (`mcp:git:log`), or a tool as the server described it (`mcp:git:log#` and a
+//! hash). A rule for an exact call also has the arguments.
 
 use crate::reason::Reason;
 use crate::rule_files::WorkspaceRules;
@@ -18,8 +18,8 @@ pub struct ToolServerCall {
 }
 
 impl ToolServerCall {
-    /// Returns a call. `server` and `tool` are words of ASCII letters, digits, `-` and `_`. `hash` is that of the description of the
-    /// tool, and `arguments` is the text of the arguments.
+    /// Returns a call. `server` and `tool` are words of ASCII letters, digits, `-` and `_`. `hash` is that of the description of
+    /// the tool, and `arguments` is the text of the arguments.
     pub fn new(server: &str, tool: &str, hash: &str, arguments: &str) -> Self {
         let server = format!("{TOOL_SERVER}{server}");
         let tool = format!("{server}:{tool}");
@@ -68,8 +68,8 @@ impl ToolServerCall {
 }
 
 /// Decides about a call: deny rules first, then ask rules, then the confinement of the server, then rules of the chat, saved and
-/// configured rules. `acts` is what the server may do, if that needs approval. The error of `workspace` is the reason why its rules
-/// cannot be read.
+/// configured rules. `acts` is what the server may do, if that needs approval. The error of `workspace` is the reason why its
+/// rules cannot be read.
 pub fn decide(
     call: &ToolServerCall,
     acts: Option<&str>,

@@ -15,7 +15,7 @@ struct AllowedProgram {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operands {
-    /// Files or directories, which it lists.
+    /// Files or directories that the command lists.
     Names,
     /// Regular files, which it reads.
     Files,

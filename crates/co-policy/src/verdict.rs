@@ -24,11 +24,11 @@ pub enum Verdict {
 /// The permission by which a command runs without approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grant {
-    /// It only looks. It must run at the read-only level, held by the kernel.
+    /// The command only looks. It must run at the read-only level, which the kernel enforces.
     ReadOnly,
-    /// It only looks, by its literal words. It may run even if the kernel cannot confine it.
+    /// The literal words of the command show that it only looks. It may run even if the kernel cannot confine it.
     Unconfined,
-    /// co reads a file itself; no process starts.
+    /// In co's own process: co reads a file itself, and no process starts.
     InProcess,
     /// A rule of the person allows it. It runs in the confinement of the chat.
     Rule { rule: String },
@@ -61,7 +61,7 @@ impl Verdict {
 }
 
 impl ApprovalQuestion {
-    /// A question with one reason, about the whole command.
+    /// Returns a question with one reason, which is about the whole command.
     pub fn because(why: impl Into<String>) -> Self {
         Self {
             reasons: vec![Reason::whole(why.into())],

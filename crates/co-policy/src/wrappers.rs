@@ -16,7 +16,7 @@ const MAX_GUESSES: usize = 16;
 /// Names of shells, which run the text after `-c`.
 pub(crate) const SHELLS: [&str; 6] = ["bash", "sh", "dash", "zsh", "ksh", "ash"];
 
-/// A command, and what it starts.
+/// A command, and the commands that it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundCommand {
     pub command: SimpleCommand,
@@ -30,9 +30,9 @@ pub(crate) struct FoundCommand {
 pub(crate) enum Role {
     #[default]
     Runs,
-    /// It is one of several possible readings of the words.
+    /// The command is one of several possible readings of the words.
     MayRun,
-    /// It runs in a container or on another machine.
+    /// The command runs in a container or on another machine.
     RunsElsewhere,
 }
 

@@ -76,7 +76,7 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
     }
 }
 
-/// Returns the address, and the address of IPv4 that it stands for.
+/// Returns the address and, if it stands for an IPv4 address, that IPv4 address.
 pub(crate) fn forms(address: IpAddr) -> impl Iterator<Item = IpAddr> {
     let inner = match address {
         IpAddr::V4(_) => None,

@@ -67,7 +67,7 @@ impl Proxy {
         })
     }
 
-    /// Returns the targets that the command wanted, in the order in which it first wanted them.
+    /// Returns the targets that the command asked for, in the order of the first request for each.
     pub fn traffic(&self) -> Vec<TargetTraffic> {
         self.traffic.all()
     }

@@ -91,7 +91,7 @@ impl Traffic {
         self.change(target, |entry| entry.refused = Some(why));
     }
 
-    /// Returns the targets in the order in which they were wanted first.
+    /// Returns the targets, in the order of the first request for each.
     pub(crate) fn all(&self) -> Vec<TargetTraffic> {
         let targets = self.targets.lock();
         let of = |target: &Target| {

@@ -113,7 +113,7 @@ fn longest_backquotes(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// Returns a number of bytes, in the largest unit that fits, rounded to a tenth. Units are powers of 1024.
+/// Returns a size in words, such as "1.5 MiB": in the largest unit that fits, rounded to a tenth. Units are powers of 1024.
 pub fn size_text(bytes: u64) -> String {
     for (shift, name) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
         let unit = 1_u64 << shift;

@@ -46,7 +46,7 @@ pub(super) enum AgentPiece {
     Note(String),
 }
 
-/// The calls of one turn.
+/// The calls that the agent reported in one turn.
 #[derive(Debug, Default)]
 pub(super) struct CallLog {
     calls: HashMap<ToolCallId, LoggedCall>,
@@ -84,7 +84,7 @@ enum OwnTool {
     No,
     /// The agent says that it is a call of this tool. It is not shown before it has ended.
     Perhaps(&'static str),
-    /// It is a call that the chat has shown.
+    /// The chat has shown the call.
     Yes,
 }
 
@@ -163,8 +163,8 @@ impl CallLog {
         }
     }
 
-    /// Decides about a call that may be one of co's own tools, when it has ended or `must` be shown. Returns the piece that shows it if
-    /// it is none.
+    /// Decides about a call that may be one of co's own tools, when it has ended or `must` be shown. Returns the piece that shows
+    /// it if it is none.
     fn settle(&mut self, key: &ToolCallId, must: bool) -> Option<AgentPiece> {
         let known = self.calls.get_mut(key)?;
         let OwnTool::Perhaps(tool) = known.own else {
@@ -294,7 +294,7 @@ impl CallLog {
         self.calls.get(key)
     }
 
-    /// Closes the open call and returns it: if it has ended, or in any case if `must` is set.
+    /// Closes the open call and returns it, if the call has ended or `must` is set.
     pub(super) fn close(&mut self, must: bool) -> Option<&LoggedCall> {
         let key = self.open.as_ref()?;
         if !must && !self.calls.get(key)?.has_ended() {
@@ -503,7 +503,8 @@ fn pretty(value: &serde_json::Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// Returns the tool of co that a call is of, as its agent says. Nothing that a model chooses, such as the text of a command, decides this.
+/// Returns the tool of co that a call is of, as its agent says. Nothing that a model chooses, such as the text of a command,
+/// decides this.
 fn own_tool(call: &ToolCall) -> Option<&'static str> {
     let input = |name: &str| call.raw_input.as_ref()?.get(name)?.as_str();
     let meta = call.meta.as_ref().and_then(|it| it.get("claudeCode"));

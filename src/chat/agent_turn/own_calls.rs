@@ -1,5 +1,5 @@
-//! The calls of co's own tools that an agent makes. Each is carried out as a call of a model, by a turn below that of the agent. Its
-//! messages to the chat pass through here, so that they come between those of the agent.
+//! The calls of co's own tools that an agent makes. Each is carried out as a call of a model, by a turn below that of the agent.
+//! Its messages to the chat pass through here, so that they come between those of the agent.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use co_mcp::ToolReply;
 const EFFECT_UNKNOWN: &str =
     "cut off: the call was cancelled while it ran; whether it took effect is not known";
 
-/// The calls of one turn.
+/// The calls of co's own tools that the agent makes in one turn.
 pub(super) struct OwnCalls {
     tools: ToolSet,
     memory: TurnMemory,
@@ -46,7 +46,7 @@ struct RunningOwnCall {
     /// Cancels the call if this is dropped.
     _ends: DropGuard,
     reply: oneshot::Sender<ToolReply>,
-    /// Its questions, whether they are answered or not.
+    /// The questions of the call, whether they are answered or not.
     questions: Vec<u64>,
     shown: bool,
     /// A decision lets it run.

@@ -25,8 +25,8 @@ pub(super) struct Replay {
 }
 
 impl PastSession {
-    /// Returns the last session of an agent in a transcript; none if the agent cannot continue it. If the transcript has no session, it
-    /// is the one that the person chose among those of the agent.
+    /// Returns the last session of an agent in a transcript; none if the agent cannot continue it. If the transcript has no
+    /// session, it is the one that the person chose among those of the agent.
     pub(in crate::chat) fn find(items: &[Item], agent: &str, chosen: Option<&str>) -> Option<Self> {
         let last = items
             .iter()

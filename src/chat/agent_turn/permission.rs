@@ -74,8 +74,8 @@ pub(super) struct PermissionAnswer {
 }
 
 impl PermissionRequest {
-    /// Returns the question: what the agent wants, with all that it gives, and its options. If it is too long to be shown whole, or has
-    /// too many options, only options that refuse are left.
+    /// Returns the question: what the agent wants, with all that it gives, and its options. If it is too long to be shown whole,
+    /// or has too many options, only options that refuse are left.
     pub(super) fn question(&mut self, turn: &TurnParts, shown: &ShownCall) -> Question {
         let (context, agent) = (&turn.context, &turn.spec.name);
         let call = &shown.call;
@@ -165,8 +165,8 @@ impl PermissionRequest {
         found.map(|it| it.option_id.clone())
     }
 
-    /// Returns the answer that needs no person: a deny rule refuses the command, or it only looks, or a rule allows it. None if co
-    /// cannot read a command in the request.
+    /// Returns the answer that needs no person: a deny rule refuses the command, or it only looks, or a rule allows it. None if
+    /// co cannot read a command in the request.
     ///
     /// co says yes only if the agent is confined, because then the kernel holds whatever it does with the yes.
     pub(super) async fn decided(
@@ -210,8 +210,8 @@ fn verdict(judge: &Judge, program: &Program, cwd: &Path) -> Verdict {
 }
 
 impl ShownCall {
-    /// Returns the text of the question about the call, and whether a part was left out. The command comes first, because the agent
-    /// chooses the order of all else. A title that only repeats the command is left out.
+    /// Returns the text of the question about the call, and whether a part was left out. The command comes first, because the
+    /// agent chooses the order of all else. A title that only repeats the command is left out.
     fn text(&self, agent: &str) -> (String, bool) {
         let title = self.call.title.trim();
         let about = format!("{agent} asks for permission: {title}");
@@ -239,8 +239,8 @@ impl ShownCall {
 }
 
 impl AskedCall<'_> {
-    /// Returns whether co may say yes for the person: the agent is confined, and the call is a command in this directory and nothing
-    /// else.
+    /// Returns whether co may say yes for the person: the agent is confined, and the call is a command in this directory and
+    /// nothing else.
     fn may_be_allowed(&self, cwd: &Path) -> bool {
         let only_command = self
             .input
@@ -249,8 +249,8 @@ impl AskedCall<'_> {
     }
 }
 
-/// Returns the input of a call without its command and the directory `cwd`; none if nothing is left. If the text of the command does
-/// not say all of it, the whole input is returned.
+/// Returns the input of a call without its command and the directory `cwd`; none if nothing is left. If the text of the command
+/// does not say all of it, the whole input is returned.
 pub(super) fn input_beside_command(
     input: &serde_json::Value,
     cwd: &Path,

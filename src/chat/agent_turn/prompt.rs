@@ -16,8 +16,8 @@ pub(in crate::chat) fn since_last_turn(items: &[Item]) -> Vec<Item> {
 }
 
 impl TurnParts {
-    /// Adds a note to the prompt about files that the agent has changed before, and somebody else since. The process was told about some
-    /// of them already.
+    /// Adds a note to the prompt about files that the agent has changed before, and somebody else since. The process was told
+    /// about some of them already.
     pub(super) async fn tell_changed(
         &self,
         changed: &[CurrentFile],

@@ -120,8 +120,8 @@ impl Progress {
         }
     }
 
-    /// Records the session of a process that has started, tells the person what the agent knows of the chat, and sends the choices of
-    /// the person.
+    /// Records the session of a process that has started, tells the person what the agent knows of the chat, and sends the
+    /// choices of the person.
     async fn begin_session(
         &mut self,
         process: &mut AgentProcess,
@@ -295,7 +295,8 @@ impl Progress {
         })
     }
 
-    /// Lets the agent log in, which may ask the person to open an address. Returns false if it does not, which the person is told.
+    /// Lets the agent log in, which may ask the person to open an address. Returns false if it does not, which the person is
+    /// told.
     async fn authenticate(
         &mut self,
         agent: &mut ConnectedAgent,

@@ -44,7 +44,7 @@ enum Saying {
 pub(super) struct SubAgentNews {
     pub session: SessionId,
     pub text: String,
-    /// It has stopped working.
+    /// True if the sub-agent has stopped working.
     pub is_idle: bool,
 }
 
@@ -91,7 +91,7 @@ impl SubAgents {
         }
     }
 
-    /// Takes a message between two agents; none if none of them is known.
+    /// Takes a message between two agents. Returns none if neither agent is known.
     pub(super) fn message(
         &mut self,
         within: &SessionId,
@@ -130,7 +130,7 @@ impl SubAgents {
         })
     }
 
-    /// Takes a piece of a message between two agents; none if the message is not known.
+    /// Takes a piece of a message between two agents. Returns none if the message is not known.
     pub(super) fn message_chunk(
         &mut self,
         within: &SessionId,

@@ -26,7 +26,7 @@ const LONGEST_LABEL: usize = 500;
 /// The agent of a chat.
 #[derive(Default)]
 pub(in crate::chat) struct ChatAgent {
-    /// Its process, while no turn has it.
+    /// The process of the agent, while no turn has the process.
     pub process: Option<Box<AgentProcess>>,
     /// The modes, options and commands that it told last.
     told: SessionState,
@@ -256,7 +256,8 @@ fn is_installed(context: &ChatContext, spec: &AgentSpec) -> bool {
     path.is_some_and(|(_, path)| spec.installed(path).is_some())
 }
 
-/// Opens a terminal in the home directory with the command that logs in to the agent, as a run of the person. Gives the last prompt back, to be sent again.
+/// Opens a terminal in the home directory with the command that logs in to the agent, as a run of the person. Gives the last
+/// prompt back, to be sent again.
 pub(in crate::chat) fn log_in_by(context: &ChatContext, recorder: &Recorder, command: String) {
     let mut items = recorder.items().iter().rev();
     let prompt = items.find_map(|item| match item {

@@ -35,17 +35,17 @@ pub struct PersonCommand {
     pub streams: Streams,
     pub options: RunOptions,
     pub confinement: Confinement,
-    /// The grants to it as a program of an agent, if it is tried.
+    /// The grants of an agent whose program the command starts, if the command runs as a trial.
     pub grants: Option<TrialGrants>,
 }
 
 /// A command that has started.
 pub struct StartedCommand {
     pub running: RunningCommand,
-    /// Its access to hosts, if it has any.
+    /// The command's access to hosts, if it has any.
     pub access: Option<OpenAccess>,
     pub conditions: RunConditions,
-    /// Its programs can open files in Neovim as long as this exists.
+    /// While this value exists, the programs of the command can open files in Neovim.
     pub editor: Option<RunEditor>,
 }
 
@@ -128,7 +128,7 @@ impl PersonCommand {
     /// Starts the command in the confinement of approved commands. It calls `workspace` only if the confinement needs one.
     ///
     /// # Errors
-    /// It cannot be confined or started, or a container engine that it needs does not answer.
+    /// The command cannot be confined or started, or a container engine that it needs does not answer.
     pub async fn start_confined(
         mut self,
         services: &Arc<Services>,
@@ -147,7 +147,7 @@ impl PersonCommand {
     /// Starts the command in its own confinement. With `by`, it gets access to hosts, if the confinement allows it.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The command cannot be started.
     pub async fn start(
         self,
         services: &Arc<Services>,
@@ -239,8 +239,8 @@ impl PersonCommand {
 }
 
 impl RunConditions {
-    /// Returns a line about the command's end, with its confinement and the hosts that it wanted. If the time limit ended it, the line
-    /// names the settings that change it. If the command wanted a terminal, the line says so.
+    /// Returns a line about the command's end, with its confinement and the hosts that it wanted. If the time limit ended it, the
+    /// line names the settings that change it. If the command wanted a terminal, the line says so.
     pub fn status(&self, outcome: &CommandOutcome, hosts: &HostReport) -> String {
         let mut line = confinement_hint::status(outcome, self.confinement, self.network);
         let alone = self.alone.as_deref();

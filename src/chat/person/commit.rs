@@ -30,7 +30,8 @@ struct Status {
 }
 
 impl Status {
-    /// Reads the output of `git status --porcelain -z`. Leaves `secrets` out: co's git cannot read them, so it lists them as changed.
+    /// Reads the output of `git status --porcelain -z`. Leaves `secrets` out: co's git cannot read them, so it lists them as
+    /// changed.
     fn read(text: &str, secrets: &[PathBuf]) -> Self {
         let mut status = Self::default();
         let mut entries = text.split('\0');

@@ -134,7 +134,7 @@ impl CommitRequest {
     }
 }
 
-/// Asks the model for a commit message in another task, so that the chat goes on. It gets no tools.
+/// Asks the model for a commit message in another task, so that the chat goes on. The model gets no tools.
 pub(in crate::chat) fn write_commit(chat: u64, writer: CommitWriter, commit: CommitPlace) {
     tokio::spawn(async move {
         let (services, cancel) = (Arc::clone(&writer.services), writer.cancel.clone());
@@ -313,8 +313,8 @@ impl CommitText {
     }
 }
 
-/// Returns the model's answer, with retries. After a refusal, the model gets less of the changes and a note. No two notes are the same,
-/// so the provider is asked each time. Calls `retried` with words for the person before each wait.
+/// Returns the model's answer, with retries. After a refusal, the model gets less of the changes and a note. No two notes are the
+/// same, so the provider is asked each time. Calls `retried` with words for the person before each wait.
 async fn written(
     provider: Arc<dyn Provider>,
     mut text: CommitText,

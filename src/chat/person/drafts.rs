@@ -12,8 +12,8 @@ use co_llm::transcript::Item;
 const MOST_PROMPTS: usize = 200;
 const MOST_BYTES: usize = 1 << 20;
 
-/// Makes the transcript of a draft ready. If there is none and `begins` is set, begins one. Returns the draft without secret values;
-/// none, maybe after a notice, if it cannot be kept.
+/// Makes the transcript of a draft ready. If there is none and `begins` is set, begins one. Returns the draft without secret
+/// values; none, maybe after a notice, if it cannot be kept.
 pub(in crate::chat) async fn prepare(
     context: &ChatContext,
     recorder: &mut Recorder,

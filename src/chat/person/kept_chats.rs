@@ -1,5 +1,5 @@
-//! The chats that are kept: `/chats` (`lua/co/chat/chat_list.lua` adds the open ones), `/resume`, `/rename`, `/delete`, `/fork` and
-//! `/export`.
+//! The chats that are kept: `/chats` (`lua/co/chat/chat_list.lua` adds the open ones), `/resume`, `/rename`, `/delete`, `/fork`
+//! and `/export`.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(in crate::chat) struct OpenedChat {
 /// Opens a kept chat.
 ///
 /// # Errors
-/// It cannot be read, or another process has it: a sentence.
+/// The chat cannot be read, or another process has it: a sentence.
 pub(in crate::chat) async fn open(
     context: &ChatContext,
     tools: &ToolSet,
@@ -112,8 +112,8 @@ pub(in crate::chat) async fn delete(context: &ChatContext, recorder: &Recorder, 
     }
 }
 
-/// Makes the recorder continue in a copy of its transcript. The copy has the first `upto` items, and the changes of the turns before
-/// `end`. If that fails, notifies the person and returns false.
+/// Makes the recorder continue in a copy of its transcript. The copy has the first `upto` items, and the changes of the turns
+/// before `end`. If that fails, notifies the person and returns false.
 pub(in crate::chat) async fn copy(
     context: &ChatContext,
     recorder: &mut Recorder,

@@ -414,7 +414,7 @@ impl ChatModel {
 
 /// A provider that a name of a model could mean.
 struct Candidate {
-    /// Its name, and the model's.
+    /// The names of the provider and the model.
     label: String,
     choice: ModelChoice,
 }

@@ -10,8 +10,8 @@ use crate::trust::TrustAnswer;
 use crate::workspace::rules;
 use co_policy::{HostPattern, Pattern};
 
-/// Carries out `/rules`: shows all rules, or removes the chosen one. Returns the words about one that is removed, and that a turn which
-/// runs may still have.
+/// Carries out `/rules`: shows all rules, or removes the chosen one. Returns the words about one that is removed, and that a turn
+/// which runs may still have.
 pub(in crate::chat) async fn rules(
     context: &ChatContext,
     permissions: &mut Permissions,

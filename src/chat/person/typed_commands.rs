@@ -72,7 +72,7 @@ impl TypedRequest {
     /// Returns the request that runs the command of the last trial for real.
     ///
     /// # Errors
-    /// It may not run: a sentence.
+    /// The command may not run: a sentence.
     pub(in crate::chat) async fn tried(
         items: &[Item],
         context: &ChatContext,

@@ -68,8 +68,8 @@ impl Budget {
         }
     }
 
-    /// Returns the items for a request without tools that was refused, so that they fit into the window: long texts are cut in their
-    /// middle, then older items are left out. The first item and the last one stay.
+    /// Returns the items for a request without tools that was refused, so that they fit into the window: long texts are cut in
+    /// their middle, then older items are left out. The first item and the last one stay.
     pub fn squeeze(&self, system: &str, items: &[Item]) -> Vec<Item> {
         let room = self.window.saturating_sub(tokens(system));
         let mut told: Vec<Item> = items.to_vec();

@@ -1,8 +1,8 @@
 //! The calls of one step. The calls at the start of a step that only look run in parallel; from the first other call on they
 //! run one by one. The results are recorded in the order of the calls.
 //!
-//! The turn sends all questions to the person at once, except those about calls that collect facts and about commands that co tries
-//! first. After each call, it judges again the calls that wait, repeats changed questions and withdraws unneeded ones.
+//! The turn sends all questions to the person at once, except those about calls that collect facts and about commands that co
+//! tries first. After each call, it judges again the calls that wait, repeats changed questions and withdraws unneeded ones.
 
 use std::path::Path;
 

@@ -58,7 +58,7 @@ pub(in crate::chat) enum TurnEvent {
 pub(in crate::chat) struct Snapshot {
     /// The transcript so far.
     pub items: Vec<Item>,
-    /// The commands that failed in the read-only sandbox. They need approval from now on.
+    /// The commands that failed in the read-only sandbox. Each of them needs approval from now on.
     pub failed_confined: Vec<String>,
 }
 

@@ -26,13 +26,13 @@ pub(super) struct QueuedCall {
     /// The call is on the screen.
     pub shown: bool,
     state: CallState,
-    /// It may be about an earlier verdict. Then it is withdrawn soon.
+    /// The open question about the call. It may be about an earlier verdict; then it is withdrawn soon.
     pub question: Option<CallQuestion>,
 }
 
 /// The state of a call that waits to run.
 enum CallState {
-    /// It is not valid, or one of too many: the reason, for the model.
+    /// The call is not valid, or there are too many calls. The text tells the model the reason.
     Invalid(String),
     Valid {
         planned: Box<dyn PlannedCall>,
@@ -46,9 +46,9 @@ enum CallState {
 enum CallStage {
     Proposed,
     Collecting,
-    /// It has the facts, and must be judged.
+    /// The call has its facts, and must be judged.
     Collected,
-    /// The error is the reason why it cannot run now, for the model.
+    /// The call is judged. The error tells the model why the call cannot run now.
     Judged(Result<JudgedCall, String>),
 }
 
@@ -190,7 +190,7 @@ impl QueuedCall {
         (!self.command().is_some_and(is_tried)).then(|| asked.clone())
     }
 
-    /// Returns whether the call has facts that it was not judged with.
+    /// Returns whether the call has got facts since it was judged.
     pub(super) fn has_new_facts(&self) -> bool {
         let CallState::Valid { stage, .. } = &self.state else {
             return false;

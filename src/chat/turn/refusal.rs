@@ -1,8 +1,9 @@
 //! Changes the request of a step after the provider refused it. No refused request is sent again, so no chat is stuck.
 //!
-//! The first refusal is answered by a note for the model, or by a shorter request if length may be the reason. After the second one,
-//! the request goes in its reduced form. A provider that names the length as the reason gets a shorter request a few times. A failure
-//! that does not pass, and an answer that the request cannot be carried out, may be a refusal too: they get the reduced form once.
+//! The first refusal is answered by a note for the model, or by a shorter request if length may be the reason. After the second
+//! one, the request goes in its reduced form. A provider that names the length as the reason gets a shorter request a few times.
+//! A failure that does not pass, and an answer that the request cannot be carried out, may be a refusal too: they get the reduced
+//! form once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,7 +21,7 @@ pub(super) const TOO_LONG: &str =
 /// The notice if the server refuses the bytes of a request, also without images.
 pub(super) const TOO_LARGE: &str =
     "the request is larger than the provider takes; co shortens the chat and asks again";
-/// The notice if length may be the reason.
+/// The notice if a request was refused, perhaps because of its length.
 pub(super) const MAYBE_TOO_LONG: &str =
     "the provider refused the longest request of this chat so far; co shortens it and asks again";
 
@@ -59,9 +60,9 @@ impl RequestHistory {
 /// A request that the provider did not take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FailedRequest {
-    /// Its estimated tokens.
+    /// The estimated tokens of the request.
     pub tokens: u64,
-    /// The reduced form would change the request.
+    /// True if the reduced form of the request would differ from the request.
     pub reducible: bool,
 }
 
@@ -74,7 +75,7 @@ pub(super) struct Remedies {
     pub(super) shortened: usize,
     /// The estimated tokens of the last request that was too long.
     pub(super) too_long: Option<u64>,
-    /// The limit that the provider named then.
+    /// The limit of the length that the provider named when it refused the request.
     pub(super) limit: Option<u64>,
     /// True if the provider said that length is the reason.
     pub(super) named: bool,
@@ -94,7 +95,7 @@ pub(super) enum Remedy {
 /// A request whose answer has not begun.
 pub(super) struct PendingRequest {
     pub(super) tokens: u64,
-    /// Its last items, which the transcript does not have yet.
+    /// The last items of the request, which the transcript does not have yet.
     pub(super) added: Vec<Item>,
     /// A sentence for the person about the changes of the reduced form.
     pub(super) reduction: Option<String>,

@@ -308,7 +308,8 @@ impl Turn {
 
 /// The answers to a refusal.
 impl Turn {
-    /// Chooses the changes to the next request after a fault. Returns false if the fault is no refusal, or if no form is left to try.
+    /// Chooses the changes to the next request after a fault. Returns false if the fault is no refusal, or if no form is left to
+    /// try.
     pub(super) async fn answer_refusal(
         &mut self,
         fault: &Fault,
@@ -437,8 +438,8 @@ impl Turn {
         Ok(self.chat.show(ChatEvent::Summarised).await?)
     }
 
-    /// Asks for the summary. After a refusal, it asks in the reduced form, and then with less and less of the chat. Returns true with
-    /// the summary if it did so.
+    /// Asks for the summary. After a refusal, it asks in the reduced form, and then with less and less of the chat. Returns true
+    /// with the summary if it did so.
     async fn summary(&mut self, items: &[Item]) -> Result<(String, bool), Halt> {
         let budget = self.budget().await?;
         let (system, tools) = (self.system(items), self.tools.specs());

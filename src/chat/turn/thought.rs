@@ -9,7 +9,7 @@ const MAX_WAITING_BYTES: usize = 80;
 /// The most bytes of a line on the screen. A longer one is cut, because each piece replaces the last line.
 const MAX_LINE_BYTES: usize = 2_000;
 
-/// A thought of the model that is on the screen, but not complete.
+/// A thought of the model that is on the screen and still grows.
 #[derive(Debug, Default)]
 pub(in crate::chat) struct LiveThought {
     block: u64,

@@ -34,7 +34,7 @@ struct GitChange {
     old_mode: Option<u32>,
     /// The hunks that turn the present lines into the old lines.
     hunks: Vec<Hunk>,
-    /// It is no text, or its name cannot be read.
+    /// True if the file is no text, or its name cannot be read.
     is_unclear: bool,
 }
 

@@ -1,5 +1,5 @@
-//! `/changes`: fills the quickfix list with the files that the chat changed, and opens a review of all its changes, which can take parts
-//! back.
+//! `/changes`: fills the quickfix list with the files that the chat changed, and opens a review of all its changes, which can
+//! take parts back.
 
 use std::io;
 use std::sync::Arc;

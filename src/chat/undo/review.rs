@@ -443,8 +443,8 @@ impl UndoTask {
         blocking(move || checkpoints.keep_answers(&chat, &answers)).await
     }
 
-    /// Takes the refused parts back, and moves the baseline to the accepted ones if `moves_baseline`. The notice about it begins with
-    /// `said`. Returns false if that failed somewhere, and tells the person.
+    /// Takes the refused parts back, and moves the baseline to the accepted ones if `moves_baseline`. The notice about it begins
+    /// with `said`. Returns false if that failed somewhere, and tells the person.
     pub(super) async fn carry_out(
         &self,
         review: &mut Review,

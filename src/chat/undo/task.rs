@@ -1,4 +1,5 @@
-//! The task of an `/undo`, `/redo`, `/review` or review of `/changes`: it compares the files, asks the person and changes the files.
+//! The task of an `/undo`, `/redo`, `/review` or review of `/changes`: it compares the files, asks the person and changes the
+//! files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

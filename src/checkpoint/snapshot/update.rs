@@ -82,8 +82,8 @@ impl Snapshot {
         Some(found)
     }
 
-    /// Returns the directories whose entries or files may have changed since this snapshot, by the stamps of all files. Returns none
-    /// if other files than those in them may belong to it from now on.
+    /// Returns the directories whose entries or files may have changed since this snapshot, by the stamps of all files. Returns
+    /// none if other files than those in them may belong to it from now on.
     ///
     /// This takes much longer than to ask a watcher, and much less than to read the workspace.
     pub(in super::super) fn changed(

@@ -55,7 +55,7 @@ pub(super) struct ExecRequest {
     pub(super) timeout: Option<Duration>,
     pub(super) caller: Caller,
     pub(super) read_only: bool,
-    /// Its changes go to a layer.
+    /// True if the command runs as a trial: its changes go to a layer.
     pub(super) trial: bool,
     /// The fate of these changes, if an option says so.
     pub(super) after_trial: Option<AfterTrial>,

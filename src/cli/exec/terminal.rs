@@ -71,7 +71,8 @@ pub(super) fn is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks a question. If the result is dropped, nothing that is typed later is read. Nothing else is printed until the answer.
+/// Asks a question on the terminal. Until the answer, nothing else is printed. If the future is dropped, what is typed later is
+/// not read.
 pub(super) async fn yes(question: &str) -> bool {
     let question = question.to_owned();
     let (answer, answered) = oneshot::channel();

@@ -38,8 +38,8 @@ pub(crate) struct PersonAsker {
     services: Arc<Services>,
     questioner: Arc<dyn Questioner>,
     workspace: PathBuf,
-    /// The hosts that the command reaches anyway: those that its chat allowed before it started, because it does not wait for them
-    /// behind an open question, or those of its agent.
+    /// The hosts that the command reaches anyway: those that its chat allowed before it started, because it does not wait for
+    /// them behind an open question, or those of its agent.
     granted: Vec<HostPattern>,
     question: Question,
 }

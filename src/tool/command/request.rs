@@ -126,7 +126,7 @@ impl CommandRequest {
     /// Parses a call.
     ///
     /// # Errors
-    /// The arguments do not fit, or it is of another tool.
+    /// The arguments do not fit, or the call is of another tool.
     pub(crate) fn parse(call: &Call) -> Result<Self, BadCall> {
         if call.name != NAME {
             return Err(BadCall::of_another_tool(call));

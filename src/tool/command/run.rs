@@ -39,7 +39,7 @@ pub(super) struct AllowedCommand {
 }
 
 impl JudgedCommand {
-    /// Makes all ready for the command to run in the confinement that belongs to the decision.
+    /// Prepares the command to run in the confinement that belongs to the decision.
     pub(super) async fn ready(
         self: Box<Self>,
         context: &Arc<CallContext>,
@@ -106,8 +106,8 @@ impl JudgedCommand {
 }
 
 impl AllowedCommand {
-    /// Asks the hooks of plugins about the command, starts the container engine that it needs, and reads the values of secrets that
-    /// it may change. The decision is on disk by then, because all of this may have effects.
+    /// Asks the hooks of plugins about the command, starts the container engine that it needs, and reads the values of secrets
+    /// that it may change. The decision is on disk by then, because all of this may have effects.
     pub(super) async fn before_start(&self, context: &CallContext) -> Result<(), NotRun> {
         if let Some(why) = context.plugin_refusal(self.for_hooks(context)).await {
             return Err(NotRun::Because(why));

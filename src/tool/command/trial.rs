@@ -29,9 +29,9 @@ const DROPPED: &str = "its changes are dropped";
 pub(super) enum Trial {
     #[default]
     None,
-    /// The person asked for it.
+    /// The person asked for the trial.
     Wanted,
-    /// It could not run, or co could not read what it changed: the reason.
+    /// The trial could not run, or co could not read what it changed: the reason.
     Failed(String),
     Ended(Arc<EndedTrial>),
 }
@@ -47,7 +47,7 @@ pub(super) struct EndedTrial {
 /// The trial that a command may have before its question.
 #[derive(Default, Clone, Copy)]
 pub(super) struct TrialChoice {
-    /// It needs an answer and can run as a trial.
+    /// True if the command needs an answer and can run as a trial.
     pub is_possible: bool,
     /// The person wants commands like this one to be tried first.
     pub by_rule: bool,
@@ -64,7 +64,7 @@ pub struct TriedCall {
 pub enum AfterTrial {
     /// The person is asked about this call.
     Ask(CommandCall),
-    /// It needs no answer, or the turn was cancelled.
+    /// The trial needs no answer, or the turn was cancelled.
     Ended(Box<CallResult>),
 }
 
@@ -132,7 +132,8 @@ impl CommandCall {
 }
 
 impl JudgedCommand {
-    /// Returns whether the command runs as a trial before co asks about it. `answered` is true if the person has answered already.
+    /// Returns whether the command runs as a trial before co asks about it. `answered` is true if the person has answered
+    /// already.
     pub fn is_tried_first(&self, answered: bool) -> bool {
         match self.call.trial {
             Trial::Wanted => self.trial.is_possible,
@@ -163,7 +164,7 @@ impl JudgedCommand {
     /// Makes all ready for a trial of the command.
     ///
     /// # Errors
-    /// It cannot run as a trial, or the turn ends.
+    /// The command cannot run as a trial, or the turn ends.
     pub async fn ready_for_trial(
         &self,
         context: &Arc<CallContext>,

@@ -66,7 +66,7 @@ impl PlannedCall for EditRequest {
 /// Proposes the change of a call. Changes nothing.
 ///
 /// # Errors
-/// It cannot be made. The text is for the model, and may show lines of a file.
+/// The proposal cannot be made. The text is for the model, and may show lines of a file.
 async fn propose_edit(
     request: EditRequest,
     context: &CallContext,
@@ -457,7 +457,8 @@ fn refuse(why: EditRefused) -> String {
     format!("Refused: {why}{end}")
 }
 
-/// Does work about a change that blocks on files, with the judge and the working directory of a turn. The error is a text for the model.
+/// Does work about a change that blocks on files, with the judge and the working directory of a turn. The error is a text for the
+/// model.
 pub(in crate::tool) async fn work_with_judge<T: Send + 'static>(
     judge: Arc<Judge>,
     cwd: PathBuf,
@@ -506,7 +507,7 @@ fn directory_rule(request: &EditRequest, path: &str) -> Option<Pattern> {
     (plain && single).then(|| Pattern::prefix([request.name(), &format!("{directory}/**")]))
 }
 
-/// Returns these tools.
+/// Returns the tools that change one file.
 pub(in crate::tool) fn tools() -> [BuiltIn; 4] {
     specs().map(|spec| BuiltIn {
         spec,

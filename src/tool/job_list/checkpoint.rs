@@ -61,7 +61,7 @@ pub(crate) async fn append_record(services: &Services, chat: String, record: Rec
 /// Adds a record to those of a chat.
 ///
 /// # Errors
-/// It cannot be written.
+/// The record cannot be written.
 pub(crate) async fn try_append(
     services: &Services,
     chat: String,

@@ -96,7 +96,7 @@ impl Rename {
     /// Proposes the change. Changes nothing.
     ///
     /// # Errors
-    /// It cannot be made. The text is for the model, and may show lines of a file.
+    /// The proposal cannot be made. The text is for the model, and may show lines of a file.
     async fn propose(
         &self,
         context: &CallContext,

@@ -1,5 +1,5 @@
-//! The words that complete arguments of a server's prompts, and addresses of its resources. Only a server that runs is asked, for a short
-//! time.
+//! The words that complete arguments of a server's prompts, and addresses of its resources. Only a server that runs is asked, for
+//! a short time.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -31,8 +31,8 @@ pub enum StartedWord<'a> {
 }
 
 impl ChatServers {
-    /// Returns whole words in the place of one that the person has started to type. There are none if the server does not run, or does not
-    /// answer soon.
+    /// Returns whole words in the place of one that the person has started to type. There are none if the server does not run, or
+    /// does not answer soon.
     pub async fn complete(&self, server: &str, started: StartedWord<'_>) -> Vec<String> {
         let ready = {
             let list = self.list.lock();
@@ -116,8 +116,8 @@ struct OpenPart {
     reserved: bool,
 }
 
-/// Returns the variable of a template in whose value a typed address ends; none if the address does not fit, or the template has other
-/// expressions than `{name}` and `{+name}`.
+/// Returns the variable of a template in whose value a typed address ends; none if the address does not fit, or the template has
+/// other expressions than `{name}` and `{+name}`.
 fn open_part(template: &str, typed: &str) -> Option<OpenPart> {
     let (mut rest, mut left) = (template, typed);
     let mut others = HashMap::new();

@@ -105,7 +105,7 @@ struct DirPair {
     layer: Dir,
     workspace: Option<Dir>,
     rules: Option<IgnoreRules>,
-    /// It is a git directory, and that of the workspace is none.
+    /// True if the directory is a git directory, and the same directory of the workspace is none.
     is_new_git: bool,
 }
 
@@ -125,7 +125,7 @@ impl DirPair {
 
 /// The reason why a path is not compared further.
 pub(super) enum Stop {
-    /// Its change is dropped.
+    /// The change of the file is dropped, for this reason.
     NotKept(String),
     Failed(Error),
 }

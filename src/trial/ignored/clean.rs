@@ -92,7 +92,8 @@ pub(super) fn clean(files: &Path, root: &Path, mut removes: Removes<'_, '_>) -> 
     Ok(true)
 }
 
-/// Returns whether the workspace has something newer than a file of the layer, or lacks what the layer removes.
+/// Returns whether the workspace makes an entry of the layer useless: it has a newer file than the layer, or lacks the file that
+/// the layer removes.
 pub(super) fn is_hidden_by(
     new: Node,
     old: Option<Node>,

@@ -141,7 +141,8 @@ fn remove(all: &Path, left: &Left, trash: &mut Trash<'_>) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Returns the bytes of the disk that a directory takes, and whether all of it was counted. A file with several names counts once.
+/// Returns the bytes of the disk that a directory takes, and whether all of it was counted. A file with several names counts
+/// once.
 fn measure(top: &Path) -> (u64, bool) {
     let Ok(tree) = Dir::open_own(top) else {
         return (0, false);

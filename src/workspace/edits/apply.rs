@@ -39,8 +39,8 @@ pub struct AutocommandChange {
     pub text: String,
 }
 
-/// Applies a change to the text that the file has now. If a command of the person is half done in the buffer, this waits
-/// for its end or for the cancellation.
+/// Applies a change to the current text of the file. If a command of the person is half done in the buffer of the file, this
+/// function waits for the end of the command, or for the cancellation.
 ///
 /// # Errors
 /// The lines that it changes have changed meanwhile, the file cannot be changed, or the wait was cancelled. Then nothing is
@@ -166,7 +166,7 @@ impl AppliedChange {
     /// Returns the change that takes this one back.
     ///
     /// # Errors
-    /// It is no change of a text, or the text cannot be stored.
+    /// The change is no change of a text, or the text cannot be stored.
     pub fn inverse(&self) -> Result<Proposal, EditRefused> {
         self.proposal.inverse()
     }

@@ -26,7 +26,7 @@ pub(crate) struct WriteOptions<'a> {
     pub(crate) mode: Option<u32>,
     /// The file must survive a loss of power.
     pub(crate) sync: bool,
-    /// The directories above a new file are made if they are missing.
+    /// True if the missing directories above a new file are made too.
     pub(crate) makes_dirs: bool,
 }
 
@@ -44,7 +44,7 @@ impl Default for WriteOptions<'_> {
 /// Returns the bytes of a regular file, or none if there is no file.
 ///
 /// # Errors
-/// It cannot be read, is not a regular file, or is too large.
+/// The file cannot be read, is not a regular file, or is too large.
 pub(crate) fn read(root: &Dir, path: impl AsRef<Path>) -> io::Result<Option<Vec<u8>>> {
     match root.read(path, MAX_FILE_BYTES) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -56,7 +56,7 @@ pub(crate) fn read(root: &Dir, path: impl AsRef<Path>) -> io::Result<Option<Vec<
 /// Checks that a file may be replaced or removed.
 ///
 /// # Errors
-/// It is read-only, or has other names.
+/// The file is read-only, or has other names.
 pub(super) fn check_writable(root: &Dir, path: impl AsRef<Path>) -> io::Result<()> {
     let node = node(root, &path)?;
     // The directory alone decides whether a file can be replaced, so the file's own mode is checked here.
@@ -169,7 +169,7 @@ pub(super) fn rename(root: &Dir, from: &Path, to: &Path) -> io::Result<()> {
 /// Opens the directory for a new file, and makes it if the options say so. Returns it with the name in it.
 ///
 /// # Errors
-/// It is missing, or cannot be made.
+/// The directory is missing, or cannot be made.
 pub(crate) fn parent_of_new<'a>(
     root: &Dir,
     path: &'a Path,

@@ -22,7 +22,7 @@ pub struct Proposal {
     pub path: String,
     /// The unified diff.
     pub diff: String,
-    /// Sentences about places that were not exact.
+    /// Sentences about places at which the old text of the edit was not exactly the text of the file.
     pub notes: Vec<String>,
     /// The buffer of the file has unsaved changes.
     pub unsaved: bool,
@@ -279,7 +279,7 @@ impl Proposal {
     /// Returns the change that takes this one back.
     ///
     /// # Errors
-    /// It is no change of a text, or the text cannot be stored.
+    /// The change is no change of a text, or the text cannot be stored.
     pub(super) fn inverse(&self) -> Result<Self, EditRefused> {
         let ProposedChange::Replace { place, old, new } = &self.change else {
             let why = format!("cannot take the change of {} back", self.path);
@@ -323,7 +323,7 @@ impl Proposal {
         Some(FileText::alike([new.clone(), text]))
     }
 
-    /// Returns the planned state of the files of [`Self::files`].
+    /// Returns the files of [`Self::files`] as the edit will leave them.
     ///
     /// # Errors
     /// The new text cannot be stored.

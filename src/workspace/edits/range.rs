@@ -52,7 +52,7 @@ impl EditRange {
     /// Checks that a proposal changes these lines only, wherever they are by now.
     ///
     /// # Errors
-    /// It changes another file or other lines.
+    /// The proposal changes another file or other lines.
     pub fn check(&self, proposal: &Proposal) -> Result<(), EditRefused> {
         let refuse = |why: String| EditRefused(format!("cannot change {}: {why}", proposal.path));
         let Some(old) = proposal.old_text().filter(|_| proposal.file() == self.file) else {

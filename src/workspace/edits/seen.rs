@@ -12,7 +12,7 @@ const MAX_KEPT_BYTES: usize = 8 << 20;
 /// The longest diff that a refusal shows, in bytes.
 const LONGEST_DIFF: usize = 4 << 10;
 
-/// The texts that a model has read in a chat. It is cheap to clone.
+/// The texts that a model has read in a chat. A clone is cheap.
 #[derive(Clone, Default)]
 pub struct SeenTexts(Arc<Mutex<Seen>>);
 

@@ -26,8 +26,8 @@ pub enum Attached {
     Image { image: Image, size: usize },
 }
 
-/// Reads a file: an image as a whole, or at most `most` bytes of a text. Returns the real path too. It blocks on files: call it
-/// from `spawn_blocking`.
+/// Reads a file: an image as a whole, or at most `most` bytes of a text. Also returns the real path of the file. Blocks on files:
+/// call it from `spawn_blocking`.
 ///
 /// # Errors
 /// There is no such file, or it cannot be attached: a few words for the person.
@@ -73,7 +73,7 @@ pub fn read(path: &Path, most: usize) -> Result<(PathBuf, Attached), String> {
 /// `spawn_blocking`.
 ///
 /// # Errors
-/// It is no regular file, or it cannot be read.
+/// The file is no regular file, or it cannot be read.
 pub(super) fn text_of(real: &Path, most: usize) -> io::Result<String> {
     let (mut file, node) = open_real(real)?;
     let mut bytes = Vec::new();

@@ -35,7 +35,7 @@ struct GlobalRules {
 }
 
 impl IgnoreRules {
-    /// Reads the rules of the person, and of the directories above `root`, which is a real path.
+    /// Reads the ignore rules of the person, and of the directories above `root`, which is a real path.
     pub(crate) fn above(root: &Path) -> Self {
         let (global, _faults) = GitignoreBuilder::new(root).build_global();
         let none = || Gitignore::empty();

@@ -44,7 +44,7 @@ pub struct EditorFacts {
 
 /// The path and the limits of a query.
 pub struct FileScope {
-    /// The real path of the file or directory. What is in it is opened through no link.
+    /// The real path of the file or directory. Entries of the directory are opened through no link.
     pub path: PathBuf,
     /// The buffers to read instead of their files.
     pub open: OpenBuffers,
@@ -128,7 +128,7 @@ impl Deadline {
         Self::within(QUERY_TIMEOUT, cancel)
     }
 
-    /// Returns a deadline that is `most` away, or at the cancellation if that is sooner.
+    /// Returns a deadline after the time `most`, or at the cancellation if the cancellation comes sooner.
     pub fn within(most: Duration, cancel: CancellationToken) -> Self {
         Self {
             cancel,

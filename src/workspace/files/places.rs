@@ -11,7 +11,8 @@ const LONGEST: usize = 4 << 20;
 /// The most bytes of a line.
 const LONGEST_LINE: usize = 500;
 
-/// Reads lines of files as the editor has them, and else from the disk. Places of one file that follow each other take one read.
+/// Reads lines of files: from the buffer of the file if there is one, otherwise from the disk. Several places of one file in a
+/// row take one read.
 #[derive(Default)]
 pub struct PlaceReader {
     open: OpenBuffers,

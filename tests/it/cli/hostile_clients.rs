@@ -1,5 +1,5 @@
-//! Clients that try to reach more than they may, in commands that may reach a few hosts: each as those who run the tests and as an
-//! ordinary user.
+//! Clients that try to reach more than they may, in commands that may reach a few hosts: each as those who run the tests and as
+//! an ordinary user.
 //!
 //! No name is looked up: co gets the test's server as the proxy of the person, and sends it the names.
 

@@ -210,8 +210,8 @@ fn a_difference_that_nobody_read_is_no_success_unless_it_is_kept() {
     scene.bash("grep -q 4 a");
 }
 
-/// Runs a trial on a terminal. Types `ahead` while the command prints "ready" and waits for the file `go`. Answers the question, and
-/// returns all that was shown.
+/// Runs a trial on a terminal. Types `ahead` while the command prints "ready" and waits for the file `go`. Answers the question,
+/// and returns all that was shown.
 async fn ask(scene: &Scene, line: &str, ahead: Option<&str>, answer: &[u8]) -> String {
     let bench = Bench::with_launcher(|_| {});
     let argv = [BACKEND, "exec", "--try", line];

@@ -177,7 +177,8 @@ fn answer(
     let _ = input.read(&mut [0; 1]);
 }
 
-/// Runs a line as a trial with `files.test` allowed, and as one without. The first must succeed, the second fail without a request.
+/// Runs a line as a trial with `files.test` allowed, and as one without. The first must succeed, the second fail without a
+/// request.
 #[track_caller]
 fn check(scene: &Scene, server: &FileServer, line: &str) {
     let done = server.exec(scene, &["--drop", "--allow-host", "*.other.test", line]);
@@ -356,7 +357,8 @@ fn check_go(home: &str) {
     scene.bash("grep -q 'own.test/pkg v1.0.0' go.mod");
 }
 
-/// The directory of each toolchain's packages, in a shell's words: the place below the home directory, and how the toolchain finds it.
+/// The directory of each toolchain's packages, in a shell's words: the place below the home directory, and how the toolchain
+/// finds it.
 const PLACES: [(&str, &str); 9] = [
     (".cargo/git", "${CARGO_HOME:-$HOME/.cargo}/git"),
     ("go/pkg", "${GOPATH:-$HOME/go}/pkg"),
@@ -482,8 +484,8 @@ fn a_host_is_named_with_its_bytes_in_json() {
     assert_eq!(server.requests().len(), 1);
 }
 
-/// Tries to reach the ports in `sys.argv` at all addresses of the machine and some others: of a server, a server at all addresses, and
-/// datagrams at all addresses. Prints what is open.
+/// Tries to reach the ports in `sys.argv` at all addresses of the machine and some others: of a server, a server at all
+/// addresses, and datagrams at all addresses. Prints what is open.
 const OTHER_WAYS: &str = "import os, socket, sys
 local, everywhere, datagrams = map(int, sys.argv[1:4])
 def attempt(family, address, kind=socket.SOCK_STREAM):
@@ -539,8 +541,8 @@ fn own_addresses() -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// Checks that a command with these options and settings has no way to a server or a socket of the machine. With `files.test`, which
-/// some may reach, that is the way there.
+/// Checks that a command with these options and settings has no way to a server or a socket of the machine. With `files.test`,
+/// which some may reach, that is the way there.
 fn check_no_other_way(runner: Runner, options: &[&str], settings: &[(&str, &str)]) {
     let scene = Scene::of(runner, "echo 1 > a");
     let server = FileServer::start();

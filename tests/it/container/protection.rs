@@ -189,8 +189,8 @@ fn check_setuid(engine: &Engine, runner: Runner) {
     );
 }
 
-/// Programs that move or make secrets of the workspace that they run in, as fast as they can. An engine may make the place of a mount
-/// again, in which it is empty.
+/// Programs that move or make secrets of the workspace that they run in, as fast as they can. An engine may make the place of a
+/// mount again, in which it is empty.
 const MOVES: [&str; 2] = [
     "import os, shutil
 old, new = 'app', 'app2'

@@ -151,7 +151,8 @@ fn asked(message: &str) -> Scene {
     scene
 }
 
-/// Waits until the last commit has this message, and the work tree has nothing else of it. git moves HEAD before it writes the index.
+/// Waits until the last commit has this message, and the work tree has nothing else of it. git moves HEAD before it writes the
+/// index.
 #[track_caller]
 fn wait_commit(scene: &Scene, message: &str) {
     proc::wait_until(DEADLINE, "the commit", || {

@@ -58,8 +58,8 @@ fn sorted(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns the part of an outcome that is the same in each run of the command: its exit status, or all of it. Threads of rg print files
-/// in any order.
+/// Returns the part of an outcome that is the same in each run of the command: its exit status, or all of it. Threads of rg print
+/// files in any order.
 fn lasting(command: &str, outcome: &str) -> String {
     let mut words = command.split(|c: char| !c.is_alphanumeric());
     if words.any(|word| CHANGING.contains(&word)) || command.contains("rg --json") {

@@ -1,5 +1,5 @@
-//! Secrets that another program moves, makes or removes between the survey and the start of a command, and while it runs: the model
-//! never gets one.
+//! Secrets that another program moves, makes or removes between the survey and the start of a command, and while it runs: the
+//! model never gets one.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -445,8 +445,8 @@ fn no_secret_comes_out_beside_a_program_that_moves_it() {
     }
 }
 
-/// Returns whether the program beside a command did nothing while the command ran, as the command's JSON tells. Until then, the file
-/// had a name that is no secret's.
+/// Returns whether the program beside a command did nothing while the command ran, as the command's JSON tells. Until then, the
+/// file had a name that is no secret's.
 fn stood_still(told: &str) -> bool {
     let told: serde_json::Value = serde_json::from_str(told).unwrap();
     let lines = told["output"].as_str().unwrap().lines();

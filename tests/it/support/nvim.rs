@@ -300,7 +300,8 @@ impl Nvim {
     }
 }
 
-/// Lets a window that the person asked for take the focus however late, until they press a key. The machine of the tests may be slow.
+/// Lets a window that the person asked for take the focus however late, until they press a key. The machine of the tests may be
+/// slow.
 const AWAITS_LONG: &str =
     "lua local focus = require('co.ui.focus') focus.awaited = focus.is_waiting";
 

@@ -1,4 +1,5 @@
-//! The level of another agent: it works in the workspace as approved commands do, for as long as its chat, and has places of its own.
+//! The level of another agent: it works in the workspace as approved commands do, for as long as its chat, and has places of its
+//! own.
 
 use std::path::Path;
 

@@ -63,7 +63,7 @@ impl GrantedPlaces {
 pub(crate) enum Access<'a> {
     Read,
     Write,
-    /// It writes to a layer over the workspace.
+    /// The command writes to a layer over the workspace.
     Overlay(OverlayPlaces<'a>),
 }
 
@@ -129,7 +129,7 @@ pub(crate) struct LevelLimits {
     pub(crate) places: bool,
 }
 
-/// The way in which secrets are closed to a command.
+/// The mechanism that closes secrets to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClosedBy {
     /// Landlock grants reading around the secrets. So a file that appears beside a secret is closed too.

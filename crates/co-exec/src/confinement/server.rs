@@ -1,5 +1,5 @@
-//! The level of a tool server: it works for the calls of a model, for as long as its chats, and has a directory of its own. It reads the
-//! workspace, or also changes it.
+//! The level of a tool server: it works for the calls of a model, for as long as its chats, and has a directory of its own. It
+//! reads the workspace, or also changes it.
 
 use std::path::Path;
 

@@ -121,7 +121,7 @@ impl Engine {
         self.call(&args, image).await.map(drop)
     }
 
-    /// Calls the engine, and returns what it prints. `image` is for the words about a failure.
+    /// Calls the engine, and returns its output. An error text names `image`.
     ///
     /// # Errors
     /// The engine does not start, fails, or does not answer.

@@ -215,7 +215,8 @@ impl Inside {
         }
     }
 
-    /// Removes the setuid bits of files that the command made in the workspace. Returns a sentence if there were any.
+    /// Removes the setuid bits of files that the command made in the workspace. Returns a sentence about these files if there
+    /// were any.
     pub(crate) async fn clear_setuid(&self) -> Option<String> {
         match self.read_only {
             true => None,

@@ -17,15 +17,15 @@ use crate::sandbox::ProtectedPaths;
 pub(super) struct Cover {
     path: PathBuf,
     kind: CoverKind,
-    /// The device and number of the file, and the time at which it was made. If another file takes its place, the mount is lost. A
-    /// new file often gets the number of one that was removed.
+    /// The device and number of the file, and the time at which it was made. If another file takes its place, the mount is lost.
+    /// A new file often gets the number of one that was removed.
     file: (u64, u64, Option<SystemTime>),
     directory: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum CoverKind {
-    /// It can be changed, but not renamed.
+    /// The path can be changed, but not renamed.
     Pinned,
     Held,
     Hidden,

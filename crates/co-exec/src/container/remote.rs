@@ -32,7 +32,7 @@ fn may_be_remote(variables: &Variables) -> bool {
 /// Checks with a file that a new container has the workspace, if its engine may be on another machine.
 ///
 /// # Errors
-/// It has another directory.
+/// The container has another directory.
 pub(super) async fn check(container: &Container) -> Result<(), EngineFault> {
     if !may_be_remote(&container.engine.env) {
         return Ok(());

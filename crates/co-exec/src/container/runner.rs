@@ -54,7 +54,7 @@ impl Containers {
         }
     }
 
-    /// Returns a container for this use that protects these paths. Makes one if there is none.
+    /// Returns a container for this use that protects these paths. Makes the container if there is none.
     ///
     /// # Errors
     /// There is no engine, or it refuses.

@@ -47,7 +47,7 @@ echo "co end $code" >&3
 exit "$code"
 "#;
 
-/// Prints the processes with a mark. Arguments: the mark.
+/// Prints the processes that have the mark. The argument is the mark.
 pub(super) const LEFT: &str = r#"
 mark=$1
 exec 3>&1 2>/dev/null

@@ -37,7 +37,8 @@ struct SetuidSearch {
     whole: bool,
 }
 
-/// Removes the setuid bits of the files of the workspace that changed since a time. Returns a sentence if there were any.
+/// Removes the setuid bits of the files of the workspace that changed since a time. Returns a sentence about the files with such
+/// bits; none if there were none.
 pub(super) async fn clear(container: &Container, since: ChangeTime) -> Option<String> {
     let mut look = look(container, since).await?;
     if !look.refused.is_empty() {

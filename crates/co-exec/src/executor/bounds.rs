@@ -13,8 +13,8 @@
 //! | of one process: processor time, open files, size of a file, signals | the kernel | `limits::ProcessLimits` | always | the process gets an error or a signal |
 //! | in a container: memory, processes, processors, `/tmp` | the engine | `container::create` | always | [`ExceededLimit::Memory`], or an error |
 //!
-//! A check comes 50 ms after the start, then after pauses that double, up to half a second. The limits are in [`limits`](crate::limits);
-//! the settings with their defaults are in `settings`.
+//! A check comes 50 ms after the start, then after pauses that double, up to half a second. The limits are in
+//! [`limits`](crate::limits); the settings with their defaults are in `settings`.
 
 use std::path::Path;
 use std::time::Duration;

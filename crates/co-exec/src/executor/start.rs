@@ -62,7 +62,7 @@ pub(crate) struct StartRequest<'a> {
 pub(crate) enum NotBegun {
     /// A secret moved before it was hidden.
     Moved(PathBuf),
-    /// Not all listening sockets of its network came.
+    /// co did not get all listening sockets of the command's network.
     SocketsLost,
 }
 

@@ -296,7 +296,8 @@ impl Supervisor {
             .exceeded(&members, self.held.confined(), by_kernel)
     }
 
-    /// Returns once the private temporary directory, the places of its own or the layer of a trial exceed a limit, or never if there is none.
+    /// Returns once the private temporary directory, the places of its own or the layer of a trial exceed a limit, or never if
+    /// there is none.
     fn full_disk(&self) -> impl Future<Output = ExceededLimit> + use<> {
         let confined = self.held.confined();
         let limits = |dirs: Vec<&Path>, bytes, files| DirectoryLimits {
@@ -457,8 +458,8 @@ impl Supervisor {
         self.caller == Caller::Person && !confined.is_some_and(ConfinedCommand::is_trial)
     }
 
-    /// Returns the note in place of the output, if a secret appeared where the command could read before it ended. Returns none for a
-    /// command of the person that is no trial: its output is for them, and nobody asks for the secrets in its files.
+    /// Returns the note in place of the output, if a secret appeared where the command could read before it ended. Returns none
+    /// for a command of the person that is no trial: its output is for them, and nobody asks for the secrets in its files.
     async fn withheld(&self, ended: Instant) -> Option<String> {
         let secrets = self.held.secrets()?.clone();
         let watch = secrets.clone();

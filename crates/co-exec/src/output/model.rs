@@ -8,9 +8,9 @@ use co_text::{end_of, start_of};
 const MIN_SIMILAR_LINES: usize = 16;
 const SIMILAR_LINES_AT_EACH_END: usize = 2;
 
-/// The text, and the line about the parts of the output that are missing in it.
+/// The text of an output for the model, and the line about the parts of the output that this text lacks.
 ///
-/// A program can print all that the text has. So the amounts, and the file with the whole output, are in the line alone.
+/// A program can print anything into the text. So only the line has the amounts and the name of the file with the whole output.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ModelText {
     pub(crate) text: String,

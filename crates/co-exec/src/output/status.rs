@@ -22,7 +22,8 @@ impl CommandOutcome {
         line(self)
     }
 
-    /// Returns the status for a model. If the output is withheld, the end is too: a command can choose how it ends, and what it leaves.
+    /// Returns the status for a model. If the output is withheld, the end is too: a command can choose how it ends, and what it
+    /// leaves.
     pub fn told_status(&self) -> String {
         match self.withheld {
             true => "its output and exit status are withheld".to_owned(),
@@ -30,8 +31,8 @@ impl CommandOutcome {
         }
     }
 
-    /// Returns the part of the status that a person must know: how the command failed, what it left, what is not kept. Empty
-    /// if there is nothing of the kind.
+    /// Returns the part of the status that a person must know: how the command failed, what it left, what is not kept. The text
+    /// is empty if none of these applies.
     pub fn exceptions(&self) -> String {
         let ended = match self.nothing_found && !self.was_ended() {
             true => Some("exit 1".to_owned()),

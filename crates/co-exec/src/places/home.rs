@@ -33,8 +33,8 @@ pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
     TOOLCHAINS.iter().flat_map(Toolchain::variables)
 }
 
-/// The variables that name files with certificates of authorities: of OpenSSL, curl, git, requests, pip, Node.js, cargo and the AWS tools.
-/// Commands may read these files, because their clients trust nobody without them.
+/// The variables that name files with certificates of authorities: of OpenSSL, curl, git, requests, pip, Node.js, cargo and the
+/// AWS tools. Commands may read these files, because their clients trust nobody without them.
 pub const CERTIFICATES: [&str; 8] = [
     "SSL_CERT_FILE",
     "CURL_CA_BUNDLE",
@@ -214,7 +214,7 @@ pub(crate) enum Elsewhere {
     Home(&'static str),
     /// The variable that names the place of the packages.
     Packages(&'static str),
-    /// A variable with options of Java, and the one that names the place of the packages.
+    /// A variable with options of Java, and the option that names the place of the packages.
     JavaOption(&'static str, &'static str),
 }
 
@@ -247,12 +247,12 @@ const fn packages(
     }
 }
 
-/// The toolchains whose packages a trial may fetch, over a layer. A variable that moves the home moves the configuration too, so it
-/// is set only if there is no home.
+/// The toolchains whose packages a trial may fetch, over a layer. A variable that moves the home moves the configuration too, so
+/// it is set only if there is no home.
 ///
 /// Sources: The Cargo Book ("Cargo Home"); `go help environment` and `go help gopath`; Maven's guide "Configuring Maven" and its
-/// property `maven.repo.local`; Gradle's user manual ("Gradle-managed Directories"); "Managing the global packages, cache, and temp
-/// folders" of NuGet; pnpm's setting `storeDir`; Yarn's `globalFolder`; Bun's `install.cache.dir`; Pipenv's `WORKON_HOME`.
+/// property `maven.repo.local`; Gradle's user manual ("Gradle-managed Directories"); "Managing the global packages, cache, and
+/// temp folders" of NuGet; pnpm's setting `storeDir`; Yarn's `globalFolder`; Bun's `install.cache.dir`; Pipenv's `WORKON_HOME`.
 pub(crate) const PACKAGES: [PackageTool; 9] = [
     packages(
         "cargo",

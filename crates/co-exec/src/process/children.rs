@@ -61,13 +61,14 @@ pub(crate) fn reap(pid: Pid) -> Option<ExitStatus> {
     Some(ExitStatus::from_raw(status.as_raw()))
 }
 
-/// Returns the running orphans that `ours` selects: children that no [`spawn`] made. An empty result is certain.
+/// Returns the running orphans that `ours` selects: children that no [`spawn`] made. If the result is empty, there is certainly
+/// no orphan.
 pub(crate) fn orphans(ours: impl Fn(i32) -> bool) -> Vec<Process> {
     let owned = OWNED.lock();
     running(|pid| !owned.contains(&pid) && ours(pid))
 }
 
-/// Returns the running children that `ours` selects. An empty result is certain.
+/// Returns the running children that `ours` selects. If the result is empty, there is certainly no such child.
 pub(crate) fn all(ours: impl Fn(&Process) -> bool) -> Vec<Process> {
     // Locked, so that nothing is reaped meanwhile.
     let _owned = OWNED.lock();
@@ -107,8 +108,8 @@ pub(crate) fn any_runs() -> bool {
     waitid(Id::All, flags | WaitPidFlag::__WALL) != Err(nix::Error::ECHILD)
 }
 
-/// Reaps the ended orphans that `ours` selects. It waits for each by id, because a wait for any child could take the
-/// exit status of another command.
+/// Reaps the ended orphans that `ours` selects. Waits for each orphan by its id, because a wait for any child could take the exit
+/// status of another command.
 pub(crate) fn sweep(ours: impl Fn(&Process) -> bool) {
     // Locked during the sweep, so that no other thread starts a command meanwhile.
     let owned = OWNED.lock();

@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::{PidfdFlags, Signal};
 
-/// A process at one moment.
+/// The state of a process when `/proc` was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: i32,

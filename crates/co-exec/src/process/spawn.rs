@@ -24,9 +24,9 @@ pub(crate) struct SpawnRequest<'a> {
     pub(crate) env: &'a Variables,
     pub(crate) cwd: WorkingDirectory<'a>,
     pub(crate) stdin: &'a OwnedFd,
-    /// Its standard output and standard error.
+    /// The standard output and the standard error of the command.
     pub(crate) output: &'a OwnedFd,
-    /// Its standard error, if that is another file.
+    /// The standard error of the command, if it is another file than the standard output.
     pub(crate) error: Option<&'a OwnedFd>,
     /// Descriptors for its launcher, which knows their numbers.
     pub(crate) inherited: Vec<&'a OwnedFd>,

@@ -15,15 +15,15 @@ use crate::process::pty::{self, TerminalSize};
 /// The kind of a command's streams.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Streams {
-    /// Standard input is given as a whole; output is one pipe.
+    /// Standard input is a text that is known at the start; standard output and standard error are one pipe.
     #[default]
     Whole,
     /// Standard input is a pipe that stays open until it is closed; output is one pipe.
     Open,
     /// A terminal of this size.
     Terminal(TerminalSize),
-    /// Standard input and standard output are pipes of the caller, who speaks a protocol with the program. The output of the command
-    /// is its standard error.
+    /// Standard input and standard output are pipes of the caller, who speaks a protocol with the program. The output of the
+    /// command is its standard error.
     Pipes,
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<Ow
 /// Opens `/dev/null`.
 ///
 /// # Errors
-/// It does not exist, as in an incomplete root directory.
+/// `/dev/null` does not exist, as in an incomplete root directory.
 pub(crate) fn null() -> io::Result<File> {
     let mut how = File::options();
     let file = how.read(true).write(true).open("/dev/null");

@@ -157,8 +157,8 @@ impl Grants {
         Ok(places.any(|place| path.starts_with(place)))
     }
 
-    /// Returns the paths for a request. A variable opens nothing below a directory of the command's own: a link that the command made there
-    /// in an earlier run would open the link's target.
+    /// Returns the paths for a request. A variable opens nothing below a directory of the command's own: a link that the command
+    /// made there in an earlier run would open the link's target.
     fn request_paths(
         &self,
         request: &GrantRequest<'_>,

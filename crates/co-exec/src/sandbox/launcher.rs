@@ -108,7 +108,7 @@ impl Launcher {
         self
     }
 
-    /// Sets further readable paths for commands. `~/` at the start of one stands for the home directory.
+    /// Sets further readable paths for commands. `~/` at the start of a path stands for the home directory.
     #[must_use]
     pub fn read_roots(mut self, roots: Vec<PathBuf>) -> Self {
         self.grants = Arc::new(self.grants.with_read_roots(roots));

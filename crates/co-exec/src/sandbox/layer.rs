@@ -140,7 +140,8 @@ pub(super) fn over_caches(caches: &Path, dir: &Path) -> Overlay {
     }
 }
 
-/// Returns the overlay over the directory `at` of a toolchain, in a trial whose layer is `dir`. `name` is the directory of its packages.
+/// Returns the overlay over the directory `at` of a toolchain, in a trial whose layer is `dir`. `name` is the directory of its
+/// packages.
 pub(super) fn over_downloads(at: &Path, caches: &Path, dir: &Path, name: &Path) -> Overlay {
     let left = caches.with_file_name(LAYER_DOWNLOADS).join(name);
     let left = left.is_dir().then_some(left);

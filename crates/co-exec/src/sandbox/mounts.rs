@@ -42,8 +42,8 @@ impl From<Errno> for ProtectError {
 /// in the namespaces `others`. Does not protect files in writable paths; see [`hold`] and [`hide`].
 ///
 /// # Errors
-/// The kernel or its settings refuse a step. If that step is the overlay, the error is a reason for a person. Otherwise it is
-/// the error of the system.
+/// The kernel or its settings refuse a step. If the kernel refuses the overlay, the error is a reason for a person. Otherwise it
+/// is the error of the system.
 pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS | others)?;
     mount_change(

@@ -73,7 +73,7 @@ pub(super) struct Grant(pub Right, pub PathBytes);
 pub(super) struct OpenedDirectory {
     /// The number of opened directories above it. The last directory before it with a smaller number contains it.
     pub depth: usize,
-    /// Its name in the directory above it. For the first directory, the whole path.
+    /// The name in the directory above. For the first directory, the whole path.
     pub name: PathBytes,
     /// The names of directories that are readable with all below them.
     pub dirs: Vec<PathBytes>,
@@ -89,7 +89,7 @@ pub(super) enum Right {
     /// Reading, listing, executing.
     #[serde(rename = "r")]
     Read,
-    /// Reading and writing existing files: devices.
+    /// The right to read and write existing files, for devices.
     #[serde(rename = "d")]
     Device,
     /// Everything except making device files.

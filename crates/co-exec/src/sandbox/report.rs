@@ -97,7 +97,7 @@ impl SandboxReport {
     /// Checks that commands can be confined.
     ///
     /// # Errors
-    /// They cannot, or the probe failed: one sentence with the reason and what to do.
+    /// Commands cannot be confined, or the probe failed: one sentence with the reason and what to do.
     pub fn confined(&self) -> Result<(), SandboxRefusal> {
         let support = self.support();
         if self.is_known() {
@@ -112,7 +112,7 @@ impl SandboxReport {
     /// Checks that another agent can be confined. Only mounts hide the secrets of its workspace, and it works unasked.
     ///
     /// # Errors
-    /// It cannot: one sentence with the reason and what to do.
+    /// An agent cannot be confined: one sentence with the reason and what to do.
     pub fn agents(&self) -> Result<(), SandboxRefusal> {
         self.confined()?;
         let why = match self.wants_namespaces {
@@ -129,7 +129,7 @@ impl SandboxReport {
     /// Checks that a command can have a network of its own.
     ///
     /// # Errors
-    /// It cannot: one sentence with the reason and what to do.
+    /// A command cannot have a network of its own: one sentence with the reason and what to do.
     pub fn own_network(&self) -> Result<(), SandboxRefusal> {
         self.confined()?;
         let support = self.support();
@@ -149,7 +149,7 @@ impl SandboxReport {
     /// May block on files.
     ///
     /// # Errors
-    /// They cannot, or the probe failed: one sentence with the reason and what to do.
+    /// Commands cannot run as trials, or the probe failed: one sentence with the reason and what to do.
     pub fn trials(&self, workspace: &Path) -> Result<(), SandboxRefusal> {
         self.confined()?;
         let support = self.support();

@@ -15,7 +15,7 @@ use super::mounts;
 use super::plan::{ConfinedPlan, Grant, PathBytes, Right};
 use crate::confinement::level::Network;
 
-/// The rights that a domain controls. Everything that no grant allows is refused.
+/// The rights that a Landlock domain controls. The kernel refuses each use of these rights that no grant allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HandledRights {
     pub files: BitFlags<AccessFs>,

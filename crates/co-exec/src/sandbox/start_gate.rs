@@ -28,7 +28,7 @@ pub(super) const MAX_LISTENERS: usize = 64;
 /// The space for a message with that many descriptors.
 const SPACE: usize = rustix::cmsg_space!(ScmRights(MAX_LISTENERS));
 
-/// The gate in the process that starts the launcher.
+/// The end of the start gate in the process that starts the launcher.
 #[derive(Debug)]
 pub(crate) struct StartGate {
     own: UnixStream,
@@ -124,7 +124,7 @@ impl LauncherGate {
     /// Says that all is protected, passes the listening sockets on, and waits until the command may start.
     ///
     /// # Errors
-    /// It may not, because the process that started the launcher gave it up.
+    /// The command may not start, because the process that started the launcher gave it up.
     pub(super) fn pass(mut self, listeners: Vec<TcpListener>) -> io::Result<()> {
         let listeners: Vec<_> = listeners.iter().map(AsFd::as_fd).collect();
         let mut space = [MaybeUninit::uninit(); SPACE];

@@ -36,7 +36,7 @@ pub struct SandboxSupport {
     pub trials: bool,
     /// True if a command can also have a network of its own, in which only the loopback interface is up.
     pub own_network: bool,
-    /// The reason for the first missing feature, except trials and a network of its own.
+    /// The reason why the first missing feature is missing. Trials and a network namespace are not among these features.
     pub why: Option<String>,
     /// The reason why no command can have a network of its own.
     pub why_no_own_network: Option<String>,
@@ -57,7 +57,7 @@ impl SandboxSupport {
     /// in `dir`, or among the temporary files if there is no such directory.
     ///
     /// # Errors
-    /// It gives no answer within `limit`. The error is a reason for a person.
+    /// The launcher gives no answer within `limit`. The error is a reason for a person.
     pub(super) fn probe(exe: &Path, dir: &Path, limit: Duration) -> Result<Self, String> {
         Self::probe_with(ProbedOverlay::new(dir, None), exe, limit)
     }
@@ -123,7 +123,7 @@ impl SandboxSupport {
     /// Checks that a command can be confined.
     ///
     /// # Errors
-    /// It cannot: one sentence with the reason and advice.
+    /// A command cannot be confined: one sentence with the reason and advice.
     pub fn check(&self) -> Result<(), SandboxRefusal> {
         if self.seccomp && self.abi.is_some() {
             return Ok(());

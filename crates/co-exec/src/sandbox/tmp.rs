@@ -37,7 +37,7 @@ impl PrivateTmp {
     /// Makes a directory with a new name in `parent`. Its path is real.
     ///
     /// # Errors
-    /// It cannot be made or opened.
+    /// The directory cannot be made or opened.
     pub fn new_in(parent: &Path, removals: &Removals) -> io::Result<Self> {
         let parent = parent.canonicalize()?;
         loop {

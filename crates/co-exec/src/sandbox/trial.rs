@@ -20,7 +20,7 @@ pub(super) const PROBED: &str = ".co-probed";
 /// also writes there.
 ///
 /// # Errors
-/// It does not work. The error is a reason for a person.
+/// The overlay does not work. The error is a reason for a person.
 pub(super) fn probe(mounts: &Mounts) -> Result<(), String> {
     let told = |error: rustix::io::Errno| format!("it could not be tried: {error}");
     let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(told)?;

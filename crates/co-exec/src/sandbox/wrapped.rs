@@ -113,8 +113,7 @@ impl ConfinedCommand {
         self.secrets.as_ref()
     }
 
-    /// Returns the files that other programs run or read as configuration, and that were made or replaced while the
-    /// command ran.
+    /// Returns the files that were made or replaced while the command ran, and that other programs run or read as configuration.
     pub fn appeared(&self) -> Vec<PathBuf> {
         self.watched.changed()
     }

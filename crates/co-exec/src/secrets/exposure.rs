@@ -66,7 +66,7 @@ impl SecretWatch {
     /// Blocks on files.
     ///
     /// # Errors
-    /// Secrets still appear or move at the last look for them.
+    /// Secrets still appear or move when co has looked for them the last time.
     pub(crate) fn new(
         surveys: &Surveys,
         secrets: ClosedSecrets<'_>,

@@ -60,7 +60,7 @@ impl Redactor {
         }
     }
 
-    /// Returns a redactor that also finds the values `more`.
+    /// Returns a redactor that finds the values of this one and those in `more`.
     #[must_use]
     pub fn with(&self, more: &[String]) -> Self {
         Self::new(&[self.own.as_slice(), more].concat()).with_values(Arc::clone(&self.values))

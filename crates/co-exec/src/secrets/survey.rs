@@ -109,9 +109,9 @@ pub(super) struct Extent<'a> {
 struct Directory {
     /// `None` for a directory that has to be read again.
     stamp: Option<FileStamp>,
-    /// Its files and directories, if all of them could be read.
+    /// The files and directories in the directory, if all of them could be read.
     entries: Option<Listing>,
-    /// Its files that contain a private key, though their names do not show it.
+    /// The files in the directory that contain a private key, though their names do not show that.
     keys: Arc<[PathBuf]>,
 }
 
@@ -759,7 +759,8 @@ pub(crate) fn is_generated(below: &Path) -> bool {
     below.iter().any(is_one)
 }
 
-/// Returns whether names in a directory below a workspace tell nothing about its secrets: it has generated files, or objects of git.
+/// Returns whether names in a directory below a workspace tell nothing about its secrets: it has generated files, or objects of
+/// git.
 pub(crate) fn is_unsurveyed(below: &Path) -> bool {
     is_generated(below) || patch::is_in_git_store(below)
 }

@@ -14,7 +14,7 @@ const PLAIN_WORD_LENGTH: usize = 12;
 /// Letters and digits below this length match only as a whole word.
 const WHOLE_WORD_LENGTH: usize = 16;
 
-/// A secret value, and the places in a text at which it counts.
+/// A secret value, and the places in a text at which the redactor replaces it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SecretValue {
     pub text: Arc<str>,
@@ -27,7 +27,7 @@ pub(super) enum Place {
     Anywhere,
     /// Between characters of other kinds, or after an option letter: `mysql -pS3cret`.
     Word,
-    /// After its key only: `DB_PASSWORD=postgres`.
+    /// The value is replaced only after its key: `DB_PASSWORD=postgres`.
     Key(Arc<str>),
 }
 

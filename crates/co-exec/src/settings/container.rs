@@ -6,7 +6,7 @@ pub struct ContainerSettings {
     /// `auto`, `docker`, `podman`, or the absolute path of a program that takes the same arguments.
     pub engine: String,
     pub image: String,
-    /// The network, as the engine names it.
+    /// The engine's name of the network of the container.
     pub network: String,
     /// Bytes of memory.
     pub memory: u64,

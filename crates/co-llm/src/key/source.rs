@@ -19,7 +19,8 @@ pub(super) enum KeySource {
 
 /// Returns the places that may hold a key, the first one to use first.
 ///
-/// Both [`Key::find`](super::Key::find) and [`known`](super::known::known) read this list, so redaction knows each key that can be used.
+/// Both [`Key::find`](super::Key::find) and [`known`](super::known::known) read this list, so redaction knows each key that can
+/// be used.
 pub(super) fn sources<'a>(
     settings: &ProviderSettings,
     variables: impl IntoIterator<Item = &'a str>,

@@ -102,8 +102,8 @@ const REFUSED: [&str; 12] = [
     "instead",
 ];
 
-/// Returns true if the words, in lower case, say that a model takes no tools. What they say about one call, or about the choice among
-/// the tools, does not count.
+/// Returns true if the words, in lower case, say that a model takes no tools. What they say about one call, or about the choice
+/// among the tools, does not count.
 fn asks_without_tools(words: &str) -> bool {
     let says = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
     let about_tools = says(&["tool", "function call"]);

@@ -34,7 +34,7 @@ enum Piece {
     Call(RawCall),
 }
 
-/// One answer.
+/// The answer of a server, as far as it has come.
 pub(super) struct Answer {
     pub(super) info: RequestInfo,
     ready: VecDeque<Result<Delta, Fault>>,
@@ -110,7 +110,7 @@ impl Answer {
         }
     }
 
-    /// Adds the signature of the reasoning before it.
+    /// Adds a signature to the reasoning that came last.
     pub(super) fn signature(&mut self, signature: &str) {
         if !signature.is_empty() {
             self.add(Delta::Signature(self.info.keep_signature(signature)));

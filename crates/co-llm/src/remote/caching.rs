@@ -13,8 +13,8 @@ use crate::server_memory::Adaptation;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CacheMarks {
     None,
-    /// One field of the request. The server finds the places itself.
-    /// (platform.claude.com "Prompt caching", openrouter.ai "Prompt caching", 2026-11)
+    /// One field of the request turns the cache on. The server itself finds the places to cache. (platform.claude.com "Prompt
+    /// caching", openrouter.ai "Prompt caching", 2026-11)
     Request,
     /// A field in the system prompt and in the last messages, which gateways translate for Bedrock, Vertex and Azure.
     Blocks,
@@ -47,7 +47,7 @@ pub(super) fn add_key(info: &RequestInfo, chat: &Conversation, body: &mut Value)
     }
 }
 
-/// Returns the header with the key of the chat, which xAI takes over chat completions.
+/// Returns the header with the cache key of the chat. xAI takes this key in the protocol chat completions.
 pub(super) fn key_header(info: &RequestInfo, chat: &Conversation) -> Option<(String, String)> {
     let key = chat.cache_key.clone()?;
     let in_header = is_grok(info) && info.protocol == Protocol::OpenAi;

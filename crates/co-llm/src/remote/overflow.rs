@@ -9,7 +9,8 @@ use crate::fault::numbers;
 /// The ways in which servers say that a request is too long: parts of a sentence in lower case, in their order. Numbers and names
 /// of models stand between them. The comment behind each phrase names the servers that use it, and the source.
 ///
-/// All places were read on 2026-11-26 and 2026-11-28. "pi 129" is earendil-works/pi issue 129: its author sent too long requests to the vendors.
+/// All places were read on 2026-11-26 and 2026-11-28. "pi 129" is earendil-works/pi issue 129: its author sent too long requests
+/// to the vendors.
 const PHRASES: &[&[&str]] = &[
     // Names of errors.
     // OpenAI, Groq, DeepSeek; unclecode/crawl4ai issue 44.
@@ -65,8 +66,8 @@ const PHRASES: &[&[&str]] = &[
     &["tokens of image and text exceed"],
     // SiliconFlow; sjzar/chatlog issue 30.
     &["prompt_tokens", "must be less than max_seq_len"],
-    // A request above the tokens of a minute will not pass later. OpenAI with status 429, Groq with 413; vanna-ai/vanna-flask issue 11,
-    // cottongeeks/podscript issue 20.
+    // A request above the tokens of a minute will not pass later. OpenAI with status 429, Groq with 413; vanna-ai/vanna-flask
+    // issue 11, cottongeeks/podscript issue 20.
     &["request too large for", "limit", "requested"],
     // GitHub Models; cline/cline issue 2115.
     &["request body too large for", "max size", "tokens"],

@@ -60,7 +60,7 @@ impl RequestInfo {
         self.is_at("api.openai.com") || self.is_at("azure.com")
     }
 
-    /// Returns true for Anthropic's models, by whatever name a gateway gives them.
+    /// Returns true for Anthropic's models, also under the names that a gateway gives to them.
     pub(super) fn is_claude(&self) -> bool {
         self.model.contains("claude")
     }

@@ -43,7 +43,7 @@ enum IdForm {
     Any,
     /// Letters, digits, `_` and `-`.
     Word,
-    /// Letters and digits, exactly as many as the longest id has characters.
+    /// Letters and digits. Each id has exactly the greatest length.
     Exact,
 }
 

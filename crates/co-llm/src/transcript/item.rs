@@ -33,8 +33,8 @@ pub enum Item {
     Decision { call: String, decision: Decision },
     /// The result of a call.
     Outcome(Outcome),
-    /// A job, which is a command in the background, is about to start. The item is on disk before the process starts. The
-    /// model learns about the job from the call's result.
+    /// A job, which is a command in the background, is about to start. The item is on disk before the process starts. The result
+    /// of the call tells the model about the job.
     JobStarted {
         /// The number of the job in this chat.
         job: u64,
@@ -220,7 +220,7 @@ impl Decision {
 /// The result of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The [`Call::id`] that it belongs to.
+    /// The [`Call::id`] of the call.
     pub call: String,
     /// The text that the model reads.
     pub text: String,
@@ -232,7 +232,7 @@ pub struct Outcome {
     /// The number of secret values that were removed from the text.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hidden: usize,
-    /// The part that the person saw; none in files of earlier versions.
+    /// The part of the result that the person saw; none in files of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<ShownPart>,
     /// The pictures that a model gets with the text, if it takes any.
@@ -279,7 +279,7 @@ pub struct ShownPart {
     /// The arguments of a call of another agent at its end, if they are not those with which it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Box<Value>>,
-    /// True if it is the output of a trial: the person saw it before they decided about the changes.
+    /// True if `output` is the output of a trial: the person saw this output before they decided about the changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tried: bool,
 }
@@ -300,7 +300,7 @@ impl ShownPart {
 pub enum LongText {
     /// The output of the call with this [`Call::id`].
     Output { call: String },
-    /// The text that a prompt attaches under this name, with so many bytes.
+    /// A text that a prompt attaches, with its name and its size in bytes.
     Context { name: String, size: usize },
 }
 

@@ -1,4 +1,5 @@
-//! Plans: the prompts that ask for one, the plan itself, and the prompt that starts the work with it. Also the prompts that send a scout.
+//! Plans: the prompts that ask for one, the plan itself, and the prompt that starts the work with it. Also the prompts that send
+//! a scout.
 //!
 //! The text of a prompt says what kind of turn it starts, so a turn that is asked for again is of the same kind.
 

@@ -449,7 +449,7 @@ enum Takes {
 /// An option that was looked up.
 struct FoundOption {
     names: Vec<String>,
-    /// Its value; `None` if the tables do not know the option.
+    /// The value that the option takes; `None` if the tables do not know the option.
     value: Option<OptionValue>,
 }
 

@@ -1,5 +1,5 @@
-//! The packages of toolchains in a trial: overlays over the places that the person has, and variables that lead a toolchain without a
-//! home to the caches of trials.
+//! The packages of toolchains in a trial: overlays over the places that the person has, and variables that lead a toolchain
+//! without a home to the caches of trials.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -17,7 +17,7 @@ use crate::secrets::Survey;
 /// The time after which paths outside the listed directories are looked up again.
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The most rules that hide the secrets of a workspace. Each makes a start slower.
+/// The most Landlock rules that hide the secrets of a workspace. Each rule makes the start of a command slower.
 pub(super) const MAX_SECRET_RULES: usize = 10_000;
 
 /// The command for which paths are granted.

@@ -34,7 +34,7 @@ const EVENT_BYTES: usize = 16 << 10;
 /// The most events between the two halves of a move. The kernel tells them one after the other.
 const PAIR_DISTANCE: usize = 100;
 
-/// The name of git's index, and its name while git changes the work tree.
+/// The name of git's index file.
 pub(super) const INDEX: &str = "index";
 const INDEX_LOCK: &str = "index.lock";
 
@@ -49,7 +49,7 @@ pub(super) struct NameWatch {
     /// The directories in which everything is secret.
     closed_dirs: HashSet<PathBuf>,
     changes: Vec<NameChange>,
-    /// False if there are too many directories. Then only directories with secrets are watched.
+    /// True if all directories are watched. If there are too many, only the directories with secrets are watched.
     pub(super) whole: bool,
     /// True if git wrote its index: then it may have changed the work tree.
     pub(super) git: bool,

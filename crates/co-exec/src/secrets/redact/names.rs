@@ -69,7 +69,7 @@ pub(super) fn find(text: &str, found: &mut Vec<(Range<usize>, &'static str)>) {
 /// The kind of value that a name suggests.
 #[derive(Clone, Copy, PartialEq)]
 enum Promise {
-    /// Any text, because people choose it.
+    /// A password, which may be any text, because a person chooses it.
     Password,
     /// Random letters and digits of a program.
     Key,

@@ -93,8 +93,8 @@ impl Calls {
             let another = index.is_some() && self.slots[at].index.is_some() && !name.is_empty();
             return (!another).then_some(at);
         }
-        // Two calls may have one index. The newer one is not complete yet. A piece without an id and a name begins no call: some servers
-        // count the pieces.
+        // Two calls may have one index. The newer one is not complete yet. A piece without an id and a name begins no call: some
+        // servers count the pieces.
         let newest = self.slots.len().checked_sub(1);
         let at = match index {
             Some(_) => last(&same_index).or(newest.filter(|_| id.is_empty() && name.is_empty()))?,

@@ -107,7 +107,8 @@ fn assistant<'a>(
     Ok(calls)
 }
 
-/// Checks that the model that is asked made a thought. (vybestack/llxprt-code issue 2335, anthropics/anthropic-sdk-python issue 1598)
+/// Checks that the model that is asked made a thought. (vybestack/llxprt-code issue 2335, anthropics/anthropic-sdk-python issue
+/// 1598)
 fn check_signature(signature: &Value) -> Checked {
     require(signature == "c2ln", || {
         format!("Invalid `signature` in `thinking` block: {signature}")
