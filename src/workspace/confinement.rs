@@ -201,7 +201,9 @@ impl Isolation {
                 shown: ShownSecrets::Nothing,
                 read_only: true,
             },
-            _ => Confinement::ReadOnly { workspace },
+            ConfinementSetting::Subprocess
+            | ConfinementSetting::Landlock
+            | ConfinementSetting::Auto => Confinement::ReadOnly { workspace },
         }
     }
 
@@ -281,7 +283,15 @@ impl Isolation {
                     "approved commands run in a container of the image {image} and write {writes}, {network}"
                 )
             }
-            _ => "approved commands run unconfined, with all your permissions".to_owned(),
+            Confinement::Plain => {
+                "approved commands run unconfined, with all your permissions".to_owned()
+            }
+            other @ (Confinement::ReadOnly { .. }
+            | Confinement::Trial { .. }
+            | Confinement::Agent { .. }
+            | Confinement::Server { .. }) => {
+                format!("approved commands run at the level {}", other.name())
+            }
         };
         Ok(match self.auto_words() {
             Some(auto) => format!("{words} ({auto})"),
@@ -313,7 +323,9 @@ impl Isolation {
                 "Approved commands run in a container. The workspace is /workspace there, the programs are those of its image, \
                  and nothing else of this machine is there."
             }
-            _ => "Approved commands run as the person, on this machine.",
+            ConfinementSetting::Subprocess | ConfinementSetting::Auto => {
+                "Approved commands run as the person, on this machine."
+            }
         }
     }
 

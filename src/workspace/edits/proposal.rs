@@ -111,7 +111,13 @@ pub fn propose(
         },
         (EditRequest::Delete { .. }, [place]) => deletion(place),
         (EditRequest::Move { .. }, [from, to]) => movement(from, to),
-        _ => Err(EditRefused(
+        (
+            EditRequest::Edit { .. }
+            | EditRequest::Write { .. }
+            | EditRequest::Delete { .. }
+            | EditRequest::Move { .. },
+            _,
+        ) => Err(EditRefused(
             "the request does not name its files".to_owned(),
         )),
     }?;
