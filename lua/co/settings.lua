@@ -281,8 +281,8 @@ M.all = {
     applies = 'to buffers that co makes later',
     help = [[
       Other keys for the plugin's buffers: a key, a list of keys, or false for
-      none. Those of `question` are for its float; the last five are for its
-      menu. That of `editor` is for files of |co-run-editor|.]],
+      none. Those of `question` are for its float; those after `help` are for
+      its menu. That of `editor` is for files of |co-run-editor|.]],
   },
 }
 
