@@ -17,7 +17,8 @@ use co_llm::ToolSpec;
 use co_llm::transcript::{Call, ShownPart};
 use co_text::{counted, one_line};
 
-/// The most tools whose descriptions go with each request, and the most tokens of these. With more, the model searches.
+/// The most tools whose descriptions go with each request, and the most tokens of these. With more, the model searches, which a small
+/// model cannot do (`docs/BENCHMARKS.md`).
 const MOST_TOOLS: usize = 40;
 const MOST_TOKENS: usize = 8_000;
 
