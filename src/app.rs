@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::buffers::BufferReply;
 use crate::chat::person::model::list_models;
+use crate::chat::terminal_agents::TerminalAgents;
 use crate::chat::{ChatHandle, Msg, Prompt, WorkDirs, trust_questions};
 use crate::config::ModelChoice;
 use crate::editor::Editor;
@@ -146,6 +147,7 @@ struct App {
     cancel: CancellationToken,
     chats: HashMap<u64, ChatHandle>,
     runs: Runs,
+    terminal_agents: TerminalAgents,
     /// The person was warned that the environment turns questions off, or it turns none off.
     told_of_confirming: bool,
 }
@@ -155,6 +157,7 @@ impl App {
         let cancel = CancellationToken::new();
         Self {
             runs: Runs::new(Arc::clone(&services), cancel.child_token()),
+            terminal_agents: TerminalAgents::new(services.editor.clone(), cancel.child_token()),
             services,
             settings,
             cancel,
@@ -288,6 +291,7 @@ impl App {
             FromEditor::ReadReview { id, file, from } => {
                 // As with answers, only the chat that asked knows the id.
                 self.runs.read_review(id, file, from);
+                self.terminal_agents.show_part(id, file, from);
                 for handle in self.chats.values() {
                     handle.send(Msg::ReadReview { id, file, from });
                 }
@@ -355,6 +359,11 @@ impl App {
             FromEditor::EditorAnswer { request, answer } => {
                 reply(request, BufferReply::Editor(answer));
             }
+            FromEditor::AgentCall(call) => {
+                let services = Arc::clone(&self.services);
+                self.terminal_agents.call(services, call);
+            }
+            FromEditor::CancelAgentCall { request } => self.terminal_agents.cancel_call(request),
         }
     }
 
@@ -408,6 +417,7 @@ impl App {
             return;
         }
         self.runs.answer(answered.clone());
+        self.terminal_agents.answer(answered.clone());
         for handle in self.chats.values() {
             handle.send(Msg::Answer(answered.clone()));
         }

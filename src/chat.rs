@@ -25,6 +25,7 @@ mod servers;
 mod skills;
 mod slash_commands;
 mod status;
+pub mod terminal_agents;
 pub mod trust_questions;
 mod trusted_texts;
 mod turn;

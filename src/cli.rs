@@ -36,7 +36,7 @@ co-nvim: the backend of co, an agent and a shell for Neovim
   co-nvim exec [OPTIONS] CMD   run a command through the executor; see co-nvim exec --help
   co-nvim check [OPTIONS] [CMD]  say whether a command may run unasked, and why
   co-nvim edit [OPTIONS]       change a file as a tool of the model would; see co-nvim edit --help
-  co-nvim mcp                  offer the tools of co to the agent of a chat, which starts it
+  co-nvim mcp                  offer tools of co to an agent in a terminal of Neovim, or of a chat; the agent starts it
   co-nvim doctor [--json]      say what works here and what to do about the rest
   co-nvim --version
 ";

@@ -4,6 +4,7 @@
 //! would stop everything. One task, `writer`, sends outgoing messages.
 
 mod bounded;
+pub mod remote;
 mod stdio;
 mod text;
 mod writer;

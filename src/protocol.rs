@@ -13,4 +13,4 @@ pub use self::from_editor::*;
 pub use self::to_editor::*;
 
 /// The version of the protocol, which changes with the meaning of a message. Each side refuses another version.
-pub const PROTOCOL: u32 = 30;
+pub const PROTOCOL: u32 = 31;

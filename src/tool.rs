@@ -51,8 +51,11 @@ pub use self::checkpoints::CallCheckpoint;
 /// The most bytes that are shown of the arguments of a call whose tool was removed.
 const LONGEST_ARGUMENTS: usize = 400;
 
-/// The names of the tools for another agent.
+/// The names of the tools for the agent of a chat.
 pub const OF_AGENTS: [&str; 3] = [EDITOR, edits::RENAME, command::request::NAME];
+
+/// The names of the tools for an agent in a terminal of Neovim.
+pub const OF_TERMINALS: [&str; 2] = [EDITOR, edits::RENAME];
 
 /// The tools that the model of a chat may call. Copies are the same set. Tools may come and go while the chat runs: each request
 /// has the tools of its moment. A call of a tool that has gone gets an error.
@@ -87,13 +90,13 @@ impl ToolSet {
         Self::new(tools.map(|tool| -> Arc<dyn Tool> { Arc::new(tool) }))
     }
 
-    /// Returns the tools for another agent, which has its own ones for files.
-    pub fn of_agents() -> Self {
+    /// Returns the tools of these names for another agent.
+    pub fn of_agents(names: &[&str]) -> Self {
         let queries = query::tools().into_iter();
         let others = [rename::tool(), command::tool_without_jobs()];
         let tools = queries
             .chain(others)
-            .filter(|it| OF_AGENTS.contains(&it.spec.name.as_str()));
+            .filter(|it| names.contains(&it.spec.name.as_str()));
         Self::new(tools.map(|tool| -> Arc<dyn Tool> { Arc::new(tool) }))
     }
 

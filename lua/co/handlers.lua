@@ -116,6 +116,8 @@ local handlers = {
       message.kind = require('co.question.undo')
     elseif message.commit then
       message.kind = require('co.question.commit')
+    elseif message.agent and not change then
+      message.kind = require('co.question.terminal_agent')
     else
       message.kind = require(change and 'co.question.change' or 'co.question.command')
     end
@@ -130,6 +132,9 @@ local handlers = {
     require('co.question').add(message)
   end,
   output_read = function(message)
+    require('co.backend.requests').receive(message)
+  end,
+  agent_call_done = function(message)
     require('co.backend.requests').receive(message)
   end,
   context_read = function(message)

@@ -22,7 +22,7 @@ use crate::network::{self, HostAccess, HostAsker, OpenAccess, OpenCommand, Start
 use crate::program_places::{self, KnownDirectories};
 use crate::protocol::NoticeLevel;
 use crate::services::Services;
-use crate::tool::ToolSet;
+use crate::tool::{OF_AGENTS, ToolSet};
 use co_acp::schema::{
     AuthMethod, ErrorCode, InitializeResponse, McpServer, SessionConfigOption, SessionId,
     SessionInfo, SessionModeState, SessionUpdate,
@@ -357,7 +357,7 @@ impl AgentStart {
     /// Offers the tools of co to the agent, at a port of its own network if it has one.
     fn offer_tools(&self, access: Option<&mut OpenAccess>) -> Option<AgentTools> {
         let own = access.and_then(OpenAccess::take_own_port);
-        let specs = ToolSet::of_agents().specs();
+        let specs = ToolSet::of_agents(&OF_AGENTS).specs();
         let opened = AgentTools::open(own, &self.services.places.program, &specs);
         match opened {
             Ok(tools) => Some(tools),

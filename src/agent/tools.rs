@@ -13,6 +13,7 @@ use co_acp::schema::{EnvVariable, McpServer, McpServerStdio};
 use co_llm::ToolSpec;
 use co_mcp::{ClientCall, ServerTool, ToolOffer, ToolReply, ToolWork};
 use parking_lot::Mutex;
+use serde_json::{Map, Value};
 use tokio::io::{AsyncReadExt, BufReader};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -183,15 +184,23 @@ impl ToolOffer for WayToTurn {
     }
 }
 
+/// Returns why a call of an agent is refused before it is recorded or asked about; none if it is not. `is_offered` says whether its tool
+/// is one of those that the agent has.
+pub fn refused_before(is_offered: bool, arguments: &Map<String, Value>) -> Option<&'static str> {
+    if !is_offered {
+        return Some(NO_SUCH_TOOL);
+    }
+    let length = serde_json::to_string(arguments).map_or(usize::MAX, |it| it.len());
+    (length > MOST_ARGUMENTS).then_some(TOO_LONG)
+}
+
 impl WayToTurn {
     /// Returns why a call is not passed to the turn, which records each call; none if it is.
     fn refused(&self, call: &ClientCall) -> Option<&'static str> {
-        if !self.tools.iter().any(|it| it.name == call.tool) {
-            return Some(NO_SUCH_TOOL);
-        }
-        let length = serde_json::to_string(&call.arguments).map_or(usize::MAX, |it| it.len());
-        if length > MOST_ARGUMENTS {
-            return Some(TOO_LONG);
+        let is_offered = self.tools.iter().any(|it| it.name == call.tool);
+        let refused = refused_before(is_offered, &call.arguments);
+        if refused.is_some() {
+            return refused;
         }
         let earlier = self.calls_of_turn.fetch_add(1, Ordering::Relaxed);
         (earlier >= MOST_CALLS_OF_TURN).then_some(TOO_OFTEN)
@@ -205,7 +214,8 @@ fn refusal(why: &str) -> ToolReply {
     }
 }
 
-fn offered(spec: &ToolSpec) -> ServerTool {
+/// Returns a tool as a client sees it.
+pub fn offered(spec: &ToolSpec) -> ServerTool {
     ServerTool {
         name: spec.name.clone(),
         description: spec.description.clone(),

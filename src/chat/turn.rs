@@ -119,6 +119,31 @@ impl Turn {
         }
     }
 
+    /// Returns a turn that carries out one call, which an agent asks for in the place of the model.
+    pub(super) fn of_call(
+        context: CallContext,
+        chat: ToChat,
+        tools: ToolSet,
+        memory: TurnMemory,
+    ) -> Self {
+        Self {
+            limits: LoopLimits::new(context.services.config.max_steps),
+            context: Arc::new(context),
+            chat,
+            tools,
+            servers: None,
+            memory,
+            history: Arc::default(),
+            instructions: Vec::new(),
+            goal: TurnGoal::Answer,
+            images: Vec::new(),
+            window_limit: None,
+            repeats_calls: false,
+            queue: CallQueue::default(),
+            unanswered: Vec::new(),
+        }
+    }
+
     /// Carries out one call, which an agent asks for in the place of the model.
     pub(super) async fn carry_out(&mut self, call: Call) -> Result<(), Halt> {
         self.chat.record(Item::Call(call.clone())).await?;

@@ -1,20 +1,137 @@
-//! `co-nvim mcp`: relays bytes between an agent, which starts it as a tool server, and the backend.
+//! `co-nvim mcp`: offers the tools of co to the agent that starts it. If co started the agent, it relays bytes between the agent and the
+//! backend. In a terminal of Neovim, it passes each call to that Neovim.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::os::unix::ffi::OsStringExt;
+use std::sync::Arc;
 use std::thread;
 
-use crate::agent::tools::{PORT_VARIABLE, TOKEN_VARIABLE};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
-const NO_AGENT: &str = "co-nvim mcp is a tool server for the agent of a chat of co, which starts it; there is nothing to start by hand";
+use crate::agent::tools::{PORT_VARIABLE, SERVER, TOKEN_VARIABLE, offered};
+use crate::nvim::remote::{RemoteCall, RemoteNeovim, RemoteResult};
+use crate::tool::call::CANCELLED;
+use crate::tool::{OF_TERMINALS, ToolSet};
+use co_mcp::{ClientCall, ServerTool, ToolOffer, ToolReply, ToolWork};
 
-/// Relays until one side ends.
+/// The variable by which Neovim tells the programs in its terminals its address.
+const NVIM_VARIABLE: &str = "NVIM";
+
+const NO_AGENT: &str = "co-nvim mcp is a tool server, which agents start: there is nothing to start by hand. :help co-terminal-agents says how \
+    to name it in the settings of an agent";
+
+const INSTRUCTIONS: &str = "These tools belong to co, a plugin of the Neovim in whose terminal you run. The person is asked once whether you \
+    may use them, and about each rename. `editor_context` knows what no command finds out: diagnostics, definitions and references of \
+    the language servers, the open files, the place of the cursor.";
+
+const NO_NEOVIM: &str = "co offers no tools here, because the variable NVIM is not set. Either this is no terminal of Neovim, or the \
+    settings of this tool server do not let the variable through.";
+
+/// Offers the tools until one side ends.
 ///
 /// # Errors
-/// A sentence: no agent of co started it, or the chat has ended.
+/// A sentence: no agent started it, or the chat has ended.
 pub(super) fn run() -> Result<(), String> {
-    let variable = |name| std::env::var(name).map_err(|_| NO_AGENT.to_owned());
-    let (port, token) = (variable(PORT_VARIABLE)?, variable(TOKEN_VARIABLE)?);
+    let variable = |name| std::env::var(name).ok();
+    match (variable(PORT_VARIABLE), variable(TOKEN_VARIABLE)) {
+        (Some(port), Some(token)) => relay_to_chat(&port, &token),
+        _ if io::stdin().is_terminal() => Err(NO_AGENT.to_owned()),
+        _ => serve_terminal(variable(NVIM_VARIABLE)),
+    }
+}
+
+/// Serves an agent in a terminal of the Neovim at an address.
+fn serve_terminal(address: Option<String>) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| format!("the runtime did not start ({error})"))?;
+    let server = Arc::new(TerminalTools {
+        address,
+        neovim: Arc::default(),
+    });
+    let served = co_mcp::serve(tokio::io::stdin(), tokio::io::stdout(), server);
+    let served = runtime.block_on(served);
+    // A read of standard input that waits would keep it alive.
+    runtime.shutdown_background();
+    served.map_err(|error| format!("the agent sent what is no message ({error})"))
+}
+
+/// The tools for an agent in a terminal.
+struct TerminalTools {
+    /// The address of Neovim; none if this is no terminal of Neovim.
+    address: Option<String>,
+    /// The connection, from the first call on.
+    neovim: Arc<Mutex<Option<Arc<RemoteNeovim>>>>,
+}
+
+impl ToolOffer for TerminalTools {
+    fn name(&self) -> (&'static str, &'static str) {
+        (SERVER, env!("CARGO_PKG_VERSION"))
+    }
+
+    fn instructions(&self) -> &'static str {
+        match self.address {
+            Some(_) => INSTRUCTIONS,
+            None => NO_NEOVIM,
+        }
+    }
+
+    fn tools(&self) -> Vec<ServerTool> {
+        let specs = match self.address {
+            Some(_) => ToolSet::of_agents(&OF_TERMINALS).specs(),
+            None => Arc::default(),
+        };
+        specs.iter().map(offered).collect()
+    }
+
+    fn call(&self, call: ClientCall, cancel: CancellationToken) -> ToolWork {
+        let (address, neovim) = (self.address.clone(), Arc::clone(&self.neovim));
+        Box::pin(async move {
+            let work = call_neovim(address.as_deref(), &neovim, call);
+            let done = cancel.run_until_cancelled(work).await;
+            let done = done.unwrap_or_else(|| RemoteResult::failed(CANCELLED));
+            ToolReply {
+                text: done.text,
+                is_error: done.failed,
+            }
+        })
+    }
+}
+
+/// Passes a call to Neovim. The next call after a lost connection makes a new one.
+async fn call_neovim(
+    address: Option<&str>,
+    known: &Mutex<Option<Arc<RemoteNeovim>>>,
+    call: ClientCall,
+) -> RemoteResult {
+    let Some(address) = address else {
+        return RemoteResult::failed(NO_NEOVIM);
+    };
+    let neovim = {
+        let mut known = known.lock().await;
+        match known.as_ref().filter(|it| !it.is_closed()) {
+            Some(neovim) => Arc::clone(neovim),
+            None => match RemoteNeovim::connect(address).await {
+                Ok(neovim) => Arc::clone(known.insert(Arc::new(neovim))),
+                Err(why) => return RemoteResult::failed(&why),
+            },
+        }
+    };
+    let cwd = std::env::current_dir().unwrap_or_default();
+    let call = RemoteCall {
+        agent: call.client,
+        tool: call.tool,
+        arguments: serde_json::Value::Object(call.arguments).to_string(),
+        cwd: cwd.into_os_string().into_vec(),
+    };
+    neovim.call(call).await
+}
+
+/// Relays between the agent of a chat and the backend.
+fn relay_to_chat(port: &str, token: &str) -> Result<(), String> {
     let port: u16 = port.parse().map_err(|_| NO_AGENT.to_owned())?;
     let gone = |error: io::Error| {
         format!(

@@ -193,6 +193,26 @@ pub enum FromEditor {
         #[serde(flatten)]
         answer: EditorAnswer,
     },
+    /// An agent in a terminal of Neovim calls a tool of co.
+    AgentCall(AgentCall),
+    /// It no longer waits for the result of the call.
+    CancelAgentCall { request: u64 },
+}
+
+/// A call of an agent in a terminal of Neovim.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct AgentCall {
+    pub request: u64,
+    /// The number of its connection to Neovim.
+    pub client: u64,
+    /// The name that it gives itself, which may be any text.
+    pub agent: String,
+    pub tool: String,
+    /// JSON.
+    pub arguments: String,
+    /// Its directory.
+    #[serde(with = "serde_bytes")]
+    pub cwd: Vec<u8>,
 }
 
 /// The answer to a question.

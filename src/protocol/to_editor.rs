@@ -124,6 +124,12 @@ pub enum ToEditor {
         #[serde(flatten)]
         read: ContextRead,
     },
+    /// The result of a [`super::FromEditor::AgentCall`].
+    AgentCallDone {
+        request: u64,
+        text: String,
+        failed: bool,
+    },
     /// A question whether a file of the workspace is trusted, or a context may be sent.
     Trust(TrustQuestion),
     /// The question is settled, so Lua closes its float.
@@ -702,12 +708,14 @@ pub struct OfferedChoice {
     pub is_yes: bool,
 }
 
-/// The chat that asks, or the run of the person whose trial has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// The chat that asks, the run of the person whose trial has ended, or an agent in a terminal of Neovim.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asker {
     Chat(u64),
     Run(u64),
+    /// Its name, which is printable.
+    Agent(String),
 }
 
 impl Default for Asker {

@@ -22,6 +22,9 @@ use crate::connection::ServerTool;
 /// The most calls of one connection that are open at a time.
 const MOST_CALLS: usize = 16;
 
+/// The most characters of the name of a client.
+const LONGEST_NAME: usize = 100;
+
 /// The pause between two messages which say that a call goes on. Clients give up after a minute or more.
 const PROGRESS_PERIOD: Duration = Duration::from_secs(10);
 
@@ -36,6 +39,8 @@ const VERSIONS: [ProtocolVersion; 4] = [
 /// A call of a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientCall {
+    /// The name that the client gives itself, or nothing.
+    pub client: String,
     pub tool: String,
     pub arguments: Map<String, Value>,
 }
@@ -75,6 +80,8 @@ struct OpenCall {
 /// One connection.
 struct Serving<W> {
     server: Arc<dyn ToolOffer>,
+    /// The name that the client gives itself, or nothing.
+    client: String,
     output: W,
     open: HashMap<String, OpenCall>,
     calls: JoinSet<(Value, ToolReply)>,
@@ -94,6 +101,7 @@ pub async fn serve(
     let mut lines = LineReader::new(input).stopping();
     let mut serving = Serving {
         server,
+        client: String::new(),
         output,
         open: HashMap::new(),
         calls: JoinSet::new(),
@@ -171,6 +179,9 @@ impl<W: AsyncWrite + Send + Unpin> Serving<W> {
     ) -> io::Result<()> {
         match method {
             "initialize" => {
+                let client = params.get("clientInfo").and_then(|it| it["name"].as_str());
+                let client = client.unwrap_or_default().chars().take(LONGEST_NAME);
+                self.client = client.collect();
                 let (name, version) = self.server.name();
                 let asked = params.get("protocolVersion").and_then(Value::as_str);
                 let known = VERSIONS.iter().find(|it| Some(it.as_str()) == asked);
@@ -231,9 +242,12 @@ impl<W: AsyncWrite + Send + Unpin> Serving<W> {
             .get_mut("_meta")
             .and_then(|it| it.get_mut("progressToken"));
         let cancel = CancellationToken::new();
-        let work = self
-            .server
-            .call(ClientCall { tool, arguments }, cancel.clone());
+        let call = ClientCall {
+            client: self.client.clone(),
+            tool,
+            arguments,
+        };
+        let work = self.server.call(call, cancel.clone());
         let open = OpenCall {
             _cancel: cancel.drop_guard(),
             progress: progress.map(Value::take),

@@ -108,7 +108,7 @@ return kind.new({
   entry = function(question)
     return {
       command = question.command,
-      about = ('chat %d · %s'):format(question.chat, counts(question.change)),
+      about = ('%s · %s'):format(kind.asker(question), counts(question.change)),
       not_approved_because = question.kind.alone(question) or 'read the difference first',
     }
   end,

@@ -17,13 +17,6 @@ local function scopes_of(question)
   return question.chat and SCOPES or { SCOPES[#SCOPES] }
 end
 
---- Returns the chat or the run that asks.
----@param question co.CommandQuestion
----@return string
-local function asker(question)
-  return question.chat and ('chat %d'):format(question.chat) or ('run %d'):format(question.run)
-end
-
 --- Returns the question: the command, and each host with its port.
 ---@param question co.CommandQuestion
 ---@return co.QuestionText
@@ -74,7 +67,6 @@ end
 
 return kind.new({
   keys = keys,
-  title = asker,
   text = function(question, page)
     if page == 'menu' then
       return menu(question)
@@ -95,7 +87,7 @@ return kind.new({
     end, question.hosts)
     return {
       command = question.command,
-      about = ('%s · wants to reach %s'):format(asker(question), table.concat(hosts, ', ')),
+      about = ('%s · wants to reach %s'):format(kind.asker(question), table.concat(hosts, ', ')),
       not_approved_because = question.kind.alone(question),
     }
   end,

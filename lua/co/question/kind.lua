@@ -3,14 +3,19 @@ local M = {}
 
 local question_text = require('co.question.float_text')
 
+--- Returns the chat, the run or the agent that asks.
+---@param question co.CommandQuestion
+---@return string
+function M.asker(question)
+  if question.chat then
+    return ('chat %d'):format(question.chat)
+  end
+  return question.agent or ('run %d'):format(question.run)
+end
+
 local shared = {
   holds_turn = true,
-  --- Returns the chat that asks.
-  ---@param question co.CommandQuestion
-  ---@return string
-  title = function(question)
-    return ('chat %d'):format(question.chat)
-  end,
+  title = M.asker,
   --- Returns the text that the float may have cut.
   ---@param question co.CommandQuestion
   ---@return string

@@ -38,7 +38,7 @@ function M.of(question)
         id = ('%d.%d'):format(question.id, index),
         number = index == 1 and tostring(question.number)
           or ('%d.%d'):format(question.number, index),
-        chat = asked.chat or asked.run and 'run ' .. asked.run,
+        chat = asked.chat or asked.agent or asked.run and 'run ' .. asked.run,
         change = file,
         request = question.id,
         file = index - 1,

@@ -303,7 +303,22 @@
 ---@field chat? integer the chat whose provider is asked
 ---@field head string the typed text up to its first slash, or empty
 
----@alias co.FromEditor co.ListModels|co.CheckPromptFile|co.ReadOutput|co.ReadContext|co.WriteCommit|co.Hooks|co.CommandHooked|co.FileEdited|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.KeepPlan|co.Close|co.EarlierText|co.DraftMessage|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer|co.ReadReview|co.KeepAnswers|co.Failed
+---@alias co.FromEditor co.ListModels|co.CheckPromptFile|co.ReadOutput|co.ReadContext|co.WriteCommit|co.Hooks|co.CommandHooked|co.FileEdited|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.KeepPlan|co.Close|co.EarlierText|co.DraftMessage|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer|co.ReadReview|co.KeepAnswers|co.Failed|co.AgentCall|co.CancelAgentCall
+
+--- An agent in a terminal of Neovim calls a tool of co. `agent_call_done` answers.
+---@class (exact) co.AgentCall
+---@field type 'agent_call'
+---@field request integer
+---@field client integer the channel of the agent
+---@field agent string the name that it gives itself
+---@field tool string
+---@field arguments string JSON
+---@field cwd string
+
+--- It no longer waits for the result.
+---@class (exact) co.CancelAgentCall
+---@field type 'cancel_agent_call'
+---@field request integer
 
 --- A request cannot be answered, because the handler of its message has failed.
 ---@class (exact) co.Failed

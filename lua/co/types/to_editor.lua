@@ -195,6 +195,7 @@
 ---@field confinement string
 ---@field reasons string[]
 ---@field run? integer the run of the person that was a trial, if no chat asks
+---@field agent? string the agent in a terminal, if no chat and no run asks
 ---@field span? [integer, integer] the bytes of the command that the first reason is about, end exclusive
 ---@field prefix? string
 ---@field only_once? boolean no permission would hold for a later call: `always` is no answer
@@ -390,6 +391,13 @@
 ---@field type 'output_read'
 ---@field request integer
 ---@field lines string[]
+
+--- The result of a `co.AgentCall`.
+---@class (exact) co.AgentCallDone
+---@field type 'agent_call_done'
+---@field request integer
+---@field text string
+---@field failed boolean
 
 --- The answer to `co.ReadContext`.
 ---@class (exact) co.ContextRead

@@ -10,15 +10,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::events::ChatEvent;
-use super::super::turn::{
-    CallQueue, LoopLimits, MAX_WAITING_EVENTS, ToChat, Turn, TurnEvent, TurnGoal,
-};
+use super::super::turn::{MAX_WAITING_EVENTS, ToChat, Turn, TurnEvent};
 use crate::agent::tools::{AgentTools, AskedOwnCall};
-use crate::tool::ToolSet;
 use crate::tool::call::CANCELLED;
 use crate::tool::context::{CallContext, TurnKind};
 use crate::tool::event::CallEvent;
 use crate::tool::permissions::TurnMemory;
+use crate::tool::{OF_AGENTS, ToolSet};
 use co_llm::transcript::{Call, Item};
 use co_mcp::ToolReply;
 
@@ -76,7 +74,7 @@ pub(super) struct EndedOwnCall {
 impl OwnCalls {
     pub(super) fn new(memory: TurnMemory, is_confined: bool) -> Self {
         Self {
-            tools: ToolSet::of_agents(),
+            tools: ToolSet::of_agents(&OF_AGENTS),
             memory,
             asked: None,
             running: None,
@@ -143,22 +141,8 @@ impl OwnCalls {
             kind,
             ..context.clone()
         };
-        let turn = Turn {
-            limits: LoopLimits::new(context.services.config.max_steps),
-            context: Arc::new(context),
-            chat,
-            tools: self.tools.clone(),
-            servers: None,
-            memory: std::mem::take(&mut self.memory),
-            history: Arc::default(),
-            instructions: Vec::new(),
-            goal: TurnGoal::Answer,
-            images: Vec::new(),
-            window_limit: None,
-            repeats_calls: false,
-            queue: CallQueue::default(),
-            unanswered: Vec::new(),
-        };
+        let memory = std::mem::take(&mut self.memory);
+        let turn = Turn::of_call(context, chat, self.tools.clone(), memory);
         self.running = Some(RunningOwnCall {
             call: call.clone(),
             events: inbox,

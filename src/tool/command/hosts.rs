@@ -102,7 +102,7 @@ impl PersonAsker {
             workspace: command.workspace.to_owned(),
             granted: Vec::new(),
             question: Question {
-                asker: command.asker,
+                asker: command.asker.clone(),
                 command: co_text::printable(command.command),
                 cwd: one_line(&command.cwd.display().to_string()),
                 confinement: command.confinement.to_owned(),
@@ -183,7 +183,7 @@ impl PersonAsker {
         let (services, workspace) = (Arc::clone(&self.services), self.workspace.clone());
         let holds = match self.question.asker {
             Asker::Chat(_) => "for this chat",
-            Asker::Run(_) => "for this command",
+            Asker::Run(_) | Asker::Agent(_) => "for this command",
         };
         let saved = tokio::spawn(async move {
             let saved = services.save_hosts(workspace, hosts).await;

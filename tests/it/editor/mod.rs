@@ -46,6 +46,7 @@ mod slash;
 mod streams;
 mod strict;
 mod surroundings;
+mod terminal_agents;
 mod trial_hosts;
 mod trials;
 mod trust;
