@@ -2,8 +2,9 @@
 """Runs real agents and tool servers in co, offline, with a scripted model on loopback. `make test-agents` calls it; words name the agents,
 or are `servers`.
 
-It installs what `scripts/agents` pins into `.tools/`, and builds the backend. A turn of each agent edits two files and tries to leave
-its walls. Then a review takes one hunk back, and `/undo` must give back every byte.
+It installs what `scripts/agents` pins into `.tools/`, and builds the backend. A turn of each agent calls the tools of co, edits two files
+and tries to leave its walls. Then a review takes one hunk back, and `/undo` must give back every byte. After that, each agent calls a tool
+of co as a program in a terminal of Neovim.
 """
 
 from __future__ import annotations
@@ -27,11 +28,33 @@ import servers  # noqa: E402
 from tools import ToolError, Tools  # noqa: E402
 
 SERVERS = "servers"
+PROMPT = "edit the files"
+CO = str(ROOT / "target" / "debug" / "co-nvim")
 SECRET = "hunter2-of-the-person"
 LINES = [f"line {number}\n" for number in range(20)]
 BEFORE = {"a.txt": "".join(LINES), "b.txt": "no newline"}
 EDIT = "sed -i 's/^line 1$/first/; s/^line 18$/last/' a.txt; printf more >> b.txt; echo new > c.txt"
 AFTER = {"a.txt": BEFORE["a.txt"].replace("line 1\n", "first\n").replace("line 18\n", "last\n"), "b.txt": "no newlinemore", "c.txt": "new\n"}
+#: Calls of tools of co. There is no language server for the second one.
+OWN = [
+    ("editor_context", {"what": "quickfix"}),
+    ("rename_symbol", {"path": "a.txt", "name": "line", "new_name": "row"}),
+    ("run_shell_command", {"cmd": "echo $((6 * 7))-by-co"}),
+]
+#: What the results of these calls have, and nothing else.
+SEEN = ["in-the-quickfix-list", "annot rename line", "42-by-co"]
+
+
+@dataclass
+class Terminal:
+    """An agent as a program in a terminal."""
+
+    #: The file of the package that is its program.
+    program: str
+    #: The words after the program, which carry out a prompt.
+    arguments: list[str]
+    #: The files of the person's home directory for the address of the model. They name `co-nvim mcp` as the help says.
+    files: Callable[[str], dict[str, str]]
 
 
 @dataclass
@@ -46,6 +69,9 @@ class Agent:
     model: type[models.Model]
     #: The name of the tool that runs a command, and its arguments.
     shell: Callable[[str], models.Call]
+    #: The name by which it calls a tool of co.
+    own: Callable[[str], str]
+    terminal: Terminal
     #: Variables that lead it to the model, for the address of the model.
     env: Callable[[str], dict[str, str]]
     #: Files of the person's home directory that it reads, with their texts.
@@ -72,12 +98,37 @@ def opencode_env(address: str) -> dict[str, str]:
     return {"OPENCODE_CONFIG_CONTENT": json.dumps(config), "OPENCODE_DISABLE_MODELS_FETCH": "true"}
 
 
+def codex_files(address: str) -> dict[str, str]:
+    """Return the settings of codex in a terminal."""
+    fake = f'[model_providers.fake]\nname = "fake"\nbase_url = "http://{address}/v1"\nwire_api = "responses"\nrequires_openai_auth = false\n'
+    server = f'[mcp_servers.co]\ncommand = "{CO}"\nargs = ["mcp"]\nenv_vars = ["NVIM"]\n'
+    return {".codex/config.toml": f'model = "m"\nmodel_provider = "fake"\n{fake}{server}'}
+
+
+def opencode_files(_: str) -> dict[str, str]:
+    """Return the settings of opencode in a terminal."""
+    server = {"type": "local", "command": [CO, "mcp"], "enabled": True}
+    return {".config/opencode/opencode.json": json.dumps({"autoupdate": False, "mcp": {"co": server}})}
+
+
+def json_file(path: str, more: dict, server: dict) -> Callable[[str], dict[str, str]]:
+    """Return a file of settings that names `co-nvim mcp`, and more."""
+    servers = {"co": {"command": CO, "args": ["mcp"]} | server}
+    return lambda _: {path: json.dumps({"mcpServers": servers} | more)}
+
+
 AGENTS = {
     "claude": Agent(
         "@agentclientprotocol/claude-agent-acp/dist/index.js",
         [],
         models.Messages,
         described("Bash"),
+        lambda tool: f"mcp__co__{tool}",
+        Terminal(
+            "@agentclientprotocol/claude-agent-acp/dist/index.js",
+            ["--cli", "-p", PROMPT, "--allowedTools", "mcp__co__editor_context"],
+            json_file(".claude.json", {}, {}),
+        ),
         lambda address: {"ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": f"http://{address}"},
         {".claude/CLAUDE.md": "The person's own instructions.\n", ".claude/settings.json": '{"permissions":{"defaultMode":"default"}}'},
     ),
@@ -86,6 +137,12 @@ AGENTS = {
         [],
         models.Responses,
         lambda command: ("exec_command", {"cmd": command}),
+        lambda tool: f"mcp__co/{tool}",
+        Terminal(
+            "@openai/codex/bin/codex.js",
+            ["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", PROMPT],
+            codex_files,
+        ),
         codex_env,
         {".codex/AGENTS.md": "The person's own instructions.\n"},
     ),
@@ -94,6 +151,12 @@ AGENTS = {
         ["--acp"],
         models.Gemini,
         described("run_shell_command"),
+        lambda tool: f"mcp_co_{tool}",
+        Terminal(
+            "@google/gemini-cli/bundle/gemini.js",
+            ["-p", PROMPT, "--yolo"],
+            json_file(".gemini/settings.json", {"security": {"auth": {"selectedType": "gemini-api-key"}}}, {"env": {"NVIM": "$NVIM"}}),
+        ),
         lambda address: {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": f"http://{address}"},
         {".gemini/GEMINI.md": "The person's own instructions.\n", ".gemini/settings.json": '{"privacy":{"usageStatisticsEnabled":false}}'},
     ),
@@ -102,6 +165,8 @@ AGENTS = {
         ["acp"],
         models.Completions,
         described("bash"),
+        lambda tool: f"co_{tool}",
+        Terminal("opencode-linux-x64/bin/opencode", ["run", PROMPT], opencode_files),
         opencode_env,
         {".config/opencode/AGENTS.md": "The person's own instructions.\n", ".config/opencode/opencode.json": '{"autoupdate":false}'},
     ),
@@ -129,9 +194,10 @@ def turn(name: str, home: pathlib.Path, tools: Tools) -> dict:
     escapes = f"cat {home}/.ssh/id; echo x > {home}/outside; echo x > .git/hooks/pre-commit"
     obeyed = "".join(f"; echo x >> {home}/{file}" for file in agent.files)
     reach = f"bash -c 'exec 3<>/dev/tcp/127.0.0.1/{other.getsockname()[1]}' && echo reached; echo tried"
-    model = agent.model([agent.shell(EDIT), agent.shell(f"{escapes}{obeyed}; {reach}")])
+    own = [(agent.own(tool), arguments) for tool, arguments in OWN]
+    model = agent.model([*own, agent.shell(EDIT), agent.shell(f"{escapes}{obeyed}; {reach}")])
     settings = {
-        "bin": str(ROOT / "target" / "debug" / "co-nvim"),
+        "bin": CO,
         "agents": {
             name: {
                 "cmd": [str(tools.agent(agent.program)), *agent.arguments],
@@ -144,7 +210,7 @@ def turn(name: str, home: pathlib.Path, tools: Tools) -> dict:
     script = [nvim, "--headless", "--clean", "-l", ROOT / "scripts" / "agents" / "turn.lua"]
     env = {variable: value for variable, value in os.environ.items() if not variable.startswith(("XDG_", "CO_CLI_"))}
     done = subprocess.run(
-        [*script, ROOT, name, json.dumps(settings), "edit the files"],
+        [*script, ROOT, name, json.dumps(settings), PROMPT],
         cwd=work,
         env=env | {"HOME": str(home), "NVIM_LOG_FILE": "/dev/null"},
         stdout=subprocess.PIPE,
@@ -159,7 +225,7 @@ def turn(name: str, home: pathlib.Path, tools: Tools) -> dict:
     except BlockingIOError:
         reached = False
     kept = all((home / file).read_text() == text for file, text in agent.files.items())
-    return json.loads(done.stdout) | {"reached": reached, "requests": model.requests, "kept": kept}
+    return json.loads(done.stdout) | {"reached": reached, "requests": model.requests, "kept": kept, "whole": model.whole}
 
 
 def check_turn(name: str, home: pathlib.Path, tools: Tools) -> None:
@@ -167,7 +233,8 @@ def check_turn(name: str, home: pathlib.Path, tools: Tools) -> None:
     print(f"{name}, confined, with a scripted model:", flush=True)
     seen = turn(name, home, tools)
     text = json.dumps(seen, indent=1)
-    check(seen["ended"] and models.TEXT in seen["chat"] and seen["requests"] >= 3, "its turn ends", text)
+    check(seen["ended"] and models.TEXT in seen["chat"] and seen["requests"] >= 6, "its turn ends", text)
+    check(all(it in seen["whole"] for it in SEEN), "it calls the tools of co", text)
     check(seen["after"] == AFTER, "it edits files", text)
     reviewed = AFTER | {"a.txt": BEFORE["a.txt"].replace("line 18\n", "last\n")}
     check(seen["reviewed"] == reviewed, "a review takes one hunk back", text)
@@ -176,6 +243,35 @@ def check_turn(name: str, home: pathlib.Path, tools: Tools) -> None:
     check(not (home / "outside").exists() and seen["kept"], "it writes nothing outside, and no file that it obeys later", text)
     check(not (home / "work" / ".git" / "hooks" / "pre-commit").exists(), "it makes no hook", text)
     check(not seen["reached"], "it reaches no other host", text)
+
+
+def check_terminal(name: str, home: pathlib.Path, tools: Tools) -> None:
+    """Check an agent as a program in a terminal of Neovim."""
+    agent = AGENTS[name]
+    model = agent.model([(agent.own("editor_context"), {"what": "quickfix"})])
+    work = home / "work"
+    texts = agent.terminal.files(model.address) | {f"work/{file}": text for file, text in BEFORE.items()}
+    for file, text in texts.items():
+        (home / file).parent.mkdir(parents=True, exist_ok=True)
+        (home / file).write_text(text)
+    subprocess.run(["git", "init", "--quiet", work], check=True)
+    command = [str(tools.agent(agent.terminal.program)), *agent.terminal.arguments]
+    nvim = os.environ.get("CO_TEST_NVIM") or tools.nvim()
+    script = [nvim, "--headless", "--clean", "-l", ROOT / "scripts" / "agents" / "terminal.lua"]
+    env = {variable: value for variable, value in os.environ.items() if not variable.startswith(("XDG_", "CO_CLI_"))}
+    done = subprocess.run(
+        [*script, ROOT, json.dumps({"bin": CO}), json.dumps(command)],
+        cwd=work,
+        env=env | agent.env(model.address) | {"HOME": str(home), "PWD": str(work), "NVIM_LOG_FILE": "/dev/null", "GEMINI_CLI_TRUST_WORKSPACE": "true"},
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=600,
+    )
+    model.shutdown()
+    seen = json.loads(done.stdout)
+    text = json.dumps(seen | {"whole": model.whole}, indent=1)
+    check(seen["status"] == 0 and seen["asked"] == [str(work)], "in a terminal of Neovim, the person is asked once about its directory", text)
+    check(SEEN[0] in model.whole, "there it calls a tool of co", text)
 
 
 def main() -> None:
@@ -196,7 +292,9 @@ def main() -> None:
                 print("tool servers, confined, with a scripted model:", flush=True)
                 servers.check(home, tools, check)
             else:
-                check_turn(name, home, tools)
+                (home / "chat").mkdir()
+                check_turn(name, home / "chat", tools)
+                check_terminal(name, home / "terminal", tools)
         finally:
             shutil.rmtree(home)
 

@@ -11,11 +11,14 @@ Call = tuple[str, dict]
 
 
 class Model(http.server.ThreadingHTTPServer):
-    """A server that answers the first requests with a call each, and the next ones with a text."""
+    """A server that answers the first requests with a call each, and the next ones with a text.
+
+    It keeps the last request as a text, which has the results of the calls before it.
+    """
 
     def __init__(self, calls: list[Call]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.calls, self.requests = calls, 0
+        self.calls, self.requests, self.whole = calls, 0, ""
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
@@ -23,11 +26,12 @@ class Model(http.server.ThreadingHTTPServer):
         """Return the host and the port."""
         return f"127.0.0.1:{self.server_port}"
 
-    def next_call(self, tools: object) -> Call | None:
+    def next_call(self, request: dict) -> Call | None:
         """Return the next call; none if all were asked for. A request without tools, such as one for a title, gets none."""
-        if not tools:
+        if not request.get("tools"):
             return None
         self.requests += 1
+        self.whole = json.dumps(request)
         return self.calls[self.requests - 1] if self.requests <= len(self.calls) else None
 
     def answer(self, path: str, request: dict) -> object:
@@ -39,10 +43,12 @@ class Responses(Model):
     """The Responses protocol, for codex."""
 
     def answer(self, path: str, request: dict) -> object:
-        call, number = self.next_call(request.get("tools")), self.requests
+        call, number = self.next_call(request), self.requests
         if call:
-            ids = {"id": f"fc_{number}", "call_id": f"call_{number}"}
-            item = {"type": "function_call", **ids, "name": call[0], "arguments": json.dumps(call[1])}
+            # A tool of a tool server is in a namespace.
+            *namespace, name = call[0].split("/")
+            ids = {"id": f"fc_{number}", "call_id": f"call_{number}"} | ({"namespace": namespace[0]} if namespace else {})
+            item = {"type": "function_call", **ids, "name": name, "arguments": json.dumps(call[1])}
         else:
             content = [{"type": "output_text", "text": TEXT}]
             item = {"type": "message", "role": "assistant", "id": f"m_{number}", "content": content}
@@ -63,7 +69,7 @@ class Messages(Model):
     def answer(self, path: str, request: dict) -> object:
         if "count_tokens" in path:
             return {"input_tokens": 1}
-        call, number = self.next_call(request.get("tools")), self.requests
+        call, number = self.next_call(request), self.requests
         if call:
             block = {"type": "tool_use", "id": f"toolu_{number}", "name": call[0], "input": {}}
             delta = {"type": "input_json_delta", "partial_json": json.dumps(call[1])}
@@ -93,7 +99,7 @@ class Completions(Model):
     """The chat completions protocol, for opencode."""
 
     def answer(self, path: str, request: dict) -> object:
-        call, number = self.next_call(request.get("tools")), self.requests
+        call, number = self.next_call(request), self.requests
         message: dict = {"role": "assistant"}
         if call:
             function = {"name": call[0], "arguments": json.dumps(call[1])}
@@ -116,7 +122,7 @@ class Gemini(Model):
     def answer(self, path: str, request: dict) -> object:
         if "countTokens" in path:
             return {"totalTokens": 1}
-        call = self.next_call(request.get("tools") if "stream" in path else None)
+        call = self.next_call(request if "stream" in path else {})
         part = {"functionCall": {"name": call[0], "args": call[1]}} if call else {"text": TEXT if request.get("tools") else "{}"}
         content = {"role": "model", "parts": [part]}
         usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}

@@ -59,6 +59,8 @@ local function files()
 end
 
 local before = files()
+-- No buffer may have the file: co changes no buffer while this script runs.
+vim.fn.setqflist({ { filename = 'a.txt', lnum = 1, text = 'in-the-quickfix-list' } })
 vim.cmd('Co /agent ' .. agent)
 vim.cmd('Co ' .. prompt)
 local ended = until_(function()
