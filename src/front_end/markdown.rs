@@ -150,7 +150,7 @@ impl Page {
         if !edits.is_empty() {
             return edits;
         }
-        let remark = remark(event);
+        let remark = remark(event).filter(|_| !self.is_told(event));
         let is_models = speaker(event) == Caller::Agent;
         let mut piece = match remark.is_some() && is_models && self.in_turn {
             true => self.heading(),
@@ -171,6 +171,19 @@ impl Page {
             (self.last, self.breaks, self.held) = (Last::Remark, 1, 0);
         }
         separated.into_iter().chain(appended(piece)).collect()
+    }
+
+    /// Returns whether the paragraph of co at the end of the text already says why an agent's turn failed, and what to do.
+    fn is_told(&self, event: &ChatEvent) -> bool {
+        let failed = matches!(
+            event,
+            ChatEvent::TurnEnded {
+                end: End::Failed,
+                fault: None,
+                by_agent: true,
+            }
+        );
+        failed && self.last == Last::Remark
     }
 
     /// Returns the changes that show a new call.
@@ -650,6 +663,28 @@ mod tests {
         let prompt = |row| MessageRow { row, at: Some(60) };
         let answer = |row| MessageRow { row, at: None };
         assert_eq!(told.messages, [prompt(0), answer(3), prompt(6), answer(9)]);
+    }
+
+    #[test]
+    fn the_failed_turn_of_an_agent_is_explained_once() {
+        let text = |notice: Option<&str>, by_agent| {
+            let notice = notice.map(|text| ChatEvent::Notice {
+                text: text.to_owned(),
+                caller: Caller::Agent,
+            });
+            let failed = ChatEvent::TurnEnded {
+                end: End::Failed,
+                fault: None,
+                by_agent,
+            };
+            let start = [sent("hi"), ChatEvent::TurnStarted];
+            let events: Vec<_> = start.into_iter().chain(notice).chain([failed]).collect();
+            transcript(&events, &mut Page::new(false)).text
+        };
+        let told = text(Some("it has ended; the next prompt starts it anew"), true);
+        assert!(told.trim_end().ends_with("anew"), "{told}");
+        assert!(text(None, true).contains("the turn failed; a new prompt asks again"));
+        assert!(text(Some("a notice"), false).contains("the turn failed"));
     }
 
     #[test]
