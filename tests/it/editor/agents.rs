@@ -138,6 +138,39 @@ fn a_turn_is_shown_recorded_and_taken_back() {
             "{text}: {resumed}"
         );
     }
+    scene.co("/export chat.md");
+    let file = || {
+        scene
+            .workspace
+            .read("chat.md")
+            .filter(|it| it.contains("Still here."))
+    };
+    let exported = wait_until(LONG, "the exported chat", file);
+    for text in ["I look first.", "sed -i s/two/2/ a.txt", "line 2", "made"] {
+        assert!(exported.contains(text), "{text}: {exported}");
+    }
+}
+
+#[test]
+fn contexts_and_images_go_to_an_agent_that_takes_images() {
+    for takes in [true, false] {
+        let script = json!({
+            "log": "requests",
+            "capabilities": { "promptCapabilities": { "image": takes } },
+            "see @file:a.txt and @file:shot.png": [message("Seen.")],
+        });
+        let scene = scene(&script);
+        let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0IEND";
+        std::fs::write(scene.workspace.path().join("shot.png"), png).unwrap();
+        scene.co("see @file:a.txt and @file:shot.png");
+        let chat = scene.wait_chat("Seen.");
+        scene.wait_turns(1);
+        let requests = scene.workspace.read("requests").unwrap();
+        assert!(requests.contains(r"one\ntwo\n"), "{requests}");
+        assert_eq!(requests.contains(r#""mimeType":"image/png""#), takes);
+        let left_out = "left out: @file:shot.png; scripted takes no images";
+        assert_eq!(chat.contains(left_out), !takes, "{chat}");
+    }
 }
 
 #[test]
@@ -665,8 +698,7 @@ fn words_to_an_agent_end_its_turn_and_are_the_next_prompt() {
     scene.nvim.wait_text("2  Option no");
     scene.answer("e");
     // Own words are no answer of their own.
-    let screen = scene.nvim.wait_text("n no · N no, because").join("\n");
-    assert!(!screen.contains("own words"), "{screen}");
+    scene.nvim.wait_text("1-2 y n N d g?");
     scene.press("N");
     scene.nvim.wait_mode("i");
     scene.nvim.type_keys("use b<CR>");
@@ -919,6 +951,12 @@ fn a_chat_has_an_agent_from_its_start_or_none() {
         scene.wait_notice(notice);
     }
     scene.co("/new");
+    let words = scene.nvim.lua(
+        "return vim.fn.getcompletion('Co /agent ', 'cmdline')",
+        json!([]),
+    );
+    let names = ["claude", "codex", "gemini", "none", "opencode", "scripted"];
+    assert_eq!(words, json!(names));
     scene.co("/agent nobody");
     scene.wait_notice(
         "there is no agent nobody; the agents are: claude, codex, gemini, opencode, scripted",
