@@ -3,5 +3,5 @@
 mod reader;
 mod writer;
 
-pub use reader::{BoundedLine, LONGEST_LINE, LineReader};
+pub use reader::{BoundedLine, LARGEST_LINE, LONGEST_LINE, LineReader, json_memory};
 pub use writer::{LineQueue, LineWriter, SendError};

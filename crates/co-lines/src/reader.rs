@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 pub const LONGEST_LINE: usize = 8 << 20;
 
 /// The most memory that a line may take when it is parsed.
-const LARGEST_LINE: u64 = 48 << 20;
+pub const LARGEST_LINE: u64 = 48 << 20;
 
 /// About the bytes that a JSON value takes in memory beside its text. `[]` in a message takes two bytes there.
 const VALUE_BYTES: u64 = 72;
@@ -148,7 +148,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 
     /// Counts the memory of a line, before anybody parses it. One that takes too much is not handed on.
     fn counted(&mut self, line: Vec<u8>, kind: fn(Vec<u8>) -> BoundedLine) -> BoundedLine {
-        let memory = memory(&line);
+        let memory = json_memory(&line);
         if memory > LARGEST_LINE {
             let length = line.len();
             return self.too_large(line[..KEPT].to_vec(), length);
@@ -164,7 +164,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 }
 
 /// Returns about how much memory a line of JSON takes when it is parsed.
-fn memory(line: &[u8]) -> u64 {
+pub fn json_memory(line: &[u8]) -> u64 {
     let (mut values, mut in_text, mut escaped) = (1, false, false);
     for byte in line {
         match byte {

@@ -33,6 +33,7 @@ pub use new_provider::{
 pub use price::{Price, Prices};
 pub use printed_secret::printed_secret;
 pub use provider::{Delta, Deltas, Provider, Stop, bounded};
+pub use remote::http_client;
 pub use request::{ModelRequest, ToolSpec};
 pub use server_memory::ServerMemory;
 pub use settings::ProviderSettings;

@@ -31,6 +31,8 @@ mod stream;
 #[cfg(test)]
 mod strict;
 
+pub use http::client as http_client;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

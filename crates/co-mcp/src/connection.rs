@@ -12,6 +12,7 @@ use rmcp::service::{
     ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, NotificationContext, Peer,
     PeerRequestOptions, RequestHandle, RunningService, ServiceError, serve_client_with_lifecycle,
 };
+use rmcp::transport::{DynamicTransportError, Transport};
 use rmcp::{ClientHandler, RoleClient};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -21,8 +22,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::answer::{AnswerPart, ToolAnswer};
 use crate::call_events::{CallListener, QuestionReply};
+#[cfg(feature = "http")]
+use crate::http::{HttpClient, HttpEndpoint, fault_of};
+use crate::http_fault::HttpFault;
 use crate::offers::{self, OpenArgument, ServerOffers};
-use crate::transport::BoundedTransport;
+use crate::pipes::Pipes;
+use crate::transport::{BoundedTransport, UnaskedMemory};
 use co_lines::LONGEST_LINE;
 
 /// The most tools that are read of one list.
@@ -54,6 +59,8 @@ pub enum OpenError {
     Version,
     #[error("it refused the connection: {0}")]
     Refused(String),
+    #[error(transparent)]
+    Http(#[from] HttpFault),
 }
 
 /// A request failed.
@@ -64,6 +71,8 @@ pub enum CallError {
     Ended,
     #[error("the server does not read what it is sent")]
     Stuck,
+    #[error("the server gave no result: {0}")]
+    Http(HttpFault),
     /// The server's own words.
     #[error("{0}")]
     Refused(String),
@@ -90,11 +99,13 @@ impl ServerTool {
     }
 }
 
-/// The connection to one server. Dropping it closes the server's standard input.
+/// The connection to one server. Dropping it closes the server's standard input, or ends its session.
 pub struct ServerConnection {
     service: RunningService<RoleClient, Listener>,
     changes: watch::Receiver<u64>,
     ended: CancellationToken,
+    #[cfg(feature = "http")]
+    http: Option<HttpClient>,
     _subscription: Option<AbortOnDropHandle<()>>,
 }
 
@@ -128,13 +139,51 @@ impl ServerConnection {
         input: impl AsyncWrite + Send + Unpin + 'static,
         client: ClientName,
     ) -> Result<Self, OpenError> {
+        let (unasked, ended) = (UnaskedMemory::default(), CancellationToken::new());
+        let pipes = Pipes::new(output, input, unasked.clone(), ended.clone());
+        let transport =
+            BoundedTransport::new(pipes, unasked, CancellationToken::new(), ended.clone());
+        Self::over(transport, ended, client).await
+    }
+
+    /// Opens the connection to a server over HTTP. `http` must follow no redirect. It has no time-out. Call it within a tokio runtime.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or refused.
+    #[cfg(feature = "http")]
+    pub async fn open_http(
+        http: reqwest::Client,
+        endpoint: &HttpEndpoint,
+        client: ClientName,
+    ) -> Result<Self, OpenError> {
+        let unasked = UnaskedMemory::default();
+        let (failed, ended) = (CancellationToken::new(), CancellationToken::new());
+        let http = HttpClient::new(http, &endpoint.url, unasked.clone(), failed.clone())?;
+        let channel = http.channel(&endpoint.headers)?;
+        let transport = BoundedTransport::new(channel, unasked, failed, ended.clone());
+        match Self::over(transport, ended, client).await {
+            Ok(connection) => Ok(Self {
+                http: Some(http),
+                ..connection
+            }),
+            Err(error) => Err(http.fault().map_or(error, OpenError::Http)),
+        }
+    }
+
+    async fn over<C>(
+        transport: BoundedTransport<C>,
+        ended: CancellationToken,
+        client: ClientName,
+    ) -> Result<Self, OpenError>
+    where
+        C: Transport<RoleClient> + 'static,
+        C::Error: std::error::Error + Send + Sync + 'static,
+    {
         let (sender, changes) = watch::channel(0);
         let listener = Listener {
             client,
             changes: sender.clone(),
         };
-        let ended = CancellationToken::new();
-        let transport = BoundedTransport::new(output, input, ended.clone());
         let lifecycle = ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: Some(ProtocolVersion::V_2025_11_25),
@@ -148,6 +197,8 @@ impl ServerConnection {
             service,
             changes,
             ended,
+            #[cfg(feature = "http")]
+            http: None,
             _subscription: subscription,
         })
     }
@@ -175,6 +226,11 @@ impl ServerConnection {
     /// # Errors
     /// The server ended or refused.
     pub async fn tools(&self) -> Result<(Vec<ServerTool>, bool), CallError> {
+        let tools = self.read_tools().await;
+        tools.map_err(|error| self.explained(error))
+    }
+
+    async fn read_tools(&self) -> Result<(Vec<ServerTool>, bool), CallError> {
         let has_tools = self.service.peer_info();
         if has_tools.is_some_and(|it| it.capabilities.tools.is_none()) {
             return Ok((Vec::new(), false));
@@ -214,7 +270,8 @@ impl ServerConnection {
     /// # Errors
     /// The server ended or refused.
     pub async fn resource(&self, uri: &str) -> Result<Vec<AnswerPart>, CallError> {
-        let read = offers::read_resource(self.service.peer(), uri).await?;
+        let read = offers::read_resource(self.service.peer(), uri).await;
+        let read = read.map_err(|error| self.explained(error.into()))?;
         read.ok_or(CallError::AsksBack)
     }
 
@@ -227,7 +284,8 @@ impl ServerConnection {
         name: &str,
         arguments: Map<String, Value>,
     ) -> Result<Vec<AnswerPart>, CallError> {
-        let read = offers::read_prompt(self.service.peer(), name, arguments).await?;
+        let read = offers::read_prompt(self.service.peer(), name, arguments).await;
+        let read = read.map_err(|error| self.explained(error.into()))?;
         read.ok_or(CallError::AsksBack)
     }
 
@@ -236,7 +294,8 @@ impl ServerConnection {
     /// # Errors
     /// The server ended or refused.
     pub async fn complete(&self, argument: OpenArgument) -> Result<Vec<String>, CallError> {
-        Ok(offers::complete(self.service.peer(), argument).await?)
+        let values = offers::complete(self.service.peer(), argument).await;
+        values.map_err(|error| self.explained(error.into()))
     }
 
     /// Calls a tool, and hands on what the server says meanwhile. It has no time-out. If the future is dropped, the server is
@@ -245,6 +304,16 @@ impl ServerConnection {
     /// # Errors
     /// The server ended, or refused the request. A tool that failed is no error.
     pub async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        listener: CallListener,
+    ) -> Result<ToolAnswer, CallError> {
+        let answer = self.try_call(tool, arguments, listener).await;
+        answer.map_err(|error| self.explained(error))
+    }
+
+    async fn try_call(
         &self,
         tool: &str,
         arguments: Map<String, Value>,
@@ -271,6 +340,23 @@ impl ServerConnection {
             }
         }
         Err(CallError::AsksBack)
+    }
+
+    /// Returns an error with the fault of a connection over HTTP that has ended.
+    fn explained(&self, error: CallError) -> CallError {
+        #[cfg(feature = "http")]
+        if let (CallError::Ended, Some(http)) = (&error, &self.http) {
+            return CallError::Http(http.fault().unwrap_or(HttpFault::Broken));
+        }
+        error
+    }
+
+    /// Returns the fault that ended a connection over HTTP.
+    pub fn fault(&self) -> Option<HttpFault> {
+        #[cfg(feature = "http")]
+        return self.http.as_ref().and_then(HttpClient::fault);
+        #[cfg(not(feature = "http"))]
+        None
     }
 
     /// Returns when the server has closed its output, has sent too much, or does not read what it is sent.
@@ -345,6 +431,9 @@ impl From<ClientInitializeError> for OpenError {
         match error {
             ClientInitializeError::JsonRpcError(error) => Self::Refused(error.message.into_owned()),
             ClientInitializeError::LegacyFallbackFailed { fallback, .. } => (*fallback).into(),
+            ClientInitializeError::TransportError { error, .. } => {
+                http_fault(&error).map_or(Self::Ended, Self::Http)
+            }
             ClientInitializeError::NoCompatibleProtocolVersion { .. } => Self::Version,
             _ => Self::Ended,
         }
@@ -355,9 +444,22 @@ impl From<ServiceError> for CallError {
     fn from(error: ServiceError) -> Self {
         match error {
             ServiceError::McpError(error) => Self::Refused(error.message.into_owned()),
-            ServiceError::TransportSend(_) => Self::Stuck,
+            ServiceError::TransportSend(error) => {
+                http_fault(&error).map_or(Self::Stuck, Self::Http)
+            }
             ServiceError::UnexpectedResponse => Self::Unreadable,
             _ => Self::Ended,
         }
+    }
+}
+
+/// Returns the fault in an error of a channel over HTTP.
+fn http_fault(error: &DynamicTransportError) -> Option<HttpFault> {
+    #[cfg(feature = "http")]
+    return fault_of(error.error.as_ref());
+    #[cfg(not(feature = "http"))]
+    {
+        let _ = error;
+        None
     }
 }

@@ -1,11 +1,13 @@
-//! Both sides of the Model Context Protocol (MCP) over any pair of pipes.
+//! Both sides of the Model Context Protocol (MCP) over any pair of pipes, or over HTTP as a client.
 //!
 //! A [`ServerConnection`] is the connection to one tool server. The crate `rmcp` speaks the protocol in both of its forms; the
 //! crate here keeps what a server sends within bounds, and turns it into plain texts and values.
 //!
 //! - `connection`: the handshake, the list of tools, the calls.
 //! - `offers`: the resources and prompts of a server.
-//! - `transport`: the lines of both directions, and the answers to what a server asks.
+//! - `transport`: the messages of both directions, and the answers to what a server asks.
+//! - `pipes`: the lines of a pair of pipes.
+//! - `http`: the requests and streams of a server over HTTP, with the feature `http`.
 //! - `answer`: the result of a call as texts.
 //! - `call_events`: the progress of a call, and the server's questions to the person.
 //! - `server`: the other side: a [`ToolOffer`] that one client calls.
@@ -15,7 +17,11 @@
 mod answer;
 mod call_events;
 mod connection;
+#[cfg(feature = "http")]
+mod http;
+mod http_fault;
 mod offers;
+mod pipes;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -26,6 +32,9 @@ pub use call_events::{
     CallEvents, CallListener, CallProgress, QuestionReply, ServerQuestion, call_events,
 };
 pub use connection::{CallError, ClientName, MOST_TOOLS, OpenError, ServerConnection, ServerTool};
+#[cfg(feature = "http")]
+pub use http::HttpEndpoint;
+pub use http_fault::HttpFault;
 pub use offers::{ArgumentOf, OpenArgument, ServerOffers, ServerPrompt, ServerResource};
 pub use server::{ClientCall, ToolOffer, ToolReply, ToolWork, serve};
 

@@ -1,26 +1,47 @@
-//! The lines of both directions, within bounds.
+//! The messages to and from a server, within bounds, over any channel.
 //!
 //! Messages that no part of the client waits for stop here: the protocol's crate would start a task for each of them.
 
-use std::io;
-use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use co_lines::{BoundedLine, LineReader, LineWriter};
 use rmcp::RoleClient;
 use rmcp::model::{
     ClientNotification, ClientRequest, ClientResult, ElicitRequestParams, ErrorCode, ErrorData,
-    GetExtensions, GetMeta, JsonRpcMessage, ProgressNotificationParam, RequestId,
+    GetExtensions, GetMeta, JsonRpcMessage, ProgressNotificationParam, ProtocolVersion, RequestId,
     ServerNotification, ServerRequest,
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use tokio::io::{AsyncRead, AsyncWrite};
+use serde_json::Value;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::call_events::{CallListener, FollowedCall, QuestionReply};
 
-/// The most memory that lines may take between two answers. A server that sends so much unasked would keep others waiting.
+/// The most memory that messages may take between two answers. A server that sends so much unasked would keep others waiting.
 const MOST_UNASKED: u64 = 64 << 20;
+
+/// The most replies to requests of a server that wait for it, as in a queue of lines. Further replies are not sent.
+const MOST_REPLIES: usize = 64;
+
+/// The replies of the person that wait. There is one question at a time in each call.
+const WAITING_REPLIES: usize = 16;
+
+/// The memory that messages have taken since the last answer. Copies are the same count.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct UnaskedMemory(Arc<AtomicU64>);
+
+impl UnaskedMemory {
+    /// Adds the memory of a message. Returns false if the server has sent too much.
+    pub(crate) fn add(&self, bytes: u64) -> bool {
+        self.0.fetch_add(bytes, Ordering::Relaxed) + bytes <= MOST_UNASKED
+    }
+
+    fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
 
 /// A request that waits for its answer.
 struct OpenRequest {
@@ -29,41 +50,54 @@ struct OpenRequest {
 }
 
 /// The messages to and from one server.
-pub(crate) struct BoundedTransport {
-    lines: LineReader<Pin<Box<dyn AsyncRead + Send>>>,
-    /// Dropping it closes the standard input of the server.
-    outgoing: Option<LineWriter>,
+pub(crate) struct BoundedTransport<C> {
+    channel: C,
     /// The requests of the client that have no answer.
     open: Vec<OpenRequest>,
-    /// The memory that lines had taken at the last answer.
-    taken_before: u64,
+    unasked: UnaskedMemory,
+    /// The room for replies to the server that it has not taken.
+    room: Arc<Semaphore>,
+    /// Replies of the person.
+    replied: mpsc::Receiver<TxJsonRpcMessage<RoleClient>>,
+    replies: mpsc::Sender<TxJsonRpcMessage<RoleClient>>,
+    /// It is cancelled when the channel has failed for good.
+    failed: CancellationToken,
     /// Cancels the token `ended` when it is dropped.
-    end: DropGuard,
+    _end: DropGuard,
 }
 
-impl BoundedTransport {
-    /// Makes a transport of the server's standard output and input. `ended` is cancelled when the connection has ended. Call it
-    /// within a tokio runtime.
+impl<C: Transport<RoleClient>> BoundedTransport<C> {
+    /// Makes a transport over a channel, which adds the memory of its messages to `unasked`. The connection ends when `failed` is
+    /// cancelled. At its end, it cancels `ended`.
     pub(crate) fn new(
-        output: impl AsyncRead + Send + 'static,
-        input: impl AsyncWrite + Send + Unpin + 'static,
+        channel: C,
+        unasked: UnaskedMemory,
+        failed: CancellationToken,
         ended: CancellationToken,
     ) -> Self {
-        let output: Pin<Box<dyn AsyncRead + Send>> = Box::pin(output);
+        let (replies, replied) = mpsc::channel(WAITING_REPLIES);
         Self {
-            lines: LineReader::new(output).stopping(),
-            outgoing: Some(LineWriter::new("server", input)),
+            channel,
             open: Vec::new(),
-            taken_before: 0,
-            end: ended.drop_guard(),
+            unasked,
+            room: Arc::new(Semaphore::new(MOST_REPLIES)),
+            replied,
+            replies,
+            failed,
+            _end: ended.drop_guard(),
         }
     }
 
-    /// Queues a message.
-    fn put(&self, message: &TxJsonRpcMessage<RoleClient>) -> io::Result<()> {
-        let line = line(message)?;
-        let outgoing = self.outgoing.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
-        outgoing.queue().send(line).map_err(io::Error::other)
+    /// Sends a reply to a request of the server, if there is room. If it fails, the server does not wait for it either.
+    fn reply(&mut self, message: TxJsonRpcMessage<RoleClient>) {
+        let Ok(room) = Arc::clone(&self.room).try_acquire_owned() else {
+            return;
+        };
+        let sent = self.channel.send(message);
+        tokio::spawn(async move {
+            sent.await.ok();
+            drop(room);
+        });
     }
 
     /// Remembers a request that waits for its answer from now on, and forgets a request that is cancelled.
@@ -101,22 +135,21 @@ impl BoundedTransport {
         }
     }
 
-    /// Puts a question of the server to the person, by the call that began last, and sends the reply when it comes.
-    fn ask(&self, id: RequestId, asked: &ElicitRequestParams) {
-        let call = self.open.iter().rev().find_map(|it| it.followed.as_ref());
-        let queue = self.outgoing.as_ref().map(|it| it.queue().clone());
-        let send = move |reply: QuestionReply| {
-            let result = ClientResult::ElicitResult(reply.into_result());
-            let answer = JsonRpcMessage::response(result, id);
-            // If the server reads no more, it does not wait for the answer either.
-            queue.and_then(|queue| queue.send(line(&answer).ok()?).ok())
+    /// Puts a question of the server to the person, by the call that began last. The reply is sent when it comes.
+    fn ask(&mut self, id: RequestId, asked: &ElicitRequestParams) {
+        let message = |reply: QuestionReply| {
+            JsonRpcMessage::response(ClientResult::ElicitResult(reply.into_result()), id)
         };
+        let call = self.open.iter().rev().find_map(|it| it.followed.as_ref());
         match call.and_then(|it| it.listener.ask(asked)) {
-            None => {
-                send(QuestionReply::Decline);
-            }
+            None => self.reply(message(QuestionReply::Decline)),
             Some(reply) => {
-                tokio::spawn(async move { send(reply.await.unwrap_or(QuestionReply::Cancel)) });
+                let replies = self.replies.clone();
+                tokio::spawn(async move {
+                    let reply = reply.await.unwrap_or(QuestionReply::Cancel);
+                    // It fails if the connection has ended.
+                    replies.send(message(reply)).await.ok();
+                });
             }
         }
     }
@@ -139,8 +172,7 @@ impl BoundedTransport {
                     }
                     _ => JsonRpcMessage::error(unknown_method(), Some(id)),
                 };
-                // If the server reads no more, it does not wait for the answer either.
-                let _unread = self.put(&answer);
+                self.reply(answer);
                 return None;
             }
             JsonRpcMessage::Notification(notification) => {
@@ -163,17 +195,25 @@ impl BoundedTransport {
             None => return None,
         };
         let OpenRequest { id, .. } = self.open.swap_remove(at);
-        self.taken_before = self.lines.taken();
+        self.unasked.clear();
         Some(match message {
             JsonRpcMessage::Response(it) => JsonRpcMessage::response(it.result, id),
-            JsonRpcMessage::Error(it) => JsonRpcMessage::error(it.error, Some(id)),
+            JsonRpcMessage::Error(it) => JsonRpcMessage::error(legacy(it.error), Some(id)),
             other => other,
         })
     }
 }
 
-fn line(message: &TxJsonRpcMessage<RoleClient>) -> serde_json::Result<String> {
-    serde_json::to_string(message)
+/// Returns the error of a server that knows the newest form of the protocol, but does not speak it, as that of a server that does not
+/// know it: then the old handshake follows.
+fn legacy(error: ErrorData) -> ErrorData {
+    let supported = error.data.as_ref().map(|it| it["supported"].as_array());
+    let is_new = |it: &Value| *it == ProtocolVersion::V_2026_07_28.as_str();
+    let speaks = supported.flatten().is_some_and(|it| it.iter().any(is_new));
+    match error.code == ErrorCode::UNSUPPORTED_PROTOCOL_VERSION && !speaks {
+        true => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, error.message, None),
+        false => error,
+    }
 }
 
 fn unknown_method() -> ErrorData {
@@ -192,37 +232,27 @@ fn is_wanted(notification: &ServerNotification) -> bool {
     )
 }
 
-impl Transport<RoleClient> for BoundedTransport {
-    type Error = io::Error;
+impl<C: Transport<RoleClient>> Transport<RoleClient> for BoundedTransport<C> {
+    type Error = C::Error;
 
     fn send(
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         self.follow(&message);
-        let sent = self.put(&message);
-        if sent.is_err() {
-            // Later calls would not reach the server either.
-            self.end.token().cancel();
-        }
-        std::future::ready(sent)
+        self.channel.send(message)
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
-            // A line that is too large or is no text ends the connection.
-            let (BoundedLine::Whole(line) | BoundedLine::Partial(line)) =
-                self.lines.next().await.ok()??
-            else {
-                return None;
-            };
-            let line = str::from_utf8(&line).ok()?;
-            if self.lines.taken() - self.taken_before > MOST_UNASKED {
-                return None;
-            }
-            // Programs print other lines too, such as a greeting.
-            let Ok(message) = serde_json::from_str(line) else {
-                continue;
+            let message = tokio::select! {
+                biased;
+                () = self.failed.cancelled() => return None,
+                Some(reply) = self.replied.recv() => {
+                    self.reply(reply);
+                    continue;
+                }
+                message = self.channel.receive() => message?,
             };
             if let Some(message) = self.wanted(message) {
                 return Some(message);
@@ -231,7 +261,6 @@ impl Transport<RoleClient> for BoundedTransport {
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        self.outgoing = None;
-        Ok(())
+        self.channel.close().await
     }
 }

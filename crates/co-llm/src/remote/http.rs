@@ -19,8 +19,12 @@ const LOCAL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// The number of bytes of an error body that are read. The message is at its beginning.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
-/// Makes the client for a server at this address. Reading the system's certificates takes tens of milliseconds.
-pub(super) fn client(base_url: &str) -> Result<reqwest::Client, Fault> {
+/// Makes the client for a server at this address. It follows no redirect. Reading the system's certificates takes tens of
+/// milliseconds.
+///
+/// # Errors
+/// The system has no certificates.
+pub fn client(base_url: &str) -> Result<reqwest::Client, Fault> {
     // reqwest brings no cryptography here: aws-lc, its usual one, would be a seventh of the program. It fails if an earlier
     // client has done it.
     let _again = rustls::crypto::ring::default_provider().install_default();

@@ -1,0 +1,399 @@
+//! The messages to and from a server over streamable HTTP, within bounds.
+//!
+//! The protocol's crate keeps the session and the streams. The requests of HTTP are made here, so that no answer is parsed that would
+//! take too much memory, and no header goes to another server.
+
+mod events;
+mod shared;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::error::Error as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use co_lines::{LARGEST_LINE, LONGEST_LINE, json_memory};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
+use rmcp::RoleClient;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+};
+use rmcp::transport::Transport;
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
+use rmcp::transport::streamable_http_client::{
+    SseError, StreamableHttpClient, StreamableHttpClientTransport,
+    StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse,
+};
+use sse_stream::Sse;
+use tokio_util::sync::CancellationToken;
+
+use self::events::Events;
+use self::shared::SharedState;
+use crate::http_fault::HttpFault;
+use crate::transport::UnaskedMemory;
+
+const SESSION: &str = "mcp-session-id";
+const LAST_EVENT: &str = "last-event-id";
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+
+/// The most redirects of a request, all to the same server.
+const MOST_REDIRECTS: usize = 3;
+
+/// The streams that a server may end between two answers before the client waits for the next one, and the first and the longest
+/// pause. Each further stream doubles it.
+const FREE_STREAMS: u32 = 3;
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// The most failed attempts to open a stream again.
+const MOST_ATTEMPTS: usize = 5;
+
+/// The address of a server, and the headers that go there.
+#[derive(Clone)]
+pub struct HttpEndpoint {
+    pub url: String,
+    /// Names and values. Nothing shows a value.
+    pub headers: Vec<(String, String)>,
+}
+
+type PostError = StreamableHttpError<HttpFault>;
+
+/// Makes the requests of a connection. Copies are of the same connection.
+#[derive(Clone)]
+pub(crate) struct HttpClient {
+    http: reqwest::Client,
+    url: Url,
+    shared: SharedState,
+    /// The streams that were opened since the last request of the client.
+    streams: Arc<AtomicU32>,
+    /// The attempts to open a stream that have failed, one after the other.
+    attempts: Arc<AtomicUsize>,
+}
+
+impl HttpClient {
+    /// Makes a client, which cancels `failed` after a fault that ends the connection.
+    pub(crate) fn new(
+        http: reqwest::Client,
+        url: &str,
+        unasked: UnaskedMemory,
+        failed: CancellationToken,
+    ) -> Result<Self, HttpFault> {
+        Ok(Self {
+            http,
+            url: Url::parse(url).map_err(|_| HttpFault::Address)?,
+            shared: SharedState::new(unasked, failed),
+            streams: Arc::default(),
+            attempts: Arc::default(),
+        })
+    }
+
+    /// Returns the fault that ended the connection.
+    pub(crate) fn fault(&self) -> Option<HttpFault> {
+        self.shared.fault()
+    }
+
+    /// Returns the channel for the messages. Call it within a tokio runtime.
+    pub(crate) fn channel(
+        &self,
+        headers: &[(String, String)],
+    ) -> Result<impl Transport<RoleClient, Error = PostError> + use<>, HttpFault> {
+        let mut config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str());
+        for (name, value) in headers {
+            let wrong = || HttpFault::Header(name.clone());
+            let mut value = HeaderValue::try_from(value).map_err(|_| wrong())?;
+            value.set_sensitive(true);
+            let name = HeaderName::try_from(name).map_err(|_| wrong())?;
+            config.custom_headers.insert(name, value);
+        }
+        let mut retries = ExponentialBackoff::default();
+        retries.max_times = Some(MOST_ATTEMPTS);
+        retries.max_delay = Some(LONGEST_PAUSE);
+        config.retry_config = Arc::new(retries);
+        Ok(StreamableHttpClientTransport::with_client(
+            self.clone(),
+            config,
+        ))
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        session: Option<&str>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> RequestBuilder {
+        let mut all: HeaderMap = headers.into_iter().collect();
+        if let Some(session) = session.and_then(|it| HeaderValue::try_from(it).ok()) {
+            all.insert(SESSION, session);
+        }
+        self.http.request(method, self.url.clone()).headers(all)
+    }
+
+    /// Sends a request. Follows a redirect only to the same server.
+    async fn send(&self, request: RequestBuilder) -> Result<Response, HttpFault> {
+        let mut request = request.build().map_err(|_| HttpFault::Address)?;
+        for _ in 0..=MOST_REDIRECTS {
+            let next = request.try_clone();
+            let answer = self.http.execute(request).await;
+            let answer = answer.map_err(|error| match error.is_connect() {
+                true => HttpFault::Unreachable(last_cause(&error)),
+                false => HttpFault::Broken,
+            })?;
+            match answer.status() {
+                StatusCode::UNAUTHORIZED => return Err(self.shared.end(HttpFault::Unauthorized)),
+                StatusCode::FORBIDDEN => return Err(HttpFault::Forbidden),
+                status if status.is_redirection() => {
+                    let to = self.redirect(&answer)?;
+                    request = next.ok_or(HttpFault::Broken)?;
+                    *request.url_mut() = to;
+                }
+                _ => return Ok(answer),
+            }
+        }
+        Err(HttpFault::Rounds)
+    }
+
+    /// Returns the address of a redirect to the same server that keeps the method of its request.
+    fn redirect(&self, answer: &Response) -> Result<Url, HttpFault> {
+        let to = answer.headers().get(LOCATION);
+        let to = to.and_then(|it| answer.url().join(it.to_str().ok()?).ok());
+        let Some(to) = to else {
+            return Err(HttpFault::Status(answer.status().as_u16()));
+        };
+        let keeps = matches!(
+            answer.status(),
+            StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+        );
+        match keeps && to.origin() == self.url.origin() {
+            true => Ok(to),
+            false => Err(HttpFault::Redirect(to.origin().ascii_serialization())),
+        }
+    }
+
+    /// Reads a body as JSON.
+    async fn json(&self, answer: Response) -> Result<ServerJsonRpcMessage, HttpFault> {
+        let body = body(answer, LONGEST_LINE)
+            .await?
+            .ok_or(HttpFault::TooLarge)?;
+        let memory = json_memory(&body);
+        if memory > LARGEST_LINE {
+            return Err(HttpFault::TooLarge);
+        }
+        self.shared.count(memory)?;
+        serde_json::from_slice(&body).map_err(|_| HttpFault::Unreadable)
+    }
+
+    /// Returns the events of a body.
+    fn events(&self, answer: Response) -> BoxStream<'static, Result<Sse, SseError>> {
+        let events = Some(Events::new(self.shared.clone(), answer));
+        let next = |events: Option<Events>| async {
+            let mut events = events?;
+            match events.next().await {
+                Ok(event) => event.map(|it| (Ok(it), Some(events))),
+                Err(fault) => Some((Err(SseError::Body(Box::new(fault))), None)),
+            }
+        };
+        futures::stream::unfold(events, next).boxed()
+    }
+
+    /// Waits before another stream is opened, if the server has ended many.
+    async fn pause(&self) {
+        let opened = self.streams.fetch_add(1, Ordering::Relaxed);
+        if let Some(more) = opened.checked_sub(FREE_STREAMS) {
+            let pause = FIRST_PAUSE.saturating_mul(1 << more.min(16));
+            tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
+        }
+    }
+
+    async fn post(
+        &self,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, PostError> {
+        let request = self.request(Method::POST, session.as_deref(), headers);
+        let request = request.header(ACCEPT, format!("{JSON}, {EVENTS}"));
+        let is_request = matches!(message, JsonRpcMessage::Request(_));
+        if is_request {
+            self.streams.store(0, Ordering::Relaxed);
+        }
+        let answer = self.send(request.json(&message)).await;
+        let answer = answer.map_err(|it| match it {
+            HttpFault::Unreachable(_) => fault(self.shared.end(it)),
+            it => fault(it),
+        })?;
+        let status = answer.status();
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if status == StatusCode::NOT_FOUND && session.is_some() {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        let kind = media_type(answer.headers());
+        if !status.is_success() {
+            let told = match kind.as_deref() {
+                Some(JSON) => self.json(answer).await.ok(),
+                _ => None,
+            };
+            let told = told.filter(|it| matches!(it, JsonRpcMessage::Error(_)));
+            if let Some(id) = probe(&message).filter(|_| status.is_client_error()) {
+                return Ok(StreamableHttpPostResponse::Json(refusal(told, id), None));
+            }
+            let status = HttpFault::Status(status.as_u16());
+            let told = told.ok_or_else(|| fault(status))?;
+            return Ok(StreamableHttpPostResponse::Json(told, None));
+        }
+        let new = answer.headers().get(SESSION);
+        let new = new.and_then(|it| Some(it.to_str().ok()?.to_owned()));
+        match kind.as_deref() {
+            Some(EVENTS) => Ok(StreamableHttpPostResponse::Sse(self.events(answer), new)),
+            // Nobody waits for an answer to anything but a request.
+            _ if !is_request => Ok(StreamableHttpPostResponse::Accepted),
+            Some(JSON) => {
+                let told = self.json(answer).await.map_err(fault)?;
+                Ok(StreamableHttpPostResponse::Json(told, new))
+            }
+            _ => Err(fault(HttpFault::ContentType)),
+        }
+    }
+}
+
+impl StreamableHttpClient for HttpClient {
+    type Error = HttpFault;
+
+    async fn post_message(
+        &self,
+        _: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        _: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, PostError> {
+        self.post(message, session, headers).await
+    }
+
+    async fn delete_session(
+        &self,
+        _: Arc<str>,
+        session: Arc<str>,
+        _: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), PostError> {
+        let request = self.request(Method::DELETE, Some(&session), headers);
+        self.send(request).await.map_err(fault)?;
+        Ok(())
+    }
+
+    async fn get_stream(
+        &self,
+        _: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        _: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, PostError> {
+        self.pause().await;
+        let request = self.request(Method::GET, session.as_deref(), headers);
+        let mut request = request.header(ACCEPT, EVENTS);
+        if let Some(last) = last_event.and_then(|it| HeaderValue::try_from(it).ok()) {
+            request = request.header(LAST_EVENT, last);
+        }
+        let opened = self.send(request).await.and_then(|answer| {
+            let status = answer.status();
+            if status == StatusCode::METHOD_NOT_ALLOWED {
+                return Ok(None);
+            }
+            if !status.is_success() {
+                return Err(HttpFault::Status(status.as_u16()));
+            }
+            match media_type(answer.headers()).as_deref() {
+                Some(EVENTS) => Ok(Some(self.events(answer))),
+                _ => Err(HttpFault::ContentType),
+            }
+        });
+        match opened {
+            Ok(stream) => {
+                self.attempts.store(0, Ordering::Relaxed);
+                stream.ok_or(StreamableHttpError::ServerDoesNotSupportSse)
+            }
+            Err(it) => {
+                // The protocol's crate tries no more then, so the person would not learn of a lost server.
+                let failed = self.attempts.fetch_add(1, Ordering::Relaxed) + 1;
+                Err(fault(match failed < MOST_ATTEMPTS {
+                    true => it,
+                    false => self.shared.end(it),
+                }))
+            }
+        }
+    }
+}
+
+fn fault(fault: HttpFault) -> PostError {
+    StreamableHttpError::Client(fault)
+}
+
+/// Returns the fault in an error of the channel.
+pub(crate) fn fault_of(
+    error: &(dyn std::error::Error + Send + Sync + 'static),
+) -> Option<HttpFault> {
+    Some(match error.downcast_ref::<PostError>()? {
+        StreamableHttpError::Client(fault) => fault.clone(),
+        StreamableHttpError::SessionExpired
+        | StreamableHttpError::SessionRecoveryTimeout
+        | StreamableHttpError::ReinitializationFailed(_) => HttpFault::Session,
+        _ => HttpFault::Broken,
+    })
+}
+
+/// Returns the last cause of an error: the others name the address.
+fn last_cause(error: &reqwest::Error) -> String {
+    let mut cause = error.source();
+    let mut text = None;
+    while let Some(deeper) = cause {
+        text = Some(deeper.to_string());
+        cause = deeper.source();
+    }
+    text.unwrap_or_else(|| "no connection".to_owned())
+}
+
+/// Returns the media type in lower case, without its parameters.
+fn media_type(headers: &HeaderMap) -> Option<String> {
+    let kind = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    let kind = kind.split(';').next().unwrap_or_default();
+    Some(kind.trim().to_ascii_lowercase())
+}
+
+/// Reads a body of at most `most` bytes; none if it is longer.
+async fn body(mut answer: Response, most: usize) -> Result<Option<Vec<u8>>, HttpFault> {
+    let mut body = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(|_| HttpFault::Broken)? {
+        if chunk.len() > most - body.len() {
+            return Ok(None);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Some(body))
+}
+
+/// Returns the id of a request that asks for the newest form of the protocol.
+fn probe(message: &ClientJsonRpcMessage) -> Option<RequestId> {
+    let JsonRpcMessage::Request(request) = message else {
+        return None;
+    };
+    let is_probe = matches!(request.request, ClientRequest::DiscoverRequest(_));
+    is_probe.then(|| request.id.clone())
+}
+
+/// Returns the error of a server that does not know the newest form of the protocol. Some of these cannot tell the id of the request.
+fn refusal(told: Option<ServerJsonRpcMessage>, id: RequestId) -> ServerJsonRpcMessage {
+    let error = match told {
+        Some(JsonRpcMessage::Error(it)) => it.error,
+        _ => ErrorData::invalid_request("the server refused the request", None),
+    };
+    JsonRpcMessage::error(error, Some(id))
+}

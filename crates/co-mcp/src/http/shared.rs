@@ -1,0 +1,46 @@
+//! What the requests of a connection share: the memory of its messages, and the fault that ended it.
+
+use std::sync::{Arc, OnceLock};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::http_fault::HttpFault;
+use crate::transport::UnaskedMemory;
+
+/// Copies are of the same connection.
+#[derive(Clone)]
+pub(super) struct SharedState {
+    unasked: UnaskedMemory,
+    fault: Arc<OnceLock<HttpFault>>,
+    failed: CancellationToken,
+}
+
+impl SharedState {
+    pub(super) fn new(unasked: UnaskedMemory, failed: CancellationToken) -> Self {
+        Self {
+            unasked,
+            fault: Arc::default(),
+            failed,
+        }
+    }
+
+    /// Returns the fault that ended the connection.
+    pub(super) fn fault(&self) -> Option<HttpFault> {
+        self.fault.get().cloned()
+    }
+
+    /// Ends the connection because of a fault, and returns its first fault.
+    pub(super) fn end(&self, fault: HttpFault) -> HttpFault {
+        let fault = self.fault.get_or_init(|| fault).clone();
+        self.failed.cancel();
+        fault
+    }
+
+    /// Counts the memory of a message. A server that sends too much unasked ends the connection.
+    pub(super) fn count(&self, memory: u64) -> Result<(), HttpFault> {
+        match self.unasked.add(memory) {
+            true => Ok(()),
+            false => Err(self.end(HttpFault::TooMuch)),
+        }
+    }
+}

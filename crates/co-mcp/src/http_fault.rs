@@ -1,0 +1,36 @@
+//! The reasons why a server over HTTP gives no answer.
+
+use co_lines::LONGEST_LINE;
+
+/// The reason why a server over HTTP gives no answer, without a word of the server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HttpFault {
+    #[error("it cannot be reached: {0}")]
+    Unreachable(String),
+    #[error("the connection broke before the end of its answer")]
+    Broken,
+    #[error("it wants a login (HTTP 401)")]
+    Unauthorized,
+    #[error("it refuses access (HTTP 403)")]
+    Forbidden,
+    #[error("it answered with HTTP {0}")]
+    Status(u16),
+    #[error("it leads to another address, {0}, to which co sends nothing")]
+    Redirect(String),
+    #[error("it redirects again and again")]
+    Rounds,
+    #[error("its answer is neither JSON nor a stream of events")]
+    ContentType,
+    #[error("its answer is no message of the protocol")]
+    Unreadable,
+    #[error("it sent a message of more than {} MiB or of too many values", LONGEST_LINE >> 20)]
+    TooLarge,
+    #[error("it sent too much that nobody asked for")]
+    TooMuch,
+    #[error("its session ended, and it began no other")]
+    Session,
+    #[error("its address is none of HTTP")]
+    Address,
+    #[error("HTTP cannot send its header {0}")]
+    Header(String),
+}
