@@ -1,4 +1,5 @@
-//! Tool servers (MCP): their processes in their confinement, and the connections to them. Chats of one workspace share a server.
+//! Tool servers (MCP): their processes in their confinement, and the connections to them and to servers that others run. Chats of one
+//! workspace share a server.
 //!
 //! This module knows no chat and no model. It believes nothing that a server says about itself: the confinement decides what a
 //! server can do.
@@ -6,11 +7,14 @@
 mod download;
 mod environment;
 mod home;
+mod http;
 mod level;
 mod process;
 mod server;
 mod shown;
 mod workspace_file;
+
+use co_mcp::ClientName;
 
 pub use download::{advice as download_advice, fetching};
 pub use environment::ServerSecrets;
@@ -19,3 +23,9 @@ pub use process::ServerStart;
 pub use server::{ReadyServer, ServerState, ToolServer, ToolServers};
 pub use shown::{ShownTool, shown_tools, tool_hash};
 pub use workspace_file::{WORKSPACE_FILE, WorkspaceServers};
+
+/// The name and version of co for servers.
+const CLIENT: ClientName = ClientName {
+    name: "co",
+    version: env!("CARGO_PKG_VERSION"),
+};

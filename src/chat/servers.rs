@@ -121,7 +121,7 @@ fn fetch(context: &ChatContext, servers: &ChatServers, name: &str) {
     let Some(settings) = known.iter().find(|it| it.name == name) else {
         return context.complain(format!("there is no tool server {name}; /mcp lists them"));
     };
-    let command = one_line(&settings.cmd.join(" "));
+    let command = one_line(&settings.place());
     let Some(settings) = fetching(settings) else {
         return context.complain(format!(
             "co fetches only servers that npx, bunx, uvx or pipx start and that are confined, not `{command}`"
@@ -189,7 +189,7 @@ async fn list(context: &ChatContext, servers: &ChatServers, name: &str) {
     };
     let ListedServer {
         name,
-        command,
+        place,
         state,
         level,
         tools,
@@ -213,7 +213,7 @@ async fn list(context: &ChatContext, servers: &ChatServers, name: &str) {
         log => format!("; its log ends: {log}"),
     };
     context.say(format!(
-        "{name}{}: {state}; {level}; command: {command}{tools}{log}",
+        "{name}{}: {state}; {level}; {place}{tools}{log}",
         origin(server)
     ));
 }

@@ -13,19 +13,165 @@ use co_policy::HostPattern;
 /// The most bytes of a server's name: the names of its tools begin with it.
 const LONGEST_NAME: usize = 24;
 
+/// The headers that co and the protocol set themselves, beside those that start with `mcp-`.
+const OWN_HEADERS: [&str; 8] = [
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "te",
+    "transfer-encoding",
+];
+
 /// The person's settings for one tool server.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct McpServerSettings {
     pub name: String,
-    /// Its program and arguments.
-    pub cmd: Vec<String>,
-    /// Variables for its environment, beside those that every server gets.
+    pub kind: ServerKind,
+    /// Variables for its environment, beside those that every server gets; or those that its headers name.
     pub env: Vec<ServerVariable>,
+    /// A file of the workspace names it, not the person. It gets nothing beside the default confinement.
+    pub of_workspace: bool,
+}
+
+/// The way in which co speaks with a tool server.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ServerKind {
+    Program(ServerProgram),
+    Http(HttpServer),
+}
+
+/// A program that co starts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ServerProgram {
+    /// The program and its arguments.
+    pub cmd: Vec<String>,
     pub confinement: ServerConfinement,
     /// The hosts that it reaches. There are none if nothing confines it.
     pub hosts: Vec<HostPattern>,
-    /// A file of the workspace names it, not the person. It gets nothing beside the default confinement.
-    pub of_workspace: bool,
+}
+
+/// A server that others run. Nothing confines it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HttpServer {
+    pub url: String,
+    /// Names and values. In a value, `${NAME}` stands for a variable of the server.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Default for ServerKind {
+    fn default() -> Self {
+        Self::Program(ServerProgram::default())
+    }
+}
+
+impl McpServerSettings {
+    /// Returns the program, if co starts one.
+    pub fn program(&self) -> Option<&ServerProgram> {
+        match &self.kind {
+            ServerKind::Program(program) => Some(program),
+            ServerKind::Http(_) => None,
+        }
+    }
+
+    /// Returns its command, or its address without what may be a secret, in a line.
+    pub fn place(&self) -> String {
+        match &self.kind {
+            ServerKind::Program(program) => program.cmd.join(" "),
+            ServerKind::Http(server) => server.shown_url().to_owned(),
+        }
+    }
+}
+
+impl HttpServer {
+    /// Returns the address without its query, which may have a key.
+    pub fn shown_url(&self) -> &str {
+        self.url.split(['?', '#']).next().unwrap_or_default()
+    }
+
+    /// Returns the scheme, the host and the port of the address.
+    pub fn origin(&self) -> &str {
+        let start = self.url.find("://").map_or(0, |at| at + 3);
+        let end = self.url[start..].find(['/', '?', '#']);
+        &self.url[..end.map_or(self.url.len(), |at| start + at)]
+    }
+
+    /// Returns the host and the port of the address, as rules about hosts name them.
+    pub fn host(&self) -> (String, u16) {
+        let origin = self.origin().to_ascii_lowercase();
+        let (scheme, place) = origin.split_once("://").unwrap_or(("", &origin));
+        let usual = if scheme == "http" { 80 } else { 443 };
+        let port = place.rsplit_once(':');
+        let port = port.and_then(|(host, port)| Some((host, port.parse().ok()?)));
+        // An address of IPv6 is in brackets.
+        let (host, port) = port.unwrap_or((place, usual));
+        (host.trim_end_matches('.').to_owned(), port)
+    }
+
+    /// Returns the headers with the values of the variables.
+    ///
+    /// # Errors
+    /// The name of a variable without a value.
+    pub fn filled(
+        &self,
+        value: impl Fn(&str) -> Option<String>,
+    ) -> Result<Vec<(String, String)>, String> {
+        let filled = |(name, text): &(String, String)| {
+            let mut filled = String::new();
+            for (before, variable) in references(text) {
+                filled.push_str(before);
+                if let Some(variable) = variable {
+                    filled.push_str(&value(variable).ok_or_else(|| variable.to_owned())?);
+                }
+            }
+            Ok((name.clone(), filled))
+        };
+        self.headers.iter().map(filled).collect()
+    }
+
+    /// Returns whether co can use it: with an address that has a host and no login, with headers that are not co's own, and with
+    /// references to these variables only.
+    pub fn is_usable(&self, env: &[ServerVariable]) -> bool {
+        let place = self.origin().split_once("://");
+        let has_host = place.is_some_and(|(scheme, it)| {
+            matches!(scheme, "http" | "https") && !it.is_empty() && !it.contains(['@', '$'])
+        });
+        let is_plain = self.url.chars().all(|it| it.is_ascii_graphic());
+        has_host
+            && is_plain
+            && self.headers.iter().all(|(name, text)| {
+                let is_known = |name: &str| env.iter().any(|it| it.name == name);
+                let mut named = references(text).filter_map(|(_, variable)| variable);
+                is_free_header(name) && !text.contains(char::is_control) && named.all(is_known)
+            })
+    }
+}
+
+/// Splits a text at its references to variables, such as `${NAME}`.
+fn references(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest.take()?;
+        let found = text.split_once("${");
+        let found = found.and_then(|(before, after)| Some((before, after.split_once('}')?)));
+        Some(match found {
+            None => (text, None),
+            Some((before, (name, after))) => {
+                rest = Some(after);
+                (before, Some(name))
+            }
+        })
+    })
+}
+
+/// Returns whether a person may set a header of this name.
+fn is_free_header(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let is_token = |it: u8| it.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&it);
+    let is_own = OWN_HEADERS.contains(&lower.as_str()) || lower.starts_with("mcp-");
+    !name.is_empty() && name.bytes().all(is_token) && !is_own
 }
 
 /// The confinement of a tool server.
@@ -58,23 +204,45 @@ pub enum VariableSource {
 
 /// The fields of a server. Each is read into the first server of the settings.
 static FIELDS: &[Setting] = &[
-    setting("cmd", "", Kind::Argv(|c, v| server(c).cmd = v), ""),
+    setting(
+        "cmd",
+        "",
+        Kind::Argv(|c, v| program(c, |it| it.cmd = v)),
+        "",
+    ),
     setting("env", "", variables(read_env), ""),
     setting("env_cmd", "", variables(read_env_cmd), ""),
-    setting("hosts", "", Kind::Hosts(|c, v| server(c).hosts = v), ""),
+    setting(
+        "hosts",
+        "",
+        Kind::Hosts(|c, v| program(c, |it| it.hosts = v)),
+        "",
+    ),
     setting(
         "confinement",
         "",
         Kind::Choice(&["read-only", "workspace", "none"], |c, v| {
-            server(c).confinement = match v {
+            let level = match v {
                 "none" => ServerConfinement::None,
                 "workspace" => ServerConfinement::Workspace,
                 _ => ServerConfinement::ReadOnly,
             };
+            program(c, |it| it.confinement = level);
         }),
         "",
     ),
+    setting("url", "", Kind::Url(|c, v| http(c, |it| it.url = v)), ""),
+    setting(
+        "headers",
+        "",
+        Kind::Pairs(|c, v| http(c, |it| it.headers = v)),
+        "",
+    ),
 ];
+
+/// The fields that only a server over HTTP has, and those that only a program has.
+const OF_HTTP: [&str; 2] = ["url", "headers"];
+const OF_PROGRAMS: [&str; 3] = ["cmd", "hosts", "confinement"];
 
 const fn variables(read: fn(&mut Config, &Value, Option<&Path>) -> Result<(), BadValue>) -> Kind {
     Kind::Tables { accepts: "", read }
@@ -134,6 +302,28 @@ fn server(config: &mut Config) -> &mut McpServerSettings {
     &mut config.mcp_servers[0]
 }
 
+/// Changes the program of the first server.
+fn program(config: &mut Config, change: impl FnOnce(&mut ServerProgram)) {
+    let kind = &mut server(config).kind;
+    let mut program = match std::mem::take(kind) {
+        ServerKind::Program(program) => program,
+        ServerKind::Http(_) => ServerProgram::default(),
+    };
+    change(&mut program);
+    *kind = ServerKind::Program(program);
+}
+
+/// Changes the address or the headers of the first server.
+fn http(config: &mut Config, change: impl FnOnce(&mut HttpServer)) {
+    let kind = &mut server(config).kind;
+    let mut http = match std::mem::take(kind) {
+        ServerKind::Http(http) => http,
+        ServerKind::Program(_) => HttpServer::default(),
+    };
+    change(&mut http);
+    *kind = ServerKind::Http(http);
+}
+
 /// Returns whether a server may have this name: a word without `__`, because it stands before the names of tools and is a part of
 /// a path.
 pub fn is_server_name(name: &str) -> bool {
@@ -153,11 +343,22 @@ pub(super) fn set_servers(
         if !is_server_name(&name) {
             return Err(BadValue);
         }
+        let given = object(&fields)?;
+        let has = |of: &[&str]| given.iter().any(|(name, _)| of.contains(&name.as_str()));
+        if has(&OF_HTTP) && has(&OF_PROGRAMS) {
+            return Err(BadValue);
+        }
         let mut read = read_fields(&fields, FIELDS.iter(), home)?;
         let server = std::mem::take(server(&mut read));
-        // Hosts would not limit a server that nothing confines.
-        let is_limitless = server.confinement == ServerConfinement::None;
-        if server.cmd.is_empty() || is_limitless && !server.hosts.is_empty() {
+        let is_usable = match &server.kind {
+            // Hosts would not limit a server that nothing confines.
+            ServerKind::Program(it) => {
+                let is_limitless = it.confinement == ServerConfinement::None;
+                !it.cmd.is_empty() && (it.hosts.is_empty() || !is_limitless)
+            }
+            ServerKind::Http(it) => it.is_usable(&server.env),
+        };
+        if !is_usable {
             return Err(BadValue);
         }
         servers.push(McpServerSettings { name, ..server });
@@ -189,16 +390,68 @@ mod tests {
         assert_eq!(problems, 0);
         let names: Vec<_> = servers.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["git", "the-time", "db"]);
-        let levels = servers.iter().map(|it| (it.confinement, it.hosts.len()));
+        let programs: Vec<_> = servers.iter().filter_map(|it| it.program()).collect();
+        let levels = programs.iter().map(|it| (it.confinement, it.hosts.len()));
         let expected = [
             (ServerConfinement::ReadOnly, 0),
             (ServerConfinement::None, 0),
             (ServerConfinement::Workspace, 1),
         ];
         assert!(levels.eq(expected));
-        assert_eq!(servers[0].cmd.len(), 2);
+        assert_eq!(programs[0].cmd.len(), 2);
         let text = VariableSource::Text("b".to_owned());
         assert_eq!(servers[0].env, [variable("A", text)]);
+    }
+
+    #[test]
+    fn a_server_over_http_has_an_address_and_headers() {
+        let given = json!({
+            "plain": { "url": "http://localhost:8000/mcp/" },
+            "hub": {
+                "env_cmd": { "TOKEN": ["pass", "show", "hub"] },
+                "env": ["KIND"],
+                "headers": { "Authorization": "Bearer ${TOKEN}", "X-Kind": "a ${KIND}-${KIND} $b ${" },
+                "url": "https://Mcp.Example.org/v1?key=word#x",
+            },
+        });
+        let (servers, problems) = read(&given);
+        assert_eq!(problems, 0);
+        let places: Vec<_> = servers.iter().map(McpServerSettings::place).collect();
+        assert_eq!(
+            places,
+            ["http://localhost:8000/mcp/", "https://Mcp.Example.org/v1"]
+        );
+        let http: Vec<_> = servers
+            .iter()
+            .filter_map(|it| match &it.kind {
+                ServerKind::Http(http) => Some(http),
+                ServerKind::Program(_) => None,
+            })
+            .collect();
+        assert_eq!(http[1].origin(), "https://Mcp.Example.org");
+        assert_eq!(http[0].host(), ("localhost".to_owned(), 8000));
+        assert_eq!(http[1].host(), ("mcp.example.org".to_owned(), 443));
+        let value = |name: &str| (name == "TOKEN").then(|| "t".to_owned());
+        assert_eq!(http[1].filled(value), Err("KIND".to_owned()));
+        let filled = http[1].filled(|name| Some(name.to_lowercase())).unwrap();
+        let values: Vec<_> = filled.iter().map(|(_, value)| value.as_str()).collect();
+        assert_eq!(values, ["Bearer token", "a kind-kind $b ${"]);
+    }
+
+    #[test]
+    fn hosts_of_addresses_are_those_of_rules() {
+        for (url, host, port) in [
+            ("http://[::1]:8080/x", "[::1]", 8080),
+            ("https://[2001:db8::1]", "[2001:db8::1]", 443),
+            ("http://A.example.?x=1", "a.example", 80),
+            ("https://10.0.0.1:8443/", "10.0.0.1", 8443),
+        ] {
+            let server = HttpServer {
+                url: url.to_owned(),
+                headers: Vec::new(),
+            };
+            assert_eq!(server.host(), (host.to_owned(), port), "{url}");
+        }
     }
 
     #[test]
@@ -247,6 +500,20 @@ mod tests {
             json!({ "a": { "cmd": ["x"], "env": { "A": ["c"] } } }),
             json!({ "a": { "cmd": ["x"], "env_cmd": { "A": "c" } } }),
             json!({ "a": { "cmd": ["x"], "env_cmd": { "A": [] } } }),
+            json!({ "a": { "url": "ftp://x" } }),
+            json!({ "a": { "url": "https:///x" } }),
+            json!({ "a": { "url": "https://me:word@x" } }),
+            json!({ "a": { "url": "https://x/\u{202e}" } }),
+            json!({ "a": { "url": "https://x", "cmd": ["y"] } }),
+            json!({ "a": { "url": "https://x", "confinement": "none" } }),
+            json!({ "a": { "url": "https://x", "hosts": ["x"] } }),
+            json!({ "a": { "headers": { "A": "b" } } }),
+            json!({ "a": { "cmd": ["x"], "headers": { "A": "b" } } }),
+            json!({ "a": { "url": "https://x", "headers": { "A b": "c" } } }),
+            json!({ "a": { "url": "https://x", "headers": { "Mcp-Session-Id": "c" } } }),
+            json!({ "a": { "url": "https://x", "headers": { "Host": "c" } } }),
+            json!({ "a": { "url": "https://x", "headers": { "A": "b\r\nC: d" } } }),
+            json!({ "a": { "url": "https://x", "headers": { "A": "${TOKEN}" } } }),
             json!({ "a": 1 }),
             json!("a"),
         ] {

@@ -1,7 +1,7 @@
 //! Programs that download a server at its first start. Without a network they fail, so co fetches such a server once if the
 //! person says so.
 
-use crate::config::{McpServerSettings, ServerConfinement};
+use crate::config::{McpServerSettings, ServerConfinement, ServerKind, ServerProgram};
 use co_policy::HostPattern;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -42,27 +42,33 @@ const DOWNLOADERS: [Downloader; 4] = [
 /// The variables that let these programs take what they have downloaded, without a look at the network.
 pub(super) const OFFLINE: [(&str, &str); 2] = [("npm_config_offline", "true"), ("UV_OFFLINE", "1")];
 
-fn downloader(settings: &McpServerSettings) -> Option<&'static Downloader> {
-    let program = settings.cmd.first()?;
+/// Returns the program of a server, and what downloads it.
+fn downloader(settings: &McpServerSettings) -> Option<(&ServerProgram, &'static Downloader)> {
+    let server = settings.program()?;
+    let program = server.cmd.first()?;
     let name = match settings.of_workspace {
         // A path may lead to another program of this name.
         true => OsStr::new(program),
         false => Path::new(program).file_name()?,
     };
     let is_meant = |it: &&Downloader| name == it.program;
-    let is_confined = settings.confinement != ServerConfinement::None;
-    DOWNLOADERS.iter().find(is_meant).filter(|_| is_confined)
+    let is_confined = server.confinement != ServerConfinement::None;
+    let found = DOWNLOADERS.iter().find(is_meant);
+    found.filter(|_| is_confined).map(|it| (server, it))
 }
 
 /// Returns what to do if a server did not start because it is not downloaded yet; none if its program downloads none, or may
 /// reach the hosts for it.
 pub fn advice(settings: &McpServerSettings) -> Option<String> {
-    let Downloader {
-        program,
-        hosts,
-        install,
-    } = downloader(settings)?;
-    let is_reached = |host: &str| settings.hosts.iter().any(|it| it.to_string() == host);
+    let (
+        server,
+        Downloader {
+            program,
+            hosts,
+            install,
+        },
+    ) = downloader(settings)?;
+    let is_reached = |host: &str| server.hosts.iter().any(|it| it.to_string() == host);
     if hosts.iter().all(|it| is_reached(it)) {
         return None;
     }
@@ -77,11 +83,15 @@ pub fn advice(settings: &McpServerSettings) -> Option<String> {
 /// Returns the settings with which co fetches a server: the server only reads the workspace, and also reaches the hosts of its
 /// downloader. Returns none if the program of the server downloads nothing.
 pub fn fetching(settings: &McpServerSettings) -> Option<McpServerSettings> {
-    let more = downloader(settings)?.hosts.iter();
+    let (server, downloader) = downloader(settings)?;
+    let more = downloader.hosts.iter();
     let more = more.filter_map(|host| host.parse::<HostPattern>().ok());
     Some(McpServerSettings {
-        hosts: settings.hosts.iter().cloned().chain(more).collect(),
-        confinement: ServerConfinement::ReadOnly,
+        kind: ServerKind::Program(ServerProgram {
+            cmd: server.cmd.clone(),
+            hosts: server.hosts.iter().cloned().chain(more).collect(),
+            confinement: ServerConfinement::ReadOnly,
+        }),
         ..settings.clone()
     })
 }
@@ -94,15 +104,18 @@ mod tests {
     fn a_server_that_is_downloaded_can_be_fetched() {
         let settings = |cmd: &str, confinement| McpServerSettings {
             name: "s".to_owned(),
-            cmd: vec![cmd.to_owned(), "server".to_owned()],
-            confinement,
-            hosts: vec!["a.example".parse().unwrap()],
+            kind: ServerKind::Program(ServerProgram {
+                cmd: vec![cmd.to_owned(), "server".to_owned()],
+                confinement,
+                hosts: vec!["a.example".parse().unwrap()],
+            }),
             ..McpServerSettings::default()
         };
         let workspace = ServerConfinement::Workspace;
         let fetched = fetching(&settings("/usr/bin/npx", workspace)).unwrap();
-        assert_eq!(fetched.confinement, ServerConfinement::ReadOnly);
-        let hosts: Vec<_> = fetched.hosts.iter().map(ToString::to_string).collect();
+        let program = fetched.program().unwrap();
+        assert_eq!(program.confinement, ServerConfinement::ReadOnly);
+        let hosts: Vec<_> = program.hosts.iter().map(ToString::to_string).collect();
         assert_eq!(hosts, ["a.example", "registry.npmjs.org"]);
         let advice = super::advice(&settings("uvx", workspace)).unwrap();
         assert!(

@@ -1,10 +1,10 @@
-//! The variables of a server, and their values that are secrets.
+//! The variables of a server, or its headers, and their values that are secrets.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::home;
-use crate::config::{ServerVariable, VariableSource};
+use crate::config::{McpServerSettings, ServerKind, ServerVariable, VariableSource};
 use co_exec::secrets::redact::{RedactedText, is_secret_variable};
 use co_llm::printed_secret;
 use co_mcp::ServerTool;
@@ -15,10 +15,15 @@ const SHORTEST_SECRET: usize = 8;
 /// The text in the place of a secret value.
 const REDACTED: &str = "[redacted: variable of a tool server]";
 
+/// The headers whose values are secrets, beside those with names as variables of secrets have.
+const SECRET_HEADERS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
+
 /// The variables that a server's settings name.
 #[derive(Default)]
 pub(super) struct ServerEnvironment {
     variables: Vec<(String, String)>,
+    /// The headers of a server over HTTP.
+    pub(super) headers: Vec<(String, String)>,
     pub(super) secrets: ServerSecrets,
 }
 
@@ -30,10 +35,10 @@ impl ServerEnvironment {
     /// Reads the variables. A program that prints a variable runs with all rights of the person.
     ///
     /// # Errors
-    /// A program printed nothing: a sentence without a word of its output.
-    pub(super) async fn read(variables: &[ServerVariable]) -> Result<Self, String> {
+    /// A program printed nothing, or a header lacks its variable: a sentence without a word of a secret.
+    pub(super) async fn read(settings: &McpServerSettings) -> Result<Self, String> {
         let (mut read, mut secrets) = (Vec::new(), Vec::new());
-        for ServerVariable { name, value } in variables {
+        for ServerVariable { name, value } in &settings.env {
             let value = match value {
                 VariableSource::Text(text) => Some(text.clone()),
                 VariableSource::OfPerson => std::env::var(name).ok(),
@@ -55,11 +60,30 @@ impl ServerEnvironment {
             }
             read.push((name.clone(), value));
         }
+        let mut headers = Vec::new();
+        if let ServerKind::Http(server) = &settings.kind {
+            let variable = |wanted: &str| {
+                let found = read.iter().find(|(name, _): &&(String, _)| name == wanted);
+                found.map(|(_, value): &(_, String)| value.clone())
+            };
+            headers = server
+                .filled(variable)
+                .map_err(|name| format!("its variable {name} is not set"))?;
+        }
+        let secret = headers
+            .iter()
+            .filter(|(name, value)| is_secret_header(name, value));
+        for (_, value) in secret {
+            // A server may repeat the token without the word before it, such as `Bearer`.
+            secrets.extend(value.split_once(' ').map(|(_, token)| token.to_owned()));
+            secrets.push(value.clone());
+        }
         secrets.retain(|it| it.len() >= SHORTEST_SECRET);
         secrets.sort_by_key(|it| std::cmp::Reverse(it.len()));
         secrets.dedup();
         Ok(Self {
             variables: read,
+            headers,
             secrets: ServerSecrets(secrets.into()),
         })
     }
@@ -70,6 +94,12 @@ impl ServerEnvironment {
             |(name, value): &(String, String)| (name.clone(), home::in_home(home, value));
         self.variables.iter().map(variable).collect()
     }
+}
+
+fn is_secret_header(name: &str, value: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let variable = name.replace('-', "_").to_ascii_uppercase();
+    SECRET_HEADERS.contains(&name.as_str()) || is_secret_variable(&variable, value)
 }
 
 impl ServerSecrets {
@@ -97,17 +127,56 @@ impl ServerSecrets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::HttpServer;
 
     fn variable(name: &str, value: VariableSource) -> ServerVariable {
         let name = name.to_owned();
         ServerVariable { name, value }
     }
 
+    async fn read(env: Vec<ServerVariable>, kind: ServerKind) -> Result<ServerEnvironment, String> {
+        let settings = McpServerSettings {
+            env,
+            kind,
+            ..McpServerSettings::default()
+        };
+        ServerEnvironment::read(&settings).await
+    }
+
+    #[tokio::test]
+    async fn headers_take_variables_and_their_secrets_are_hidden() {
+        let headers = [
+            ("Authorization", "Bearer ${A}"),
+            ("X-Api-Key", "word-of-the-key"),
+            ("X-Kind", "production"),
+        ];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let http = |headers: &[(String, String)]| {
+            ServerKind::Http(HttpServer {
+                url: "https://a.example".to_owned(),
+                headers: headers.to_vec(),
+            })
+        };
+        let text = VariableSource::Text("word-of-a".to_owned());
+        let read_all = read(vec![variable("A", text)], http(&headers))
+            .await
+            .unwrap();
+        assert_eq!(read_all.headers[0].1, "Bearer word-of-a");
+        let hidden = read_all
+            .secrets
+            .hide("word-of-a word-of-the-key production");
+        assert_eq!(hidden.text, format!("{REDACTED} {REDACTED} production"));
+        let unset = variable("NO_SUCH_VARIABLE_OF_CO", VariableSource::OfPerson);
+        let header = ("A".to_owned(), "${NO_SUCH_VARIABLE_OF_CO}".to_owned());
+        let told = read(vec![unset], http(&[header])).await.err().unwrap();
+        assert_eq!(told, "its variable NO_SUCH_VARIABLE_OF_CO is not set");
+    }
+
     #[tokio::test]
     async fn printed_values_and_those_with_secret_names_are_hidden() {
         let text = |text: &str| VariableSource::Text(text.to_owned());
         let argv = ["printf", "printed-word\nnotes"].map(str::to_owned).into();
-        let variables = [
+        let variables = vec![
             variable("MODE", text("production")),
             variable("API_TOKEN", text("word-of-the-token")),
             variable("LOGIN", VariableSource::Printed(argv)),
@@ -115,7 +184,7 @@ mod tests {
             variable("NO_SUCH_VARIABLE_OF_CO", VariableSource::OfPerson),
             variable("FILE", text("~/kept")),
         ];
-        let read = ServerEnvironment::read(&variables).await.unwrap();
+        let read = read(variables, ServerKind::default()).await.unwrap();
         let hidden = read
             .secrets
             .hide("production word-of-the-token printed-word");
@@ -131,7 +200,7 @@ mod tests {
     #[tokio::test]
     async fn a_program_that_prints_nothing_is_named() {
         let printed = VariableSource::Printed(vec!["false".to_owned()]);
-        let read = ServerEnvironment::read(&[variable("TOKEN", printed)]).await;
+        let read = read(vec![variable("TOKEN", printed)], ServerKind::default()).await;
         let told = read.err().unwrap();
         assert!(told.starts_with("its variable TOKEN cannot be read from `false`: it ended with"));
     }

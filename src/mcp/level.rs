@@ -1,8 +1,8 @@
-//! The level of a server: its confinement, and the words for it.
+//! The level of a server: its confinement, and the words for it. A server over HTTP has none: nothing of it runs here.
 
 use std::path::Path;
 
-use crate::config::{McpServerSettings, ServerConfinement};
+use crate::config::{McpServerSettings, ServerConfinement, ServerKind, ServerProgram};
 use crate::workspace::confinement_hint;
 use co_exec::{Confinement, GrantedPlaces, Network, SERVER, ServerAccess, WRITING_SERVER};
 use co_policy::secret_names::is_secret;
@@ -10,13 +10,16 @@ use co_policy::secret_names::is_secret;
 /// The name of the level of a server that nothing confines.
 const UNCONFINED: &str = "none";
 
-/// Returns the confinement of a server.
+/// The name of the level of a server that others run.
+const HTTP: &str = "http";
+
+/// Returns the confinement of a program.
 pub(super) fn confinement(
-    settings: &McpServerSettings,
+    program: &ServerProgram,
     workspace: &Path,
     places: GrantedPlaces,
 ) -> Confinement {
-    let access = match settings.confinement {
+    let access = match program.confinement {
         ServerConfinement::None => return Confinement::Plain,
         ServerConfinement::ReadOnly => ServerAccess::Read,
         ServerConfinement::Workspace => ServerAccess::Write,
@@ -25,7 +28,7 @@ pub(super) fn confinement(
         workspace: workspace.to_owned(),
         places,
         access,
-        network: match settings.hosts.is_empty() {
+        network: match program.hosts.is_empty() {
             true => Network::None,
             false => Network::Own,
         },
@@ -34,21 +37,26 @@ pub(super) fn confinement(
 
 /// Returns the name of the level, for outcomes and the audit file.
 pub fn level_name(settings: &McpServerSettings) -> &'static str {
-    match settings.confinement {
-        ServerConfinement::ReadOnly => SERVER,
-        ServerConfinement::Workspace => WRITING_SERVER,
-        ServerConfinement::None => UNCONFINED,
+    match settings.program().map(|it| it.confinement) {
+        Some(ServerConfinement::ReadOnly) => SERVER,
+        Some(ServerConfinement::Workspace) => WRITING_SERVER,
+        Some(ServerConfinement::None) => UNCONFINED,
+        None => HTTP,
     }
 }
 
 /// Returns the level in a few words.
 pub fn level_words(settings: &McpServerSettings) -> String {
-    let files = match settings.confinement {
+    let program = match &settings.kind {
+        ServerKind::Program(program) => program,
+        ServerKind::Http(server) => return format!("over HTTP; it runs at {}", server.origin()),
+    };
+    let files = match program.confinement {
         ServerConfinement::ReadOnly => "read-only but for its own directory",
         ServerConfinement::Workspace => "confined to the workspace and its own directory",
         ServerConfinement::None => return "not confined".to_owned(),
     };
-    match hosts(settings) {
+    match hosts(program) {
         None => format!("{files}, without network"),
         Some(hosts) => format!("{files}; it reaches {hosts}"),
     }
@@ -56,8 +64,16 @@ pub fn level_words(settings: &McpServerSettings) -> String {
 
 /// Returns what a call may do that needs approval, in a clause for a question; none if it can change nothing.
 pub fn acting_words(settings: &McpServerSettings) -> Option<String> {
-    let (files, hosts) = (settings.confinement, hosts(settings));
-    match (files, hosts) {
+    let program = match &settings.kind {
+        ServerKind::Program(program) => program,
+        ServerKind::Http(server) => {
+            let origin = server.origin();
+            return Some(format!(
+                "it reaches out: {origin} gets the arguments, and acts there"
+            ));
+        }
+    };
+    match (program.confinement, hosts(program)) {
         (ServerConfinement::None, _) => {
             Some("its server is not confined: it may do all that you may do".to_owned())
         }
@@ -76,20 +92,24 @@ pub fn acting_words(settings: &McpServerSettings) -> Option<String> {
 
 /// Returns whether a call may do what cannot be taken back: `/undo` knows only files of the workspace.
 pub fn acts_for_good(settings: &McpServerSettings) -> bool {
-    settings.confinement == ServerConfinement::None || !settings.hosts.is_empty()
+    let acts =
+        |it: &ServerProgram| it.confinement == ServerConfinement::None || !it.hosts.is_empty();
+    settings.program().is_none_or(acts)
 }
 
 /// Returns whether a call may change files of the workspace.
 pub fn may_write(settings: &McpServerSettings) -> bool {
-    settings.confinement != ServerConfinement::ReadOnly
+    let writes = |it: &ServerProgram| it.confinement != ServerConfinement::ReadOnly;
+    settings.program().is_some_and(writes)
 }
 
 /// Returns a hint about a failed call, if the text of the failure says that something was refused: the setting that would allow
 /// more.
 pub fn level_hint(settings: &McpServerSettings, text: &str) -> Option<String> {
     let setting = format!("mcp_servers.{}", settings.name);
-    let lacks_network = settings.hosts.is_empty() && confinement_hint::lacks_network(text);
-    let hint = match settings.confinement {
+    let program = settings.program()?;
+    let lacks_network = program.hosts.is_empty() && confinement_hint::lacks_network(text);
+    let hint = match program.confinement {
         ServerConfinement::None => None,
         _ if lacks_network => Some(format!(
             "perhaps because it has no network: {setting}.hosts names the hosts that it may reach"
@@ -118,21 +138,30 @@ fn names_secret_file(text: &str) -> bool {
     names.any(|it| !it.is_empty() && is_secret(it))
 }
 
-fn hosts(settings: &McpServerSettings) -> Option<String> {
-    let hosts: Vec<_> = settings.hosts.iter().map(ToString::to_string).collect();
+fn hosts(program: &ServerProgram) -> Option<String> {
+    let hosts: Vec<_> = program.hosts.iter().map(ToString::to_string).collect();
     (!hosts.is_empty()).then(|| hosts.join(", "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::HttpServer;
+
+    fn settings(confinement: ServerConfinement, hosts: &[&str]) -> McpServerSettings {
+        McpServerSettings {
+            name: "s".to_owned(),
+            kind: ServerKind::Program(ServerProgram {
+                confinement,
+                hosts: hosts.iter().map(|it| it.parse().unwrap()).collect(),
+                cmd: Vec::new(),
+            }),
+            ..McpServerSettings::default()
+        }
+    }
 
     fn check(confinement: ServerConfinement, hosts: &[&str], words: &str, acts: Option<&str>) {
-        let settings = McpServerSettings {
-            confinement,
-            hosts: hosts.iter().map(|it| it.parse().unwrap()).collect(),
-            ..McpServerSettings::default()
-        };
+        let settings = settings(confinement, hosts);
         assert_eq!(level_words(&settings), words);
         let acting = acting_words(&settings);
         match acts {
@@ -144,13 +173,7 @@ mod tests {
     #[test]
     fn a_failure_names_the_level_that_would_allow_it() {
         let hint = |confinement, hosts: &[&str], text| {
-            let settings = McpServerSettings {
-                name: "s".to_owned(),
-                confinement,
-                hosts: hosts.iter().map(|it| it.parse().unwrap()).collect(),
-                ..McpServerSettings::default()
-            };
-            level_hint(&settings, text).unwrap_or_default()
+            level_hint(&settings(confinement, hosts), text).unwrap_or_default()
         };
         use ServerConfinement::{None as Unconfined, ReadOnly, Workspace};
         let (write, network) = (
@@ -204,5 +227,25 @@ mod tests {
             Some("and send what it reads to a.example"),
         );
         check(Unconfined, &[], "not confined", Some("all that you may do"));
+    }
+
+    #[test]
+    fn a_server_over_http_reaches_out_and_has_no_level() {
+        let http = HttpServer {
+            url: "https://mcp.example.org/v1?key=word".to_owned(),
+            headers: Vec::new(),
+        };
+        let settings = McpServerSettings {
+            kind: ServerKind::Http(http),
+            ..McpServerSettings::default()
+        };
+        assert_eq!(
+            level_words(&settings),
+            "over HTTP; it runs at https://mcp.example.org"
+        );
+        let acting = acting_words(&settings).unwrap();
+        assert!(acting.contains("https://mcp.example.org gets"), "{acting}");
+        assert!(acts_for_good(&settings) && !may_write(&settings));
+        assert_eq!(level_hint(&settings, "EACCES: permission denied"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The process of a server: its start in its confinement, and the handshake.
+//! The start of a server: that of its program in its confinement, or the connection over HTTP; and the handshake.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::environment::{ServerEnvironment, ServerSecrets};
-use super::{download, home, level};
+use super::{CLIENT, download, home, http, level};
 use crate::blocking::blocking;
 use crate::cancellable::last_words;
-use crate::config::{McpServerSettings, ServerConfinement};
+use crate::config::{McpServerSettings, ServerConfinement, ServerKind, ServerProgram};
 use crate::editor::Editor;
 use crate::network::{self, HostAccess, HostAsker, OpenAccess, StartError};
 use crate::paths;
@@ -20,7 +20,7 @@ use co_exec::{
     Caller, CommandSpec, Environment, ExecSettings, Executor, GrantedPlaces, OutputReading,
     Program, RunningCommand, Streams, UNTIL_IT_ENDS,
 };
-use co_mcp::{CallError, ClientName, OpenError, ServerConnection, ServerOffers, ServerTool};
+use co_mcp::{CallError, OpenError, ServerConnection, ServerOffers, ServerTool};
 use co_text::{end_of, printable};
 
 /// The time for a server to start and to tell its tools.
@@ -86,7 +86,8 @@ pub(super) struct StartedServer {
     pub offers: ServerOffers,
     pub tools: Vec<ServerTool>,
     pub more_tools: bool,
-    pub command: RunningCommand,
+    /// The process of the server, unless it speaks over HTTP.
+    pub command: Option<RunningCommand>,
     /// The server's access to hosts, if it has any.
     pub access: Option<OpenAccess>,
 }
@@ -113,19 +114,48 @@ impl ServerStart {
     /// # Errors
     /// The server did not start: a reason for the person.
     pub async fn fetch(&self) -> Result<(), String> {
-        let environment = ServerEnvironment::read(&self.settings.env).await?;
+        let environment = ServerEnvironment::read(&self.settings).await?;
         let secrets = environment.secrets.clone();
         let started = self.start(environment).await;
         let started = started.map_err(|fault| secrets.hide(&fault.to_string()).text);
-        let StartedServer { command, .. } = started?;
-        command.cancel();
-        last_line(command).await;
+        if let Some(command) = started?.command {
+            command.cancel();
+            last_line(command).await;
+        }
         Ok(())
     }
 
     async fn try_start(&self, environment: ServerEnvironment) -> Result<StartedServer, StartFault> {
-        let start = self.clone();
-        let prepared = blocking(move || Ok::<_, String>(start.prepare(&environment))).await;
+        let (connection, command, access) = match &self.settings.kind {
+            ServerKind::Program(program) => self.start_program(program, environment).await?,
+            ServerKind::Http(server) => {
+                let name = &self.settings.name;
+                let connection =
+                    http::connect(name, server, environment.headers, &*self.hosts).await;
+                let connection = connection.map_err(StartFault::Failed)?;
+                (connection, None, None)
+            }
+        };
+        let (tools, more_tools) = connection.tools().await.map_err(StartFault::Tools)?;
+        let offers = connection.offers().await;
+        Ok(StartedServer {
+            connection,
+            offers,
+            tools,
+            more_tools,
+            command,
+            access,
+        })
+    }
+
+    async fn start_program(
+        &self,
+        program: &ServerProgram,
+        environment: ServerEnvironment,
+    ) -> Result<(ServerConnection, Option<RunningCommand>, Option<OpenAccess>), StartFault> {
+        let (start, program) = (self.clone(), program.clone());
+        let prepare = move || Ok::<_, String>(start.prepare(&program, &environment));
+        let prepared = blocking(prepare).await;
         let spec = prepared.map_err(StartFault::Failed)??;
         let settings = ExecSettings {
             memory: self.limits[0],
@@ -146,31 +176,17 @@ impl ServerStart {
         let Some(pipes) = command.take_pipes() else {
             return Err(StartFault::Failed(last_line(command).await));
         };
-        let client = ClientName {
-            name: "co",
-            version: env!("CARGO_PKG_VERSION"),
-        };
-        let connection = match ServerConnection::open(pipes.output, pipes.input, client).await {
-            Ok(connection) => connection,
+        match ServerConnection::open(pipes.output, pipes.input, CLIENT).await {
+            Ok(connection) => Ok((connection, Some(command), access)),
             Err(error) => {
                 let words = last_line(command).await;
                 let advice = download::advice(&self.settings);
                 let words = [words, advice.unwrap_or_default()];
                 let words = words.into_iter().filter(|it| !it.is_empty());
                 let words = words.collect::<Vec<_>>().join("; ");
-                return Err(StartFault::Open { error, words });
+                Err(StartFault::Open { error, words })
             }
-        };
-        let (tools, more_tools) = connection.tools().await.map_err(StartFault::Tools)?;
-        let offers = connection.offers().await;
-        Ok(StartedServer {
-            connection,
-            offers,
-            tools,
-            more_tools,
-            command,
-            access,
-        })
+        }
     }
 
     /// Returns the secret files of the workspace, which a server that starts now cannot read.
@@ -187,14 +203,16 @@ impl ServerStart {
     }
 
     /// Finds the program, and makes the home. It blocks.
-    fn prepare(&self, environment: &ServerEnvironment) -> Result<CommandSpec, StartFault> {
-        let McpServerSettings {
-            cmd, of_workspace, ..
-        } = &self.settings;
+    fn prepare(
+        &self,
+        settings: &ServerProgram,
+        environment: &ServerEnvironment,
+    ) -> Result<CommandSpec, StartFault> {
         let path = self.executor.agent_environment();
         let path = path.iter().find(|(name, _)| name == "PATH");
         let path = path.map(|(_, value)| value.clone()).unwrap_or_default();
-        let (program, arguments) = cmd
+        let (program, arguments) = settings
+            .cmd
             .split_first()
             .map_or(("", &[][..]), |(program, words)| (program.as_str(), words));
         let found = match Path::new(program).is_absolute() {
@@ -202,13 +220,13 @@ impl ServerStart {
             false => co_exec::find_program(program, &path),
         };
         let found = found.ok_or_else(|| StartFault::NotInstalled(program.to_owned()))?;
-        let is_confined = self.settings.confinement != ServerConfinement::None;
+        let is_confined = settings.confinement != ServerConfinement::None;
         let own_home = home::place(&self.servers, &self.settings, &self.workspace);
         let (home, mut extra_env) = match is_confined {
             true => (&own_home, home::prepare(&own_home)?),
             false => (&self.person_home, Vec::new()),
         };
-        if self.settings.hosts.is_empty() && is_confined {
+        if settings.hosts.is_empty() && is_confined {
             let offline = download::OFFLINE.iter();
             let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
             extra_env.extend(offline.map(owned));
@@ -220,7 +238,8 @@ impl ServerStart {
             path: &path,
         };
         // A file of the workspace chooses no places by arguments.
-        let places = if *of_workspace { &[] } else { arguments };
+        let is_free = !self.settings.of_workspace;
+        let places = if is_free { arguments } else { &[] };
         let read = program_places::of(&found, places, &around);
         let words = std::iter::once(found.display().to_string()).chain(arguments.iter().cloned());
         Ok(CommandSpec {
@@ -230,7 +249,7 @@ impl ServerStart {
             stdin: None,
             timeout: UNTIL_IT_ENDS,
             confinement: level::confinement(
-                &self.settings,
+                settings,
                 &self.workspace,
                 GrantedPlaces {
                     read,

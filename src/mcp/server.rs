@@ -16,7 +16,7 @@ use super::process::{ServerStart, StartedServer, end_of_log, last_line};
 use crate::config::{McpServerSettings, ServerConfinement};
 use crate::network::{HostReport, OpenAccess};
 use crate::protocol::{NoticeLevel, ToEditor};
-use co_exec::OutputReading;
+use co_exec::{OutputReading, RunningCommand};
 use co_mcp::{
     AnswerPart, CallError, CallListener, OpenArgument, ServerConnection, ServerOffers, ServerTool,
     ToolAnswer,
@@ -73,8 +73,8 @@ pub struct ReadyServer {
     told_hosts: Mutex<HostReport>,
     /// The resources and prompts of the server, as they were at its start.
     pub offers: ServerOffers,
-    /// Its standard error.
-    output: Arc<OutputReading>,
+    /// Its standard error, unless it speaks over HTTP.
+    output: Option<Arc<OutputReading>>,
 }
 
 /// The tools of a server.
@@ -158,7 +158,8 @@ impl ReadyServer {
 
     /// Returns the end of what the server has printed on its standard error, in a line without its secrets.
     pub fn end_of_log(&self) -> String {
-        end_of_log(&self.output, &self.secrets)
+        let output = self.output.as_ref();
+        output.map_or_else(String::new, |it| end_of_log(it, &self.secrets))
     }
 
     /// Returns values that complete an argument. It has no time-out.
@@ -199,9 +200,10 @@ impl ToolServer {
     }
 
     /// Starts the server anew if a secret file of the workspace has appeared since the start of `ready`. Returns whether a secret
-    /// has appeared or may have appeared. To a server that nothing confines, none is closed.
+    /// has appeared or may have appeared. To a server that nothing confines, none is closed; one over HTTP reads no file.
     pub async fn close_secrets(&self, start: &ServerStart, ready: &Arc<ReadyServer>) -> bool {
-        if self.settings.confinement == ServerConfinement::None {
+        let program = self.settings.program();
+        if program.is_none_or(|it| it.confinement == ServerConfinement::None) {
             return false;
         }
         match start.secrets().await {
@@ -253,7 +255,7 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
         Ok(closed) => closed,
         Err(why) => return fail(why, failures),
     };
-    let environment = match ServerEnvironment::read(&start.settings.env).await {
+    let environment = match ServerEnvironment::read(&start.settings).await {
         Ok(read) => read,
         Err(why) => return fail(why, failures),
     };
@@ -287,12 +289,17 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
         access,
         told_hosts: Mutex::default(),
         offers,
-        output: command.reading(),
+        output: command.as_ref().map(RunningCommand::reading),
     });
     state.send_replace(ServerState::Ready(Arc::clone(&ready)));
     ready.connection.ended().await;
+    let fault = ready.connection.fault();
     drop(ready);
-    let words = secrets.hide(&last_line(command).await).text;
+    let words = match command {
+        Some(command) => last_line(command).await,
+        None => fault.map_or_else(String::new, |it| it.to_string()),
+    };
+    let words = secrets.hide(&words).text;
     let failures = match since.elapsed() >= SOUND_AFTER {
         true => 0,
         false => failures,

@@ -1,13 +1,16 @@
 //! The tool servers that a file of the workspace names, in the form that many clients read.
 //!
 //! Such a server can do no more than the default confinement allows: the file grants no place, no host and no variable of the
-//! person.
+//! person. A server over HTTP gets no secret of the person, and each call of it asks.
 
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use crate::config::{McpServerSettings, ServerVariable, VariableSource, is_server_name};
+use crate::config::{
+    HttpServer, McpServerSettings, ServerKind, ServerProgram, ServerVariable, VariableSource,
+    is_server_name,
+};
 use co_exec::names_variables;
 use co_text::one_line;
 
@@ -16,6 +19,9 @@ pub const WORKSPACE_FILE: &str = ".mcp.json";
 
 /// The most servers of a file.
 const MOST_SERVERS: usize = 20;
+
+/// The words with which clients name streamable HTTP.
+const HTTP_TYPES: [&str; 3] = ["http", "streamable-http", "streamableHttp"];
 
 /// The start of a reference to a variable of the person.
 const REFERENCE: &str = "${";
@@ -72,9 +78,76 @@ fn server(
     if !is_server_name(name) {
         return Err("a name has at most 24 letters, digits, - and _");
     }
-    if fields.contains_key("url") {
-        return Err("it speaks HTTP, which co does not");
+    let env = match fields.get("env") {
+        None => Vec::new(),
+        Some(given) => variables(given.as_object().ok_or("its env is no table")?)?,
+    };
+    let kind = match fields.contains_key("url") {
+        true => ServerKind::Http(http_server(fields)?),
+        false => ServerKind::Program(program_server(fields, workspace)?),
+    };
+    let given = match &kind {
+        ServerKind::Program(program) => program.cmd.iter().collect::<Vec<_>>(),
+        ServerKind::Http(server) => {
+            let values = server.headers.iter().map(|(_, value)| value);
+            std::iter::once(&server.url).chain(values).collect()
+        }
+    };
+    let values = env.iter().filter_map(|it| match &it.value {
+        VariableSource::Text(text) => Some(text),
+        _ => None,
+    });
+    if given
+        .into_iter()
+        .chain(values)
+        .any(|it| it.contains(REFERENCE))
+    {
+        return Err(
+            "it takes a variable of your environment, which a file of the workspace cannot; name the server in mcp_servers",
+        );
     }
+    Ok(Some(McpServerSettings {
+        name: name.to_owned(),
+        kind,
+        env,
+        of_workspace: true,
+    }))
+}
+
+/// Reads a server over HTTP. Its headers are texts.
+fn http_server(fields: &Map<String, Value>) -> Result<HttpServer, &'static str> {
+    let kind = fields.get("type").and_then(Value::as_str);
+    if kind.is_some_and(|it| !HTTP_TYPES.contains(&it)) {
+        return Err("its type is not http: co speaks streamable HTTP, not the older form with SSE");
+    }
+    if fields.contains_key("command") {
+        return Err("it has a command and a url");
+    }
+    let url = fields.get("url").and_then(Value::as_str);
+    let mut headers = Vec::new();
+    if let Some(given) = fields.get("headers") {
+        for (name, value) in given.as_object().ok_or("its headers are no table")? {
+            let value = value.as_str().ok_or("its headers are no texts")?;
+            headers.push((name.clone(), value.to_owned()));
+        }
+    }
+    let server = HttpServer {
+        url: url.ok_or("its url is no text")?.to_owned(),
+        headers,
+    };
+    let has_references = server.headers.iter().any(|(_, it)| it.contains(REFERENCE));
+    // The caller has another sentence about references.
+    match has_references || server.is_usable(&[]) {
+        true => Ok(server),
+        false => Err("its url is no address of HTTP, or a header is one that co sets itself"),
+    }
+}
+
+/// Reads a server that is a program.
+fn program_server(
+    fields: &Map<String, Value>,
+    workspace: &Path,
+) -> Result<ServerProgram, &'static str> {
     let command = fields.get("command").and_then(Value::as_str);
     let command = command.filter(|it| !it.is_empty());
     let mut cmd = vec![program(command.ok_or("it has no command")?, workspace)?];
@@ -86,27 +159,10 @@ fn server(
     for argument in arguments {
         cmd.push(argument.as_str().ok_or("its args are no texts")?.to_owned());
     }
-    let env = match fields.get("env") {
-        None => Vec::new(),
-        Some(given) => variables(given.as_object().ok_or("its env is no table")?)?,
-    };
-    let texts = cmd.iter().map(String::as_str);
-    let values = env.iter().filter_map(|it| match &it.value {
-        VariableSource::Text(text) => Some(text.as_str()),
-        _ => None,
-    });
-    if texts.chain(values).any(|it| it.contains(REFERENCE)) {
-        return Err(
-            "it takes a variable of your environment, which a file of the workspace cannot; name the server in mcp_servers",
-        );
-    }
-    Ok(Some(McpServerSettings {
-        name: name.to_owned(),
+    Ok(ServerProgram {
         cmd,
-        env,
-        of_workspace: true,
-        ..McpServerSettings::default()
-    }))
+        ..ServerProgram::default()
+    })
 }
 
 /// Returns the program of a command: one of the variable PATH, or a file of the workspace.
@@ -161,19 +217,59 @@ mod tests {
         };
         let git = McpServerSettings {
             name: "git".to_owned(),
-            cmd: ["mcp-server-git", "-r", "."].map(str::to_owned).into(),
+            kind: ServerKind::Program(ServerProgram {
+                cmd: ["mcp-server-git", "-r", "."].map(str::to_owned).into(),
+                ..ServerProgram::default()
+            }),
             env: vec![variable],
             of_workspace: true,
-            ..McpServerSettings::default()
         };
         assert_eq!(read.servers, [git]);
         assert_eq!(read.problems, [""; 0]);
     }
 
     #[test]
+    fn a_server_over_http_has_an_address_and_headers_of_texts() {
+        let read = read(json!({
+            "hub": { "type": "http", "url": "https://a.example/mcp", "headers": { "X-Kind": "b" } },
+            "bare": { "url": "http://localhost:8000/mcp" },
+        }));
+        assert_eq!(read.problems, [""; 0]);
+        let header = ("X-Kind".to_owned(), "b".to_owned());
+        let hub = HttpServer {
+            url: "https://a.example/mcp".to_owned(),
+            headers: vec![header],
+        };
+        assert_eq!(read.servers[0].kind, ServerKind::Http(hub));
+        assert_eq!(read.servers[1].place(), "http://localhost:8000/mcp");
+        assert!(read.servers.iter().all(|it| it.of_workspace));
+    }
+
+    #[test]
     fn what_would_widen_a_server_leaves_it_out() {
         for (fields, why) in [
-            (json!({ "url": "https://example.org" }), "it speaks HTTP"),
+            (
+                json!({ "type": "sse", "url": "https://example.org" }),
+                "the older form",
+            ),
+            (json!({ "url": "example.org" }), "no address of HTTP"),
+            (json!({ "url": 1 }), "its url is no text"),
+            (
+                json!({ "url": "https://example.org", "command": "x" }),
+                "a command and a url",
+            ),
+            (
+                json!({ "url": "https://example.org", "headers": { "A": "${KEY}" } }),
+                "a variable of your environment",
+            ),
+            (
+                json!({ "url": "https://example.org/${KEY}" }),
+                "a variable of your environment",
+            ),
+            (
+                json!({ "url": "https://example.org", "headers": { "Host": "x" } }),
+                "a header is one that co sets",
+            ),
             (json!({}), "it has no command"),
             (json!({ "command": "" }), "it has no command"),
             (json!({ "command": "/bin/sh" }), "outside of the workspace"),

@@ -100,7 +100,8 @@ pub struct ListedServer {
     pub name: String,
     /// A file of the workspace names it.
     pub of_workspace: bool,
-    pub command: String,
+    /// Its command or its address.
+    pub place: String,
     pub state: String,
     /// The confinement of the server in a few words.
     pub level: String,
@@ -121,7 +122,7 @@ impl ChatServers {
             ListedServer {
                 name: settings.name.clone(),
                 of_workspace: settings.of_workspace,
-                command: one_line(&settings.cmd.join(" ")),
+                place: one_line(&settings.place()),
                 state: one_line(&words(&state)),
                 level: level_words(settings),
                 log: match &state {
@@ -536,7 +537,9 @@ pub fn server_start(
         hosts: Arc::new(ServerHosts {
             services: Arc::clone(services),
             workspace: workspace.to_owned(),
-            hosts: settings.hosts.clone(),
+            hosts: settings
+                .program()
+                .map_or_else(Vec::new, |it| it.hosts.clone()),
         }),
         limits: [
             services.config.agent_memory,

@@ -5,7 +5,7 @@ local texts = require('co.question.float_text')
 local add = texts.add
 
 local READ_FIRST = 'its text goes to the model: read it first'
-local SERVERS_READ_FIRST = 'it names programs that co starts: read it first'
+local SERVERS_READ_FIRST = 'it names programs that co starts, or addresses: read it first'
 
 --- Returns the path and the size of the file.
 ---@param question co.TrustQuestion
@@ -68,7 +68,7 @@ local function help_text(question)
     {
       'y',
       question.context and 'yes: the model gets it, now and with later prompts of this chat'
-        or names_servers(question) and 'yes: co starts them, confined, from the next prompt on'
+        or names_servers(question) and 'yes: co uses them from the next prompt on'
         or ('yes: the model gets this text %s here'):format(occasion(question)),
     },
     {

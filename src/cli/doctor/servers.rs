@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use super::check::{Check, CheckLevel};
-use crate::config::{Config, Env, McpServerSettings};
+use crate::config::{Config, Env, HttpServer, McpServerSettings, ServerKind};
 use crate::mcp::{WORKSPACE_FILE, WorkspaceServers, download_advice, level_words};
 use crate::paths::Paths;
 use crate::trust::{FileText, FileTrust, Trust};
@@ -36,7 +36,11 @@ fn bad(message: String, advice: impl Into<String>) -> Check {
 }
 
 fn server(settings: &McpServerSettings, path: &OsStr) -> Check {
-    let McpServerSettings { name, cmd, .. } = settings;
+    let name = &settings.name;
+    let cmd = match &settings.kind {
+        ServerKind::Program(program) => &program.cmd,
+        ServerKind::Http(server) => return http_server(name, server),
+    };
     let program = cmd.first().map(String::as_str).unwrap_or_default();
     let found = match Path::new(program).is_absolute() {
         true => Some(Path::new(program).to_owned()).filter(|it| it.is_file()),
@@ -57,6 +61,28 @@ fn server(settings: &McpServerSettings, path: &OsStr) -> Check {
             one_line(&found.display().to_string()),
             download.unwrap_or_default()
         ),
+    )
+}
+
+/// Checks a server over HTTP, without a connection to it.
+fn http_server(name: &str, server: &HttpServer) -> Check {
+    let url = one_line(server.shown_url());
+    let host = server.host().0;
+    let is_local = host == "localhost" || {
+        let bare = host.trim_matches(['[', ']']);
+        bare.parse()
+            .is_ok_and(|it: std::net::IpAddr| it.is_loopback())
+    };
+    let is_open = url.starts_with("http://") && !is_local;
+    if is_open && !server.headers.is_empty() {
+        return bad(
+            format!("{name}: {url} gets its headers without encryption"),
+            "use an address that starts with https://, if it has one",
+        );
+    }
+    Check::ok(
+        "tool server",
+        format!("{name} is {url}; over HTTP; /mcp {name} says whether it answers"),
     )
 }
 
@@ -92,6 +118,28 @@ fn file(workspace: &Path, paths: &Paths, path: &OsStr) -> Vec<Check> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ServerProgram;
+
+    #[test]
+    fn headers_go_encrypted_to_other_machines() {
+        let level = |url: &str, headers: usize| {
+            let header = ("A".to_owned(), "b".to_owned());
+            let server = HttpServer {
+                url: url.to_owned(),
+                headers: vec![header; headers],
+            };
+            http_server("s", &server).level
+        };
+        assert_eq!(level("http://a.example/mcp", 1), CheckLevel::Warn);
+        for (url, headers) in [
+            ("https://a.example/mcp", 1),
+            ("http://a.example/mcp", 0),
+            ("http://localhost:80/mcp", 1),
+            ("http://[::1]:80/mcp", 1),
+        ] {
+            assert_eq!(level(url, headers), CheckLevel::Ok, "{url}");
+        }
+    }
 
     #[test]
     fn a_program_must_be_there() {
@@ -105,7 +153,10 @@ mod tests {
         };
         let set = |name: &str, program: String| McpServerSettings {
             name: name.to_owned(),
-            cmd: vec![program],
+            kind: ServerKind::Program(ServerProgram {
+                cmd: vec![program],
+                ..ServerProgram::default()
+            }),
             ..McpServerSettings::default()
         };
         let mut config = Config::default();

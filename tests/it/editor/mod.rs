@@ -14,6 +14,7 @@ mod examples;
 mod file_editor;
 mod half_done;
 mod hostile;
+mod http_servers;
 mod idle;
 mod jobs;
 mod journeys;

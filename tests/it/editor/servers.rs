@@ -468,7 +468,7 @@ fn servers_of_a_workspace_start_after_trust_by_their_text_and_get_nothing_more()
     workspace.write("server.py", include_str!("server.py"));
     let file = |a: &str| {
         let server = json!({ "command": "python3", "args": ["server.py", "script.json"], "env": { "A": a } });
-        let http = json!({ "url": "http://127.0.0.1:1" });
+        let http = json!({ "type": "sse", "url": "http://127.0.0.1:1" });
         json!({ "mcpServers": { "s": server, "far": http } }).to_string()
     };
     workspace.write(".mcp.json", &file("first"));
@@ -492,7 +492,7 @@ fn servers_of_a_workspace_start_after_trust_by_their_text_and_get_nothing_more()
     scene.answer("y");
     scene.wait_notice("its tool servers start with the next prompt");
     turn(2, vec![calls("1", "look")]);
-    scene.wait_notice("the tool server far of .mcp.json is left out: it speaks HTTP");
+    scene.wait_notice("the tool server far of .mcp.json is left out: its type is not http");
     assert_eq!(offered(&scene, 1), ["s__look"]);
     let told = scene.outcome(2, "1");
     assert!(
