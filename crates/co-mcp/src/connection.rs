@@ -146,7 +146,8 @@ impl ServerConnection {
         Self::over(transport, ended, client).await
     }
 
-    /// Opens the connection to a server over HTTP. `http` must follow no redirect. It has no time-out. Call it within a tokio runtime.
+    /// Opens the connection to a server over HTTP. `http` must follow no redirect. It has no time-out. Call it within a tokio
+    /// runtime.
     ///
     /// # Errors
     /// The server cannot be reached, or refused.

@@ -1,7 +1,7 @@
 //! The messages to and from a server over streamable HTTP, within bounds.
 //!
-//! The protocol's crate keeps the session and the streams. The requests of HTTP are made here, so that no answer is parsed that would
-//! take too much memory, and no header goes to another server.
+//! The protocol's crate keeps the session and the streams. The requests of HTTP are made here, so that no answer is parsed that
+//! would take too much memory, and no header goes to another server.
 
 mod events;
 mod shared;
@@ -389,7 +389,8 @@ fn probe(message: &ClientJsonRpcMessage) -> Option<RequestId> {
     is_probe.then(|| request.id.clone())
 }
 
-/// Returns the error of a server that does not know the newest form of the protocol. Some of these cannot tell the id of the request.
+/// Returns the error of a server that does not know the newest form of the protocol. Some of these cannot tell the id of the
+/// request.
 fn refusal(told: Option<ServerJsonRpcMessage>, id: RequestId) -> ServerJsonRpcMessage {
     let error = match told {
         Some(JsonRpcMessage::Error(it)) => it.error,

@@ -204,8 +204,8 @@ impl<C: Transport<RoleClient>> BoundedTransport<C> {
     }
 }
 
-/// Returns the error of a server that knows the newest form of the protocol, but does not speak it, as that of a server that does not
-/// know it: then the old handshake follows.
+/// Returns the error of a server that knows the newest form of the protocol, but does not speak it, as that of a server that does
+/// not know it: then the old handshake follows.
 fn legacy(error: ErrorData) -> ErrorData {
     let supported = error.data.as_ref().map(|it| it["supported"].as_array());
     let is_new = |it: &Value| *it == ProtocolVersion::V_2026_07_28.as_str();
