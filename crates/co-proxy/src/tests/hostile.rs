@@ -221,7 +221,7 @@ async fn an_address_that_a_rule_denies_is_reached_by_no_name_and_in_no_form() {
     assert!(scene.traffic()[0].refused.is_some());
     for address in ["1.1.1.1", "[::ffff:1.1.1.1]", "[64:ff9b::101:101]"] {
         let host = address.parse::<Host>().unwrap().to_string();
-        scene.decider.targets.lock().unwrap().push(host);
+        scene.decider.targets.lock().push(host);
         let answer = scene.tunnel(&format!("{address}:7")).await.unwrap_err();
         assert!(answer.starts_with("HTTP/1.1 403 "), "{address}: {answer}");
     }
@@ -460,7 +460,7 @@ async fn an_end_that_is_half_closed_still_gets_the_rest() {
 async fn what_is_allowed_to_one_command_is_not_allowed_to_another() {
     let ((port, _server), one) = (echo().await, Scene::new(Parts::default()));
     let other = Scene::new(Parts::default());
-    other.decider.targets.lock().unwrap().clear();
+    other.decider.targets.lock().clear();
     let target = format!("good.example:{port}");
     let (first, second) = tokio::join!(one.tunnel(&target), other.tunnel(&target));
     assert!(first.is_ok() && second.is_err());

@@ -89,12 +89,7 @@ async fn a_name_of_this_machine_is_refused_behind_a_proxy_too() {
         ],
         ..Parts::default()
     });
-    scene
-        .decider
-        .targets
-        .lock()
-        .unwrap()
-        .push("bad.example".to_owned());
+    scene.decider.targets.lock().push("bad.example".to_owned());
     // The proxy of the person chooses among the addresses of a name.
     for target in ["good.example:7", "bad.example:7"] {
         let answer = scene.tunnel(target).await.unwrap_err();
