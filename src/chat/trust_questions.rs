@@ -1,5 +1,5 @@
 //! The questions whether the person trusts a file: instructions, a skill, a prompt file, or `.mcp.json`. The modules of these
-//! kinds of files ask, and get the answers from [`crate::services::trust_answers`].
+//! kinds of files ask, and get the answers from `services::trust_answers`.
 //!
 //! A question belongs to no chat: it stays open until the person answers or the file changes. Each file is read once, and the
 //! same text is hashed, shown and sent.

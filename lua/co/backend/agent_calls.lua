@@ -28,7 +28,7 @@ local NO_BACKEND =
 
 ---@type co.OpenAgentCall[]
 local open = {}
----@type uv.uv_timer_t?
+---@type uv.timer?
 local timer
 
 --- Returns the place of a call among those that are open.

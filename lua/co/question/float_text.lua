@@ -313,6 +313,7 @@ function M.answers(question)
       yes = 'keep'
     end
   end
+  ---@type [string, string][]
   local answers = { { 'y', yes }, { 'n', no }, { 'N', no .. ', because' } }
   if not question.only_once then
     answers[4] = { 'a', 'always' }
