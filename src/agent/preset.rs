@@ -203,8 +203,10 @@ pub const PRESETS: &[AgentPreset] = &[
                 HomePart {
                     of_person: ".local/share/opencode",
                     inside: "data/opencode",
-                    read: &[],
-                    write: &["auth.json"],
+                    // An entry of the type `wellknown` names a configuration that opencode fetches and obeys, so the agent must not
+                    // write it.
+                    read: &["auth.json"],
+                    write: &[],
                 },
             ],
         },
