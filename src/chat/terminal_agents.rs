@@ -286,8 +286,13 @@ impl OneCall {
                 done.send(Ok(())).ok();
             }
             TurnEvent::Question(question, reply) => {
-                let asker = Asker::Agent(self.agent.clone());
-                open.put_to(Question { asker, ..*question }, reply);
+                let asked = Question {
+                    asker: Asker::Agent(self.agent.clone()),
+                    // Nothing proves the name of the agent, so a yes holds for no later call.
+                    only_once: true,
+                    ..*question
+                };
+                open.put_to(asked, reply);
             }
             TurnEvent::Withdraw(id) => self.questions.lock().withdraw(id),
             // The turn remembers the others.

@@ -24,7 +24,7 @@ end
 ---@return co.QuestionText
 local function help_text()
   return texts.question_help({
-    { 'y', 'yes: it may, in this directory, until Neovim ends' },
+    { 'y', 'yes: it may, in this directory, until the backend of co ends' },
     { 'n', 'no: it may not, until it is started again' },
     { 'N', 'no, with a reason for the agent' },
     { 'Y', 'list all questions' },
