@@ -35,7 +35,12 @@ local function ask(query, wait)
   end
   local key = ('%d %s'):format(chat.id, vim.inspect(query))
   local known = asked
-  if not known or known.query ~= key or now() - known.time > OLD_MS then
+  local is_known = known and known.query == key and now() - known.time <= OLD_MS
+  -- Words that the person only types must not leave the machine.
+  if not is_known and not wait then
+    return {}
+  end
+  if not is_known then
     ---@type co.server_words.Asked
     local new = { query = key, time = now() }
     known, asked = new, new
