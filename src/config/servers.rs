@@ -86,6 +86,12 @@ impl McpServerSettings {
 }
 
 impl HttpServer {
+    /// Returns an address in the form in which requests read it, so that rules and questions name the host that is reached; an empty
+    /// text if it is no address.
+    pub fn address(url: &str) -> String {
+        co_llm::Url::parse(url).map_or_else(|_| String::new(), String::from)
+    }
+
     /// Returns the address without its query, which may have a key.
     pub fn shown_url(&self) -> &str {
         self.url.split(['?', '#']).next().unwrap_or_default()
@@ -231,7 +237,12 @@ static FIELDS: &[Setting] = &[
         }),
         "",
     ),
-    setting("url", "", Kind::Url(|c, v| http(c, |it| it.url = v)), ""),
+    setting(
+        "url",
+        "",
+        Kind::Url(|c, v| http(c, |it| it.url = HttpServer::address(&v))),
+        "",
+    ),
     setting(
         "headers",
         "",
@@ -419,7 +430,7 @@ mod tests {
         let places: Vec<_> = servers.iter().map(McpServerSettings::place).collect();
         assert_eq!(
             places,
-            ["http://localhost:8000/mcp/", "https://Mcp.Example.org/v1"]
+            ["http://localhost:8000/mcp/", "https://mcp.example.org/v1"]
         );
         let http: Vec<_> = servers
             .iter()
@@ -428,7 +439,7 @@ mod tests {
                 ServerKind::Program(_) => None,
             })
             .collect();
-        assert_eq!(http[1].origin(), "https://Mcp.Example.org");
+        assert_eq!(http[1].origin(), "https://mcp.example.org");
         assert_eq!(http[0].host(), ("localhost".to_owned(), 8000));
         assert_eq!(http[1].host(), ("mcp.example.org".to_owned(), 443));
         let value = |name: &str| (name == "TOKEN").then(|| "t".to_owned());
@@ -445,9 +456,14 @@ mod tests {
             ("https://[2001:db8::1]", "[2001:db8::1]", 443),
             ("http://A.example.?x=1", "a.example", 80),
             ("https://10.0.0.1:8443/", "10.0.0.1", 8443),
+            (r"https://evil.example\.good.example/", "evil.example", 443),
+            ("https://%65vil.example/", "evil.example", 443),
+            ("https://evil.example:/", "evil.example", 443),
+            ("http://2130706433:8080/", "127.0.0.1", 8080),
+            ("http://127.1/", "127.0.0.1", 80),
         ] {
             let server = HttpServer {
-                url: url.to_owned(),
+                url: HttpServer::address(url),
                 headers: Vec::new(),
             };
             assert_eq!(server.host(), (host.to_owned(), port), "{url}");

@@ -21,7 +21,9 @@ pub(super) async fn connect(
 
     let (host, port) = server.host();
     if let Some(rule) = hosts.rules().await?.denied(&host, port) {
-        return Err(format!("the rule `{rule}` about hosts denies {host}"));
+        return Err(format!(
+            "the rule `{rule}` about hosts denies {host}: :Co /rules lists the rules"
+        ));
     }
     let endpoint = HttpEndpoint {
         url: server.url.clone(),
@@ -37,7 +39,7 @@ pub(super) async fn connect(
             OpenError::Http(HttpFault::Unauthorized | HttpFault::Forbidden) => format!(
                 ": give it a token that it accepts by {setting}.headers, see :help co-tool-server-http"
             ),
-            OpenError::Http(HttpFault::Redirect(_)) => {
+            OpenError::Http(HttpFault::Redirect | HttpFault::Moved) => {
                 format!(": set {setting}.url to its new address, if you trust that")
             }
             OpenError::Http(HttpFault::Status(404 | 405) | HttpFault::ContentType) => format!(

@@ -35,5 +35,6 @@ pub use printed_secret::printed_secret;
 pub use provider::{Delta, Deltas, Provider, Stop, bounded};
 pub use remote::http_client;
 pub use request::{ModelRequest, ToolSpec};
+pub use reqwest::Url;
 pub use server_memory::ServerMemory;
 pub use settings::ProviderSettings;

@@ -128,7 +128,14 @@ impl Remote {
                 let make = move || memory.client(&url, http::client);
                 match tokio::task::spawn_blocking(make).await {
                     Ok(made) => made,
-                    Err(error) => std::panic::resume_unwind(error.into_panic()),
+                    Err(error) => match error.try_into_panic() {
+                        Ok(panic) => std::panic::resume_unwind(panic),
+                        // The backend ends.
+                        Err(error) => Err(Fault::Unreachable {
+                            url: self.choice.shown_url(),
+                            cause: error.to_string(),
+                        }),
+                    },
                 }
             })
             .await

@@ -45,8 +45,8 @@ const EVENTS: &str = "text/event-stream";
 /// The most redirects of a request, all to the same server.
 const MOST_REDIRECTS: usize = 3;
 
-/// The streams that a server may end between two answers before the client waits for the next one, and the first and the longest
-/// pause. Each further stream doubles it.
+/// The streams that a server may end between two requests of the client before the client waits for the next one, and the first and
+/// the longest pause. Each further stream doubles it.
 const FREE_STREAMS: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -72,7 +72,7 @@ pub(crate) struct HttpClient {
     shared: SharedState,
     /// The streams that were opened since the last request of the client.
     streams: Arc<AtomicU32>,
-    /// The attempts to open a stream that have failed, one after the other.
+    /// The attempts to open a stream again that have failed since the last answer.
     attempts: Arc<AtomicUsize>,
 }
 
@@ -171,7 +171,8 @@ impl HttpClient {
         );
         match keeps && to.origin() == self.url.origin() {
             true => Ok(to),
-            false => Err(HttpFault::Redirect(to.origin().ascii_serialization())),
+            false if to.origin() == self.url.origin() => Err(HttpFault::Moved),
+            false => Err(HttpFault::Redirect),
         }
     }
 
@@ -218,7 +219,11 @@ impl HttpClient {
     ) -> Result<StreamableHttpPostResponse, PostError> {
         let request = self.request(Method::POST, session.as_deref(), headers);
         let request = request.header(ACCEPT, format!("{JSON}, {EVENTS}"));
-        let is_request = matches!(message, JsonRpcMessage::Request(_));
+        let asked = match &message {
+            JsonRpcMessage::Request(request) => Some(request.id.clone()),
+            _ => None,
+        };
+        let is_request = asked.is_some();
         if is_request {
             self.streams.store(0, Ordering::Relaxed);
         }
@@ -246,8 +251,9 @@ impl HttpClient {
             }
             let status = HttpFault::Status(status.as_u16());
             let told = told.ok_or_else(|| fault(status))?;
-            return Ok(StreamableHttpPostResponse::Json(told, None));
+            return Ok(StreamableHttpPostResponse::Json(with_id(told, asked), None));
         }
+        self.attempts.store(0, Ordering::Relaxed);
         let new = answer.headers().get(SESSION);
         let new = new.and_then(|it| Some(it.to_str().ok()?.to_owned()));
         match kind.as_deref() {
@@ -256,7 +262,7 @@ impl HttpClient {
             _ if !is_request => Ok(StreamableHttpPostResponse::Accepted),
             Some(JSON) => {
                 let told = self.json(answer).await.map_err(fault)?;
-                Ok(StreamableHttpPostResponse::Json(told, new))
+                Ok(StreamableHttpPostResponse::Json(with_id(told, asked), new))
             }
             _ => Err(fault(HttpFault::ContentType)),
         }
@@ -298,6 +304,7 @@ impl StreamableHttpClient for HttpClient {
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, PostError> {
         self.pause().await;
+        let is_again = last_event.is_some();
         let request = self.request(Method::GET, session.as_deref(), headers);
         let mut request = request.header(ACCEPT, EVENTS);
         if let Some(last) = last_event.and_then(|it| HeaderValue::try_from(it).ok()) {
@@ -323,7 +330,8 @@ impl StreamableHttpClient for HttpClient {
             }
             Err(it) => {
                 // The protocol's crate tries no more then, so the person would not learn of a lost server.
-                let failed = self.attempts.fetch_add(1, Ordering::Relaxed) + 1;
+                let more = usize::from(is_again);
+                let failed = self.attempts.fetch_add(more, Ordering::Relaxed) + more;
                 Err(fault(match failed < MOST_ATTEMPTS {
                     true => it,
                     false => self.shared.end(it),
@@ -387,6 +395,14 @@ fn probe(message: &ClientJsonRpcMessage) -> Option<RequestId> {
     };
     let is_probe = matches!(request.request, ClientRequest::DiscoverRequest(_));
     is_probe.then(|| request.id.clone())
+}
+
+/// Returns the answer to a request. An error without an id gets that of the request, because a server may not know which it was.
+fn with_id(told: ServerJsonRpcMessage, asked: Option<RequestId>) -> ServerJsonRpcMessage {
+    match told {
+        JsonRpcMessage::Error(it) if it.id.is_none() => JsonRpcMessage::error(it.error, asked),
+        told => told,
+    }
 }
 
 /// Returns the error of a server that does not know the newest form of the protocol. Some of these cannot tell the id of the

@@ -15,8 +15,11 @@ pub enum HttpFault {
     Forbidden,
     #[error("it answered with HTTP {0}")]
     Status(u16),
-    #[error("it leads to another address, {0}, to which co sends nothing")]
-    Redirect(String),
+    #[error("it redirects to another host, to which co sends nothing")]
+    Redirect,
+    /// A redirect by a status that may change the method of a request.
+    #[error("it moved to another path of its host")]
+    Moved,
     #[error("it redirects again and again")]
     Rounds,
     #[error("its answer is neither JSON nor a stream of events")]
@@ -27,9 +30,9 @@ pub enum HttpFault {
     TooLarge,
     #[error("it sent too much that nobody asked for")]
     TooMuch,
-    #[error("its session ended, and it began no other")]
+    #[error("its session ended, and it did not begin another one")]
     Session,
-    #[error("its address is none of HTTP")]
+    #[error("its url is not an address of HTTP")]
     Address,
     #[error("HTTP cannot send its header {0}")]
     Header(String),

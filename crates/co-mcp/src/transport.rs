@@ -60,6 +60,9 @@ pub(crate) struct BoundedTransport<C> {
     /// Replies of the person.
     replied: mpsc::Receiver<TxJsonRpcMessage<RoleClient>>,
     replies: mpsc::Sender<TxJsonRpcMessage<RoleClient>>,
+    /// The ids of requests that could not be sent.
+    unsent_ids: mpsc::UnboundedReceiver<RequestId>,
+    unsent: mpsc::UnboundedSender<RequestId>,
     /// It is cancelled when the channel has failed for good.
     failed: CancellationToken,
     /// Cancels the token `ended` when it is dropped.
@@ -76,12 +79,15 @@ impl<C: Transport<RoleClient>> BoundedTransport<C> {
         ended: CancellationToken,
     ) -> Self {
         let (replies, replied) = mpsc::channel(WAITING_REPLIES);
+        let (unsent, unsent_ids) = mpsc::unbounded_channel();
         Self {
             channel,
             open: Vec::new(),
             unasked,
             room: Arc::new(Semaphore::new(MOST_REPLIES)),
             replied,
+            unsent_ids,
+            unsent,
             replies,
             failed,
             _end: ended.drop_guard(),
@@ -240,7 +246,19 @@ impl<C: Transport<RoleClient>> Transport<RoleClient> for BoundedTransport<C> {
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         self.follow(&message);
-        self.channel.send(message)
+        let asked = match &message {
+            JsonRpcMessage::Request(request) => Some(request.id.clone()),
+            _ => None,
+        };
+        let (sent, unsent) = (self.channel.send(message), self.unsent.clone());
+        async move {
+            let sent = sent.await;
+            if let (Err(_), Some(id)) = (&sent, asked) {
+                // It fails if the connection has ended.
+                unsent.send(id).ok();
+            }
+            sent
+        }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
@@ -250,6 +268,10 @@ impl<C: Transport<RoleClient>> Transport<RoleClient> for BoundedTransport<C> {
                 () = self.failed.cancelled() => return None,
                 Some(reply) = self.replied.recv() => {
                     self.reply(reply);
+                    continue;
+                }
+                Some(id) = self.unsent_ids.recv() => {
+                    self.open.retain(|it| it.id != id);
                     continue;
                 }
                 message = self.channel.receive() => message?,

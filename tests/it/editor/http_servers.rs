@@ -199,7 +199,7 @@ fn hostile_answers_end_a_call_and_nothing_else() {
         ("gone", "the connection broke"),
         ("busy", "HTTP 503"),
         ("page", "neither JSON nor a stream"),
-        ("far", "another address, http://127.0.0.2:1"),
+        ("far", "another host, to which co sends nothing"),
         ("slow", "no answer within 3 s"),
         ("add", "the sum is 3"),
     ];

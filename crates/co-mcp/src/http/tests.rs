@@ -531,7 +531,7 @@ async fn no_header_goes_to_another_server() {
     })
     .await;
     let connection = site.open().await.unwrap();
-    let fault = HttpFault::Redirect(other.address.clone());
+    let fault = HttpFault::Redirect;
     assert_eq!(call(&connection).await, Err(CallError::Http(fault)));
     assert!(other.asked().is_empty(), "{:?}", other.asked());
 }
