@@ -220,7 +220,7 @@ local other_keys = {
 local function keys_of(question)
   local number = yes_of(question)
   local yes = number and { { 'y', ('the same as %d'):format(number), footer = 'yes' } } or {}
-  return vim.list_extend(yes, other_keys[shown(question).kind])
+  return vim.list_extend(yes, other_keys[shown(question).kind] or other_keys.plain)
 end
 
 --- Returns the help page.
