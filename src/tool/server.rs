@@ -55,6 +55,9 @@ const MOST_IMAGE_BYTES: usize = 4 << 20;
 /// The most questions of a server to the person in one call. co answers no to further questions.
 const MOST_QUESTIONS: usize = 5;
 
+/// The longest wait of a prompt for a server for which the last prompt waited in vain.
+const LATE_WAIT: Duration = Duration::from_millis(500);
+
 /// The pause between two words about the progress of a call.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(100);
 
@@ -93,6 +96,8 @@ struct ChatServer {
     tools: Vec<Arc<dyn Tool>>,
     /// The last notice about it.
     told: Option<String>,
+    /// The last prompt waited for it in vain.
+    late: bool,
 }
 
 /// A tool server for a list that a person reads. The texts are printable lines.
@@ -171,8 +176,8 @@ impl ChatServers {
     ) -> Result<Vec<String>, CallHalt> {
         let servers = self.take_settings(context, tools);
         let wait = context.services.config.mcp_wait;
-        let until = tokio::time::Instant::now() + wait;
-        let ready = servers.iter().map(async |server| {
+        let now = tokio::time::Instant::now();
+        let ready = servers.iter().map(async |(server, late)| {
             let start = start_of_server(context, server);
             server.want(&start);
             if let ServerState::Ready(ready) = server.state() {
@@ -184,9 +189,17 @@ impl ChatServers {
                     ready.refresh().await.ok();
                 }
             };
-            timeout_at(until, refresh).await.ok();
+            let wait = if *late { wait.min(LATE_WAIT) } else { wait };
+            timeout_at(now + wait, refresh).await.is_err()
         });
-        context.unless_cancelled(join_all(ready)).await?;
+        let late = context.unless_cancelled(join_all(ready)).await?;
+        for ((server, _), late) in servers.iter().zip(late) {
+            let mut list = self.list.lock();
+            let mut known = list.servers.iter_mut();
+            if let Some(known) = known.find(|it| Arc::ptr_eq(&it.server, server)) {
+                known.late = late;
+            }
+        }
         Ok(self.take_tools(tools, Some(wait)))
     }
 
@@ -313,8 +326,12 @@ impl ChatServers {
         }
     }
 
-    /// Makes the list of servers as the settings say, and returns the servers.
-    fn take_settings(&self, context: &CallContext, tools: &ToolSet) -> Vec<Arc<ToolServer>> {
+    /// Makes the list of servers as the settings say. Returns the servers, each with whether the last prompt waited for it in vain.
+    fn take_settings(
+        &self,
+        context: &CallContext,
+        tools: &ToolSet,
+    ) -> Vec<(Arc<ToolServer>, bool)> {
         let services = &context.services;
         let wanted = self.wanted(&services.config);
         let mut list = self.list.lock();
@@ -331,7 +348,9 @@ impl ChatServers {
             list.hold(services, start);
         }
         let servers = list.servers.iter();
-        servers.map(|it| Arc::clone(&it.server)).collect()
+        servers
+            .map(|it| (Arc::clone(&it.server), it.late))
+            .collect()
     }
 
     /// Puts the tools of the servers that run into `tools`. With `waited`, the notices also say which do not run.
@@ -381,6 +400,7 @@ impl ServerList {
             list: None,
             tools: Vec::new(),
             told: None,
+            late: false,
         });
         server
     }

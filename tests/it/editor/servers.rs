@@ -1,5 +1,7 @@
 //! Tool servers: a scripted one, confined.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::scene::Scene;
@@ -408,6 +410,25 @@ fn a_prompt_goes_without_a_slow_server_and_says_so() {
         scene.wait_chat(&format!("Prompt {prompts}."));
         (offered(&scene, prompts) == ["s__add"]).then_some(())
     });
+}
+
+#[test]
+fn only_the_first_prompt_waits_for_a_server_that_does_not_answer() {
+    let mut script = tools(json!({ "add": [{ "text": "the sum" }] }));
+    script["hangs"] = json!(["tools/list"]);
+    let scene = scene_with(&script, json!({ "mcp_wait": 5 }));
+    let turn = |text: &str| {
+        let since = Instant::now();
+        scene.replies([Reply::text(text)]);
+        scene.co("hello");
+        scene.wait_chat(text);
+        since.elapsed()
+    };
+    assert!(turn("First.") >= Duration::from_secs(5));
+    let chat = scene.wait_chat("the tool server s is not ready after 5 s");
+    assert!(chat.contains("First."), "{chat}");
+    let second = turn("Second.");
+    assert!(second < Duration::from_secs(5), "{second:?}");
 }
 
 #[test]
