@@ -156,7 +156,7 @@ impl Form {
         }
         let question = |(at, field): (usize, &FormField)| ChoiceQuestion {
             question: said(&match at {
-                0 => format!("{}\n\n{}", self.message, field.about),
+                0 => format!("{}\n{}", self.message, field.about),
                 _ => field.about.clone(),
             }),
             choices: field.choices(),

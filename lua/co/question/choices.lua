@@ -11,7 +11,7 @@ local add = question_text.add
 local NO_YES = 'it asks you to choose, in the float'
 
 -- The question has so many rows and columns, also if not all of its choices fit below it.
-local LEAST = { rows = 2, columns = 48 }
+local LEAST = { rows = 3, columns = 48 }
 
 -- The most choices that have a key. The number of another one can be typed as an answer.
 local MOST_KEYS = 9
@@ -182,7 +182,9 @@ local function text_of(question, size)
       columns = math.max(size.columns, LEAST.columns),
     }
   question_text.add_command(text, { command = asked.question }, most)
-  add(text, '')
+  if not most or most.rows > LEAST.rows then
+    add(text, '')
+  end
   for index, choice in ipairs(asked.choices) do
     local mark = asked.several and (marked[index] and '[x] ' or '[ ] ') or ''
     local advised = choice.advised and ' (advised)' or ''

@@ -682,7 +682,7 @@ fn a_permission_is_a_question_with_the_options_of_the_agent() {
 #[test]
 fn words_to_an_agent_end_its_turn_and_are_the_next_prompt() {
     let ask = json!({ "ask": {
-        "toolCall": { "toolCallId": "9", "title": "Run it", "kind": "execute", "rawInput": { "command": "touch made" } },
+        "toolCall": { "toolCallId": "9", "title": "Run it, so that the float is as wide as all of its keys", "kind": "execute", "rawInput": { "command": "touch made" } },
         "options": [
             { "optionId": "once", "name": "Option once", "kind": "allow_once" },
             { "optionId": "no", "name": "Option no", "kind": "reject_once" },
