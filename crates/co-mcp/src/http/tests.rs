@@ -537,6 +537,16 @@ async fn no_header_goes_to_another_server() {
 }
 
 #[tokio::test]
+async fn a_server_that_answers_every_method_is_spoken_to_in_the_old_form() {
+    let site = Site::new(|asked| match asked.is("server/discover") {
+        true => whole(OK_JSON, &asked.answer(json!({})).to_string()),
+        false => usual(asked),
+    })
+    .await;
+    assert_eq!(site.open().await.unwrap().protocol(), "2025-11-25");
+}
+
+#[tokio::test]
 async fn a_redirect_to_the_same_server_keeps_the_request() {
     let site = Site::new(|asked| match asked.path.as_str() {
         "/mcp" => whole("HTTP/1.1 307 Over There\r\nlocation: /mcp/\r\n", ""),
