@@ -24,7 +24,7 @@ use crate::config::ModelChoice;
 use crate::editor::Editor;
 use crate::protocol::{AgentCall, Asker, Question, QuestionAnswer, ToEditor};
 use crate::services::Services;
-use crate::tool::call::CANCELLED;
+use crate::tool::call::{CANCELLED, EFFECT_UNKNOWN};
 use crate::tool::context::{CallContext, TurnKind};
 use crate::tool::job_list::JobListRequest;
 use crate::tool::permissions::{Allowance, Permissions, Reply, TurnMemory};
@@ -264,7 +264,7 @@ impl OneCall {
         if let Ok(after) = task.await {
             *memory = after;
         }
-        result.unwrap_or_else(|| refusal(CANCELLED))
+        result.unwrap_or_else(|| refusal(EFFECT_UNKNOWN))
     }
 
     /// Handles an event as the chat of a turn does.

@@ -37,6 +37,7 @@ const TOO_OLD: &str = "Not run: the plugin co in the Neovim of this terminal is 
     terminals. The person updates the plugin and restarts Neovim.";
 const NO_PLUGIN: &str = "Not run: the Neovim of this terminal has no plugin co.";
 const CLOSED: &str = "Not run: the Neovim of this terminal was closed.";
+const CUT_OFF: &str = "cut off: the Neovim of this terminal was closed while the call ran; whether it took effect is not known";
 
 /// A call for the plugin.
 #[derive(Debug)]
@@ -154,7 +155,7 @@ impl RemoteNeovim {
         let message = message.map(|(name, value)| (name.into(), value));
         let args = vec![Value::Map(message.into()), TOO_OLD.into(), NO_PLUGIN.into()];
         let taken = match self.neovim.exec_lua(CALL, args).await {
-            Ok(Value::Nil) => result.await.map_err(|_| CLOSED.to_owned()),
+            Ok(Value::Nil) => result.await.map_err(|_| CUT_OFF.to_owned()),
             Ok(why) => Err(why.as_str().unwrap_or_default().to_owned()),
             Err(_) if self.is_closed() => Err(CLOSED.to_owned()),
             Err(error) => Err(format!(

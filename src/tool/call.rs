@@ -23,6 +23,10 @@ use co_policy::{ApprovalQuestion, Grant, Pattern, Verdict};
 /// The result of a call that was cancelled before it got a verdict or ran.
 pub const CANCELLED: &str = "Cancelled before it was run.";
 
+/// The result of a call that had started when it was cancelled, or that no outcome came of.
+pub const EFFECT_UNKNOWN: &str =
+    "cut off: the call was cancelled while it ran; whether it took effect is not known";
+
 /// The result of a call that nobody answered before its turn ended.
 pub const CUT_OFF: &str = "cut off: the turn ended before this call was carried out";
 

@@ -12,6 +12,9 @@ local WATCH_MS = 1000
 local NO_BACKEND =
   'Not run: the backend of co does not run in Neovim, or has just ended. The person reads there why.'
 
+local CUT_OFF =
+  'cut off: the backend of co ended while the call ran; whether it took effect is not known'
+
 ---@class (exact) co.AskedAgentCall
 ---@field protocol integer
 ---@field channel integer the connection of the agent
@@ -90,14 +93,14 @@ function M.call(asked)
     arguments = asked.arguments,
     cwd = asked.cwd,
   }
-  local is_done = false
+  local is_done, is_passed = false, false
   requests.send(message, backend.send, function(done)
     is_done = true
     local index = place(channel, number)
     if index then
       table.remove(open, index)
     end
-    local text, failed = NO_BACKEND, true
+    local text, failed = is_passed and CUT_OFF or NO_BACKEND, true
     if done then
       text, failed = done.text, done.failed
     end
@@ -105,6 +108,7 @@ function M.call(asked)
     pcall(vim.rpcnotify, channel, 'co_agent_call_done', number, text, failed)
   end)
   if not is_done then
+    is_passed = true
     open[#open + 1] = { channel = channel, number = number, request = message.request }
     watch()
   end

@@ -12,17 +12,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::super::events::ChatEvent;
 use super::super::turn::{MAX_WAITING_EVENTS, ToChat, Turn, TurnEvent};
 use crate::agent::tools::{AgentTools, AskedOwnCall};
-use crate::tool::call::CANCELLED;
+use crate::tool::call::{CANCELLED, EFFECT_UNKNOWN};
 use crate::tool::context::{CallContext, TurnKind};
 use crate::tool::event::CallEvent;
 use crate::tool::permissions::TurnMemory;
 use crate::tool::{OF_AGENTS, ToolSet};
 use co_llm::transcript::{Call, Item};
 use co_mcp::ToolReply;
-
-/// The result of a call that had started when the agent gave it up, or its turn ended.
-const EFFECT_UNKNOWN: &str =
-    "cut off: the call was cancelled while it ran; whether it took effect is not known";
 
 /// The calls of co's own tools that the agent makes in one turn.
 pub(super) struct OwnCalls {
