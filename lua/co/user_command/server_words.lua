@@ -49,7 +49,10 @@ local function ask(query, wait)
     local requests = require('co.backend.requests')
     -- A completion starts no backend.
     requests.send(message, backend.send_if_running, function(read)
-      new.words = vim.split(read and read.text or '', '\n', { plain = true, trimempty = true })
+      local words = vim.split(read and read.text or '', '\n', { plain = true })
+      new.words = vim.tbl_filter(function(word)
+        return word ~= ''
+      end, words)
     end)
   end
   if wait and not known.words then
