@@ -14,3 +14,4 @@
 ---@field start fun(self: uv.timer, after: integer, again: integer, act: fun())
 ---@field set_repeat fun(self: uv.timer, again: integer)
 ---@field stop fun(self: uv.timer)
+---@field close fun(self: uv.timer)

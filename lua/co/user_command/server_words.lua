@@ -35,12 +35,11 @@ local function ask(query, wait)
   end
   local key = ('%d %s'):format(chat.id, vim.inspect(query))
   local known = asked
-  local is_known = known and known.query == key and now() - known.time <= OLD_MS
-  -- Words that the person only types must not leave the machine.
-  if not is_known and not wait then
-    return {}
-  end
-  if not is_known then
+  if not known or known.query ~= key or now() - known.time > OLD_MS then
+    if not wait then
+      -- Words that the person only types must not leave the machine.
+      return {}
+    end
     ---@type co.server_words.Asked
     local new = { query = key, time = now() }
     known, asked = new, new
