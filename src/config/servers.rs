@@ -86,12 +86,6 @@ impl McpServerSettings {
 }
 
 impl HttpServer {
-    /// Returns an address in the form in which requests read it, so that rules and questions name the host that is reached; an empty
-    /// text if it is no address.
-    pub fn address(url: &str) -> String {
-        co_llm::Url::parse(url).map_or_else(|_| String::new(), String::from)
-    }
-
     /// Returns the address without its query, which may have a key.
     pub fn shown_url(&self) -> &str {
         self.url.split(['?', '#']).next().unwrap_or_default()
@@ -114,6 +108,15 @@ impl HttpServer {
         // An address of IPv6 is in brackets.
         let (host, port) = port.unwrap_or((place, usual));
         (host.trim_end_matches('.').to_owned(), port)
+    }
+
+    /// Returns whether a request reads the same host and port in the address as [`Self::host`], which rules and questions name.
+    fn names_its_host(&self) -> bool {
+        let (host, port) = self.host();
+        co_llm::Url::parse(&self.url).is_ok_and(|it| {
+            it.host_str().map(|it| it.trim_end_matches('.')) == Some(host.as_str())
+                && it.port_or_known_default() == Some(port)
+        })
     }
 
     /// Returns the headers with the values of the variables.
@@ -147,6 +150,7 @@ impl HttpServer {
         let is_plain = self.url.chars().all(|it| it.is_ascii_graphic());
         has_host
             && is_plain
+            && self.names_its_host()
             && self.headers.iter().all(|(name, text)| {
                 let is_known = |name: &str| env.iter().any(|it| it.name == name);
                 let mut named = references(text).filter_map(|(_, variable)| variable);
@@ -237,12 +241,7 @@ static FIELDS: &[Setting] = &[
         }),
         "",
     ),
-    setting(
-        "url",
-        "",
-        Kind::Url(|c, v| http(c, |it| it.url = HttpServer::address(&v))),
-        "",
-    ),
+    setting("url", "", Kind::Url(|c, v| http(c, |it| it.url = v)), ""),
     setting(
         "headers",
         "",
@@ -430,7 +429,7 @@ mod tests {
         let places: Vec<_> = servers.iter().map(McpServerSettings::place).collect();
         assert_eq!(
             places,
-            ["http://localhost:8000/mcp/", "https://mcp.example.org/v1"]
+            ["http://localhost:8000/mcp/", "https://Mcp.Example.org/v1"]
         );
         let http: Vec<_> = servers
             .iter()
@@ -439,7 +438,7 @@ mod tests {
                 ServerKind::Program(_) => None,
             })
             .collect();
-        assert_eq!(http[1].origin(), "https://mcp.example.org");
+        assert_eq!(http[1].origin(), "https://Mcp.Example.org");
         assert_eq!(http[0].host(), ("localhost".to_owned(), 8000));
         assert_eq!(http[1].host(), ("mcp.example.org".to_owned(), 443));
         let value = |name: &str| (name == "TOKEN").then(|| "t".to_owned());
@@ -456,14 +455,9 @@ mod tests {
             ("https://[2001:db8::1]", "[2001:db8::1]", 443),
             ("http://A.example.?x=1", "a.example", 80),
             ("https://10.0.0.1:8443/", "10.0.0.1", 8443),
-            (r"https://evil.example\.good.example/", "evil.example", 443),
-            ("https://%65vil.example/", "evil.example", 443),
-            ("https://evil.example:/", "evil.example", 443),
-            ("http://2130706433:8080/", "127.0.0.1", 8080),
-            ("http://127.1/", "127.0.0.1", 80),
         ] {
             let server = HttpServer {
-                url: HttpServer::address(url),
+                url: url.to_owned(),
                 headers: Vec::new(),
             };
             assert_eq!(server.host(), (host.to_owned(), port), "{url}");
@@ -519,6 +513,12 @@ mod tests {
             json!({ "a": { "url": "ftp://x" } }),
             json!({ "a": { "url": "https:///x" } }),
             json!({ "a": { "url": "https://me:word@x" } }),
+            // Requests read another host in these than rules do.
+            json!({ "a": { "url": r"https://evil.example\.good.example/" } }),
+            json!({ "a": { "url": "https://%65vil.example/" } }),
+            json!({ "a": { "url": "https://evil.example:/" } }),
+            json!({ "a": { "url": "http://2130706433:8080/" } }),
+            json!({ "a": { "url": "http://127.1/" } }),
             json!({ "a": { "url": "https://x/\u{202e}" } }),
             json!({ "a": { "url": "https://x", "cmd": ["y"] } }),
             json!({ "a": { "url": "https://x", "confinement": "none" } }),

@@ -132,7 +132,7 @@ fn http_server(fields: &Map<String, Value>) -> Result<HttpServer, &'static str> 
         }
     }
     let server = HttpServer {
-        url: HttpServer::address(url.ok_or("its url is no text")?),
+        url: url.ok_or("its url is no text")?.to_owned(),
         headers,
     };
     let has_references = server.headers.iter().any(|(_, it)| it.contains(REFERENCE));
