@@ -58,6 +58,8 @@ fn messages() -> Vec<Value> {
         json!({ "type": "run_input", "run": 1, "data": "d", "close": false }),
         json!({ "type": "run_resize", "run": 1, "size": { "columns": 1, "rows": 2 } }),
         json!({ "type": "cancel_run", "run": 1 }),
+        json!({ "type": "agent_call", "request": 1, "client": 2, "agent": "a", "tool": "t", "arguments": "{}", "cwd": "/" }),
+        json!({ "type": "cancel_agent_call", "request": 1 }),
         json!({ "type": "keep_run", "run": 1, "keep": true }),
         json!({ "type": "buffers", "request": 1, "buffers": [{ "file": "/f", "text": "t\n", "tick": 2,
             "encoding": "utf-8", "modified": true, "problem": "p" }] }),
@@ -171,6 +173,7 @@ fn only_names_and_arguments_are_refused() {
     kinds.sort();
     kinds.dedup();
     let expected = [
+        ("agent_call", None),
         ("buffers", Some(1)),
         ("check_prompt_file", None),
         ("command", None),
