@@ -698,7 +698,9 @@ fn words_to_an_agent_end_its_turn_and_are_the_next_prompt() {
     scene.nvim.wait_text("2  Option no");
     scene.answer("e");
     // Own words are no answer of their own.
-    scene.nvim.wait_text("1-2 y n N d g?");
+    scene
+        .nvim
+        .wait_text("1-2 · y yes · n no · N no, because · d all · g?");
     scene.press("N");
     scene.nvim.wait_mode("i");
     scene.nvim.type_keys("use b<CR>");

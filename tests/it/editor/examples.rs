@@ -132,7 +132,9 @@ impl Home {
                 ),
             ),
             ("curl", "exit 1".to_owned()),
+            ("claude", String::new()),
             ("docker", String::new()),
+            ("gemini", String::new()),
             ("ssh", String::new()),
         ] {
             let file = home.programs.join(name);
