@@ -164,10 +164,10 @@ impl ToolOffer for WayToTurn {
         let turn = turn.clone();
         Box::pin(async move {
             if let Some(why) = refused {
-                return refusal(why);
+                return ToolReply::failed(why);
             }
             let Some(turn) = turn else {
-                return refusal(NO_TURN);
+                return ToolReply::failed(NO_TURN);
             };
             let (reply, result) = oneshot::channel();
             let asked = AskedOwnCall {
@@ -176,9 +176,9 @@ impl ToolOffer for WayToTurn {
                 reply,
             };
             match turn.try_send(asked) {
-                Err(mpsc::error::TrySendError::Closed(_)) => refusal(NO_TURN),
-                Err(mpsc::error::TrySendError::Full(_)) => refusal(TOO_MANY),
-                Ok(()) => result.await.unwrap_or_else(|_| refusal(ENDED)),
+                Err(mpsc::error::TrySendError::Closed(_)) => ToolReply::failed(NO_TURN),
+                Err(mpsc::error::TrySendError::Full(_)) => ToolReply::failed(TOO_MANY),
+                Ok(()) => result.await.unwrap_or_else(|_| ToolReply::failed(ENDED)),
             }
         })
     }
@@ -204,13 +204,6 @@ impl WayToTurn {
         }
         let earlier = self.calls_of_turn.fetch_add(1, Ordering::Relaxed);
         (earlier >= MOST_CALLS_OF_TURN).then_some(TOO_OFTEN)
-    }
-}
-
-fn refusal(why: &str) -> ToolReply {
-    ToolReply {
-        text: why.to_owned(),
-        is_error: true,
     }
 }
 

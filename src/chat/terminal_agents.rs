@@ -99,7 +99,7 @@ impl TerminalAgents {
             });
         };
         if self.calls.len() >= MOST_CALLS {
-            return answer(refusal(TOO_MANY));
+            return answer(ToolReply::failed(TOO_MANY));
         }
         let cancel = self.cancel.child_token();
         self.calls.insert(request, cancel.clone());
@@ -151,17 +151,17 @@ struct OneCall {
 impl OneCall {
     async fn run(self, known: KnownAgents) -> ToolReply {
         let Ok(Value::Object(arguments)) = serde_json::from_str(&self.asked.arguments) else {
-            return refusal("Not run: the arguments are no object.");
+            return ToolReply::failed("Not run: the arguments are no object.");
         };
         let is_known = OF_TERMINALS.contains(&self.asked.tool.as_str());
         if let Some(why) = refused_before(is_known, &arguments) {
-            return refusal(why);
+            return ToolReply::failed(why);
         }
         let cwd = PathBuf::from(OsString::from_vec(self.asked.cwd.clone()));
         let found = blocking(move || work_dirs(&cwd)).await;
         let dirs = match found {
             Ok(dirs) => dirs,
-            Err(why) => return refusal(&why),
+            Err(why) => return ToolReply::failed(why),
         };
         let agent = {
             let key = (self.agent.clone(), dirs.workspace.clone());
@@ -174,8 +174,8 @@ impl OneCall {
         };
         let mut agent = match self.cancel.run_until_cancelled(allowed).await {
             Some(Ok(agent)) => agent,
-            Some(Err(why)) => return refusal(&why),
-            None => return refusal(CANCELLED),
+            Some(Err(why)) => return ToolReply::failed(why),
+            None => return ToolReply::failed(CANCELLED),
         };
         let id = format!("agent-{}", self.services.id());
         let call = Call::new(id, self.asked.tool.clone(), Value::Object(arguments));
@@ -228,7 +228,7 @@ impl OneCall {
         };
         let provider = match services.provider(&no_model) {
             Ok(provider) => provider,
-            Err(fault) => return refusal(&fault.to_string()),
+            Err(fault) => return ToolReply::failed(fault.to_string()),
         };
         let context = CallContext {
             chat: 0,
@@ -264,7 +264,7 @@ impl OneCall {
         if let Ok(after) = task.await {
             *memory = after;
         }
-        result.unwrap_or_else(|| refusal(EFFECT_UNKNOWN))
+        result.unwrap_or_else(|| ToolReply::failed(EFFECT_UNKNOWN))
     }
 
     /// Handles an event as the chat of a turn does.
@@ -365,11 +365,4 @@ fn work_dirs(cwd: &Path) -> Result<WorkDirs, String> {
         workspace: workspace_of(&cwd),
         cwd,
     })
-}
-
-fn refusal(why: &str) -> ToolReply {
-    ToolReply {
-        text: why.to_owned(),
-        is_error: true,
-    }
 }

@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::tools::{PORT_VARIABLE, SERVER, TOKEN_VARIABLE, offered};
-use crate::nvim::remote::{RemoteCall, RemoteNeovim, RemoteResult};
+use crate::nvim::remote::{RemoteCall, RemoteNeovim};
 use crate::tool::call::CANCELLED;
 use crate::tool::{OF_TERMINALS, ToolSet};
 use co_mcp::{ClientCall, ServerTool, ToolOffer, ToolReply, ToolWork};
@@ -92,11 +92,7 @@ impl ToolOffer for TerminalTools {
         Box::pin(async move {
             let work = call_neovim(address.as_deref(), &neovim, call);
             let done = cancel.run_until_cancelled(work).await;
-            let done = done.unwrap_or_else(|| RemoteResult::failed(CANCELLED));
-            ToolReply {
-                text: done.text,
-                is_error: done.failed,
-            }
+            done.unwrap_or_else(|| ToolReply::failed(CANCELLED))
         })
     }
 }
@@ -106,9 +102,9 @@ async fn call_neovim(
     address: Option<&str>,
     known: &Mutex<Option<Arc<RemoteNeovim>>>,
     call: ClientCall,
-) -> RemoteResult {
+) -> ToolReply {
     let Some(address) = address else {
-        return RemoteResult::failed(NO_NEOVIM);
+        return ToolReply::failed(NO_NEOVIM);
     };
     let neovim = {
         let mut known = known.lock().await;
@@ -116,7 +112,7 @@ async fn call_neovim(
             Some(neovim) => Arc::clone(neovim),
             None => match RemoteNeovim::connect(address).await {
                 Ok(neovim) => Arc::clone(known.insert(Arc::new(neovim))),
-                Err(why) => return RemoteResult::failed(&why),
+                Err(why) => return ToolReply::failed(why),
             },
         }
     };

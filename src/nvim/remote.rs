@@ -18,6 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::stdio::{NvimInput, NvimOutput, Pipe};
 use crate::protocol::PROTOCOL;
+use co_mcp::ToolReply;
 
 /// Passes a call to the plugin. The result is nothing, or a sentence that says why the plugin does not take it.
 const CALL: &str = "
@@ -51,13 +52,6 @@ pub struct RemoteCall {
     pub cwd: Vec<u8>,
 }
 
-/// The result of a call.
-#[derive(Debug, PartialEq, Eq)]
-pub struct RemoteResult {
-    pub text: String,
-    pub failed: bool,
-}
-
 /// A running Neovim. Dropping it ends the connection.
 pub struct RemoteNeovim {
     neovim: Neovim<Pipe>,
@@ -69,7 +63,7 @@ pub struct RemoteNeovim {
 }
 
 /// The calls that have no result yet, by their numbers. It is none when Neovim has gone.
-type Waiting = Arc<Mutex<Option<HashMap<u64, oneshot::Sender<RemoteResult>>>>>;
+type Waiting = Arc<Mutex<Option<HashMap<u64, oneshot::Sender<ToolReply>>>>>;
 
 /// Receives the results.
 #[derive(Clone)]
@@ -87,9 +81,9 @@ impl Handler for Results {
         let reply = self.0.lock().as_mut().and_then(|it| it.remove(&number));
         if let Some(reply) = reply {
             // It fails if the agent gave the call up.
-            let _given_up = reply.send(RemoteResult {
+            let _given_up = reply.send(ToolReply {
                 text: text.as_str().unwrap_or_default().to_owned(),
-                failed: failed.as_bool().unwrap_or(true),
+                is_error: failed.as_bool().unwrap_or(true),
             });
         }
     }
@@ -132,12 +126,12 @@ impl RemoteNeovim {
     }
 
     /// Carries out a call. If the future is dropped, the call is cancelled.
-    pub async fn call(&self, call: RemoteCall) -> RemoteResult {
+    pub async fn call(&self, call: RemoteCall) -> ToolReply {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (reply, result) = oneshot::channel();
         match self.waiting.lock().as_mut() {
             Some(waiting) => waiting.insert(number, reply),
-            None => return RemoteResult::failed(CLOSED),
+            None => return ToolReply::failed(CLOSED),
         };
         let mut cancels = CancelsCall {
             neovim: self.neovim.clone(),
@@ -163,17 +157,7 @@ impl RemoteNeovim {
             )),
         };
         cancels.args = None;
-        taken.unwrap_or_else(|why| RemoteResult::failed(&why))
-    }
-}
-
-impl RemoteResult {
-    /// Returns the result of a call that did not run.
-    pub fn failed(why: &str) -> Self {
-        Self {
-            text: why.to_owned(),
-            failed: true,
-        }
+        taken.unwrap_or_else(ToolReply::failed)
     }
 }
 

@@ -52,6 +52,16 @@ pub struct ToolReply {
     pub is_error: bool,
 }
 
+impl ToolReply {
+    /// Returns the result of a call that failed, for this reason.
+    pub fn failed(why: impl Into<String>) -> Self {
+        Self {
+            text: why.into(),
+            is_error: true,
+        }
+    }
+}
+
 /// The work on a call. It must end soon after its token is cancelled.
 pub type ToolWork = Pin<Box<dyn Future<Output = ToolReply> + Send>>;
 

@@ -201,10 +201,7 @@ impl RunningOwnCall {
 impl EndedOwnCall {
     /// Sends the result to the agent, if it still waits.
     pub(super) fn answer(self) {
-        let reply = self.result.unwrap_or_else(|why| ToolReply {
-            text: why.to_owned(),
-            is_error: true,
-        });
+        let reply = self.result.unwrap_or_else(ToolReply::failed);
         let _given_up = self.reply.send(reply);
     }
 }
