@@ -27,7 +27,7 @@ use crate::services::Services;
 use crate::tool::call::{CANCELLED, EFFECT_UNKNOWN};
 use crate::tool::context::{CallContext, TurnKind};
 use crate::tool::job_list::JobListRequest;
-use crate::tool::permissions::{Allowance, Permissions, Reply, TurnMemory};
+use crate::tool::permissions::{Reply, TurnMemory};
 use crate::tool::{OF_TERMINALS, ToolSet};
 use crate::workspace::edits::SeenTexts;
 use crate::workspace::judge::workspace_of;
@@ -57,20 +57,16 @@ pub struct TerminalAgents {
 }
 
 /// The agents that have called, by their name and their workspace.
-type KnownAgents = Arc<Mutex<HashMap<(String, PathBuf), Arc<tokio::sync::Mutex<KnownAgent>>>>>;
+type KnownAgents = Arc<Mutex<HashMap<(String, PathBuf), Arc<tokio::sync::Mutex<PersonAnswer>>>>>;
 
 type SharedQuestions = Arc<Mutex<OpenQuestions>>;
 
-/// An agent in a workspace. Its calls run one by one.
+/// The answer to the question whether an agent may use the tools in a workspace. A call keeps it locked, so that the calls of the
+/// agent run one by one.
 #[derive(Default)]
-struct KnownAgent {
-    answer: Option<PersonAnswer>,
-    /// What the person allowed.
-    memory: TurnMemory,
-}
-
-/// The answer to the question whether the agent may use the tools.
 enum PersonAnswer {
+    #[default]
+    None,
     Yes,
     /// Not by this connection. The next one asks again.
     No(u64),
@@ -168,28 +164,28 @@ impl OneCall {
             Arc::clone(known.lock().entry(key).or_default())
         };
         let allowed = async {
-            let mut agent = agent.lock().await;
-            let allowed = self.ask(&mut agent, &dirs.workspace).await;
-            allowed.map(|()| agent)
+            let mut answer = agent.lock().await;
+            let allowed = self.ask(&mut answer, &dirs.workspace).await;
+            allowed.map(|()| answer)
         };
-        let mut agent = match self.cancel.run_until_cancelled(allowed).await {
-            Some(Ok(agent)) => agent,
+        let _one_by_one = match self.cancel.run_until_cancelled(allowed).await {
+            Some(Ok(answer)) => answer,
             Some(Err(why)) => return ToolReply::failed(why),
             None => return ToolReply::failed(CANCELLED),
         };
         let id = format!("agent-{}", self.services.id());
         let call = Call::new(id, self.asked.tool.clone(), Value::Object(arguments));
-        self.carry_out(&mut agent.memory, call, dirs).await
+        self.carry_out(call, dirs).await
     }
 
     /// Asks the person whether the agent may use the tools, unless they have answered.
-    async fn ask(&self, agent: &mut KnownAgent, workspace: &Path) -> Result<(), String> {
-        match agent.answer {
-            Some(PersonAnswer::Yes) => return Ok(()),
-            Some(PersonAnswer::No(client)) if client == self.asked.client => {
+    async fn ask(&self, answer: &mut PersonAnswer, workspace: &Path) -> Result<(), String> {
+        match answer {
+            PersonAnswer::Yes => return Ok(()),
+            PersonAnswer::No(client) if *client == self.asked.client => {
                 return Err(REFUSED.to_owned());
             }
-            Some(PersonAnswer::No(_)) | None => {}
+            PersonAnswer::No(_) | PersonAnswer::None => {}
         }
         let question = Question {
             id: self.services.id(),
@@ -201,11 +197,11 @@ impl OneCall {
         let open = AskedQuestions::new(&self.questions);
         match open.put(question).await {
             Ok(Reply::Once | Reply::Always(_)) => {
-                agent.answer = Some(PersonAnswer::Yes);
+                *answer = PersonAnswer::Yes;
                 Ok(())
             }
             Ok(Reply::Deny(reason)) => {
-                agent.answer = Some(PersonAnswer::No(self.asked.client));
+                *answer = PersonAnswer::No(self.asked.client);
                 let reason = reason.map(|it| format!(" They say: {it}"));
                 Err(format!("{REFUSED}{}", reason.unwrap_or_default()))
             }
@@ -214,7 +210,7 @@ impl OneCall {
     }
 
     /// Carries out the call as that of a model.
-    async fn carry_out(&self, memory: &mut TurnMemory, call: Call, dirs: WorkDirs) -> ToolReply {
+    async fn carry_out(&self, call: Call, dirs: WorkDirs) -> ToolReply {
         let (events, mut inbox) = mpsc::channel(MAX_WAITING_EVENTS);
         let (_settings, new_services) = watch::channel(Arc::clone(&self.services));
         let chat = ToChat {
@@ -250,19 +246,12 @@ impl OneCall {
         };
         let tools = ToolSet::of_agents(&OF_TERMINALS);
         tools.deny_by(Arc::clone(&context.judge)).await;
-        let mut turn = Turn::of_call(context, chat, tools, memory.clone());
-        let task = tokio::spawn(async move {
-            let _halted = turn.carry_out(call).await;
-            turn.memory
-        });
+        let mut turn = Turn::of_call(context, chat, tools, TurnMemory::default());
+        tokio::spawn(async move { turn.carry_out(call).await });
         let open = AskedQuestions::new(&self.questions);
         let mut result = None;
         while let Some(event) = inbox.recv().await {
             self.event(event, &open, &mut result).await;
-        }
-        // After a panic, which is logged, what the person allowed is kept.
-        if let Ok(after) = task.await {
-            *memory = after;
         }
         result.unwrap_or_else(|| ToolReply::failed(EFFECT_UNKNOWN))
     }
@@ -295,11 +284,6 @@ impl OneCall {
                 open.put_to(asked, reply);
             }
             TurnEvent::Withdraw(id) => self.questions.lock().withdraw(id),
-            // The turn remembers the others.
-            TurnEvent::Allow(allowance @ Allowance::Saved(..)) => {
-                let mut saved = Permissions::default();
-                saved.take(allowance, &self.services).await;
-            }
             TurnEvent::Snapshot(reply) => {
                 let snapshot = Snapshot {
                     items: Vec::new(),
@@ -311,7 +295,7 @@ impl OneCall {
                 reply.send(Err(NO_JOBS.to_owned())).ok();
             }
             TurnEvent::AllowedHosts(reply) => drop(reply.send(Vec::new())),
-            // The agent shows its calls itself.
+            // The agent shows its calls itself, and no permission holds for a later call.
             _ => {}
         }
     }
