@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use super::scene::Scene;
-use super::servers::calls;
+use super::servers::{calls, wait_runs};
 use crate::support::http::{Ending, Reply, Request, Response, Server};
 use crate::support::workspace::Workspace;
-use crate::support::{DEADLINE, proc};
 
 const TOKEN: &str = "hunter2-of-the-person";
 
@@ -58,20 +57,6 @@ fn scene(server: &Server, mut settings: Value) -> Scene {
         "env": ["S_TOKEN"],
     } });
     Scene::in_workspace(Workspace::new(), settings, &[("S_TOKEN", TOKEN)])
-}
-
-/// Waits until a prompt has the tools of the server.
-fn wait_runs(scene: &Scene) {
-    let mut prompts = 0;
-    proc::wait_until(DEADLINE, "the tools of the server", || {
-        prompts += 1;
-        let text = format!("Prompt {prompts}.");
-        scene.replies([Reply::text(&text)]);
-        scene.co("again");
-        scene.wait_chat(&text);
-        let request = scene.server.requests().pop().unwrap().body.to_string();
-        request.contains("s__").then_some(())
-    });
 }
 
 #[test]
@@ -242,7 +227,7 @@ fn a_server_that_goes_away_is_told_and_found_again() {
     assert!(scene.outcome(3, "2").contains("HTTP 401"));
     scene.wait_notice("the tool server s does not run any more");
     away.store(false, Ordering::Release);
-    wait_runs(&scene);
+    wait_runs(&scene, "s__");
 }
 
 /// Returns the answer of another server to a request.

@@ -6,11 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 
 use super::scene::Scene;
-use super::servers::{calls, scene_of, tool, tools};
+use super::servers::{calls, scene_of, tool, tools, wait_runs};
 use crate::cli::trial_hosts::FileServer;
 use crate::support::http::Reply;
 use crate::support::workspace::Workspace;
-use crate::support::{DEADLINE, proc};
 
 /// Returns a scene with a server at the level `workspace`.
 fn writing(script: &Value) -> Scene {
@@ -415,14 +414,5 @@ fn a_server_that_its_program_downloads_is_fetched_once() {
     scene.co("/mcp fetch s");
     scene.wait_notice("it reaches registry.npmjs.org");
     scene.wait_notice("the tool server s is fetched");
-    let mut prompts = 0;
-    proc::wait_until(DEADLINE, "the tools of the server", || {
-        prompts += 1;
-        let text = format!("Prompt {prompts}.");
-        scene.replies([Reply::text(&text)]);
-        scene.co("again");
-        scene.wait_chat(&text);
-        let request = scene.server.requests().pop().unwrap().body.to_string();
-        request.contains("s__a").then_some(())
-    });
+    wait_runs(&scene, "s__a");
 }

@@ -67,6 +67,20 @@ fn offered(scene: &Scene, request: usize) -> Vec<String> {
         .collect()
 }
 
+/// Waits until a prompt has a tool whose name begins with `name`.
+pub(super) fn wait_runs(scene: &Scene, name: &str) {
+    let mut prompts = 0;
+    proc::wait_until(DEADLINE, "the tools of the server", || {
+        prompts += 1;
+        let text = format!("Prompt {prompts}.");
+        scene.replies([Reply::text(&text)]);
+        scene.co("again");
+        scene.wait_chat(&text);
+        let request = scene.server.requests().pop().unwrap().body.to_string();
+        request.contains(name).then_some(())
+    });
+}
+
 #[test]
 fn its_tools_are_called_shown_and_recorded() {
     let mut scene = scene(&tools(json!({
