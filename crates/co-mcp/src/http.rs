@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use self::events::Events;
 use self::shared::SharedState;
 use crate::http_fault::HttpFault;
-use crate::transport::UnaskedMemory;
+use crate::transport::{UnaskedMemory, request_id};
 
 const SESSION: &str = "mcp-session-id";
 const LAST_EVENT: &str = "last-event-id";
@@ -219,10 +219,7 @@ impl HttpClient {
     ) -> Result<StreamableHttpPostResponse, PostError> {
         let request = self.request(Method::POST, session.as_deref(), headers);
         let request = request.header(ACCEPT, format!("{JSON}, {EVENTS}"));
-        let asked = match &message {
-            JsonRpcMessage::Request(request) => Some(request.id.clone()),
-            _ => None,
-        };
+        let asked = request_id(&message);
         let is_request = asked.is_some();
         if is_request {
             self.streams.store(0, Ordering::Relaxed);
@@ -328,10 +325,10 @@ impl StreamableHttpClient for HttpClient {
                 self.attempts.store(0, Ordering::Relaxed);
                 stream.ok_or(StreamableHttpError::ServerDoesNotSupportSse)
             }
+            Err(it) if !is_again => Err(fault(it)),
             Err(it) => {
                 // The protocol's crate tries no more then, so the person would not learn of a lost server.
-                let more = usize::from(is_again);
-                let failed = self.attempts.fetch_add(more, Ordering::Relaxed) + more;
+                let failed = self.attempts.fetch_add(1, Ordering::Relaxed) + 1;
                 Err(fault(match failed < MOST_ATTEMPTS {
                     true => it,
                     false => self.shared.end(it),

@@ -103,11 +103,11 @@ async fn connect() -> (ServerConnection, Server) {
     (connection.unwrap(), server)
 }
 
-fn text(text: &str) -> Value {
+pub(crate) fn text(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
-fn answered(text: &str) -> ToolAnswer {
+pub(crate) fn answered(text: &str) -> ToolAnswer {
     ToolAnswer {
         parts: vec![AnswerPart::Text(text.to_owned())],
         is_error: false,

@@ -231,6 +231,14 @@ fn legacy(error: ErrorData) -> ErrorData {
     }
 }
 
+/// Returns the id of a message of the client that is a request.
+pub(crate) fn request_id(message: &TxJsonRpcMessage<RoleClient>) -> Option<RequestId> {
+    match message {
+        JsonRpcMessage::Request(request) => Some(request.id.clone()),
+        _ => None,
+    }
+}
+
 fn unknown_method() -> ErrorData {
     ErrorData::new(
         ErrorCode::METHOD_NOT_FOUND,
@@ -255,10 +263,7 @@ impl<C: Transport<RoleClient>> Transport<RoleClient> for BoundedTransport<C> {
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         self.follow(&message);
-        let asked = match &message {
-            JsonRpcMessage::Request(request) => Some(request.id.clone()),
-            _ => None,
-        };
+        let asked = request_id(&message);
         let (sent, unsent) = (self.channel.send(message), self.unsent.clone());
         async move {
             let sent = sent.await;

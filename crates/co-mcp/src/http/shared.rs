@@ -1,4 +1,4 @@
-//! What the requests of a connection share: the memory of its messages, and the fault that ended it.
+//! The state that the requests of a connection share: the memory of its messages, and the fault that ended it.
 
 use std::sync::{Arc, OnceLock};
 

@@ -24,10 +24,11 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{HttpClient, HttpEndpoint};
 use crate::http_fault::HttpFault;
+use crate::tests::{answered, text};
 use crate::transport::UnaskedMemory;
 use crate::{
-    AnswerPart, CallError, CallListener, CallProgress, ClientName, OpenError, ServerConnection,
-    ToolAnswer, call_events,
+    CallError, CallListener, CallProgress, ClientName, OpenError, ServerConnection, ToolAnswer,
+    call_events,
 };
 
 const CLIENT: ClientName = ClientName {
@@ -271,17 +272,6 @@ fn unfollowed() -> CallListener {
 async fn call(connection: &ServerConnection) -> Result<ToolAnswer, CallError> {
     let call = connection.call("add", Map::new(), unfollowed());
     timeout(DEADLINE, call).await.unwrap()
-}
-
-fn text(text: &str) -> Value {
-    json!({ "content": [{ "type": "text", "text": text }] })
-}
-
-fn answered(text: &str) -> ToolAnswer {
-    ToolAnswer {
-        parts: vec![AnswerPart::Text(text.to_owned())],
-        is_error: false,
-    }
 }
 
 #[tokio::test]
