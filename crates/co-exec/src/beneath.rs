@@ -86,7 +86,7 @@ pub struct Parents<'a> {
     last: Option<(PathBuf, Dir)>,
 }
 
-/// A file or link under a temporary name, which is removed unless it gets another name.
+/// A file or symbolic link under a temporary name, which is removed unless it gets another name.
 #[derive(Debug)]
 pub struct Unfinished<'a> {
     dir: &'a Dir,
@@ -94,10 +94,10 @@ pub struct Unfinished<'a> {
 }
 
 impl Dir {
-    /// Opens a directory by its real path, no part of which may be a link.
+    /// Opens a directory by its canonical path, no component of which may be a symbolic link.
     ///
     /// # Errors
-    /// The directory cannot be opened, or a part of the path has become a link.
+    /// The directory cannot be opened, or a component of the path has become a symbolic link.
     pub fn open(real: &Path) -> io::Result<Self> {
         let (top, below) = split_real(real)?;
         top.dir(below)
@@ -114,14 +114,14 @@ impl Dir {
     /// Opens a directory.
     ///
     /// # Errors
-    /// The directory cannot be opened, or a part of the path is a link.
+    /// The directory cannot be opened, or a component of the path is a symbolic link.
     pub fn dir(&self, path: impl AsRef<Path>) -> io::Result<Self> {
         self.beneath(path.as_ref(), DIRECTORY)
             .map(Self)
             .map_err(error)
     }
 
-    /// Opens a directory. Returns none if there is none, or a part of the path is a link.
+    /// Opens a directory. Returns `None` if there is none, or a component of the path is a symbolic link.
     ///
     /// # Errors
     /// The directory cannot be opened.
@@ -132,14 +132,15 @@ impl Dir {
     /// Opens the directory that a path is in. Returns it with the name in it.
     ///
     /// # Errors
-    /// The directory cannot be opened, or a part of its path is a link.
+    /// The directory cannot be opened, or a component of its path is a symbolic link.
     pub fn parent<'a>(&self, path: &'a Path) -> io::Result<(Self, &'a OsStr)> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let above = path.parent().unwrap_or(Path::new(""));
         Ok((self.dir(above)?, name))
     }
 
-    /// Returns the facts about a file or link. Returns none if there is none, or a part of the path above it is a link.
+    /// Returns the facts about a file or symbolic link. Returns `None` if there is none, or a component of the path above it is a
+    /// symbolic link.
     ///
     /// # Errors
     /// The system refuses.
@@ -153,7 +154,8 @@ impl Dir {
         Ok(found(stat)?.as_ref().map(Node::from))
     }
 
-    /// Returns the time at which a file or link was made. Returns none if it is not there, or the file system does not tell.
+    /// Returns the time at which a file or symbolic link was made. Returns `None` if it is not there, or the file system does not
+    /// tell.
     pub fn born(&self, path: impl AsRef<Path>) -> Option<SystemTime> {
         let file = self.beneath(path.as_ref(), NAMED).ok()?;
         let facts = statx(&file, "", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok()?;
@@ -174,7 +176,7 @@ impl Dir {
     /// Opens a regular file. Other kinds are not opened, because opening some devices has effects.
     ///
     /// # Errors
-    /// The file cannot be read, is another kind of file, or a part of the path is a link.
+    /// The file cannot be read, is another kind of file, or a component of the path is a symbolic link.
     pub fn file(&self, path: impl AsRef<Path>) -> io::Result<(File, Node)> {
         let path = path.as_ref();
         let is_regular = |node: Node| match node.kind {
@@ -267,7 +269,7 @@ impl Dir {
     /// Returns the target of a link.
     ///
     /// # Errors
-    /// The path names no link, or a part of the path above its last name is a link.
+    /// The path names no link, or a component of the path above its last name is a symbolic link.
     pub fn target(&self, path: impl AsRef<Path>) -> io::Result<PathBuf> {
         let (dir, name) = self.parent(path.as_ref())?;
         let target = rustix::fs::readlinkat(&dir, name, Vec::new())?;
@@ -314,7 +316,7 @@ impl Dir {
     /// Opens a regular file or a directory, so that it can be locked.
     ///
     /// # Errors
-    /// The file or directory cannot be read, is of another kind, or a part of the path is a link.
+    /// The file or directory cannot be read, is of another kind, or a component of the path is a symbolic link.
     pub(crate) fn open_to_lock(&self, path: impl AsRef<Path>) -> io::Result<OwnedFd> {
         let path = path.as_ref();
         match self.node(path)?.map(|node| node.kind) {
@@ -324,19 +326,19 @@ impl Dir {
         }
     }
 
-    /// Makes a link. Never replaces a file.
+    /// Makes a symbolic link. Never replaces a file.
     ///
     /// # Errors
-    /// The link cannot be made, or a part of the path above it is a link.
+    /// The symbolic link cannot be made, or a component of the path above it is a symbolic link.
     pub fn make_link(&self, target: &Path, path: impl AsRef<Path>) -> io::Result<()> {
         let (dir, name) = self.parent(path.as_ref())?;
         Ok(rustix::fs::symlinkat(target, &dir, name)?)
     }
 
-    /// Removes a file or link.
+    /// Removes a file or symbolic link.
     ///
     /// # Errors
-    /// The file or link cannot be removed, or a part of the path above it is a link.
+    /// The file or symbolic link cannot be removed, or a component of the path above it is a symbolic link.
     pub fn remove_file(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let (dir, name) = self.parent(path.as_ref())?;
         Ok(unlinkat(&dir, name, AtFlags::empty())?)
@@ -345,7 +347,7 @@ impl Dir {
     /// Removes an empty directory.
     ///
     /// # Errors
-    /// The directory cannot be removed, or a part of the path is a link.
+    /// The directory cannot be removed, or a component of the path is a symbolic link.
     pub fn remove_dir(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let (dir, name) = self.parent(path.as_ref())?;
         Ok(unlinkat(&dir, name, AtFlags::REMOVEDIR)?)
@@ -354,7 +356,7 @@ impl Dir {
     /// Gives a file another path. Never replaces a file.
     ///
     /// # Errors
-    /// The other path exists, the file cannot be moved, or a part of a path above the file is a link.
+    /// The other path exists, the file cannot be moved, or a component of a path above the file is a symbolic link.
     pub fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
         let ((old_dir, old), (new_dir, new)) = (self.parent(from)?, self.parent(to)?);
         Ok(rename_new((&old_dir, old), (&new_dir, new))?)
@@ -363,13 +365,13 @@ impl Dir {
     /// Sets the mode of a file or directory.
     ///
     /// # Errors
-    /// The mode cannot be set, or a part of the path is a link.
+    /// The mode cannot be set, or a component of the path is a symbolic link.
     pub fn set_mode(&self, path: impl AsRef<Path>, mode: u32) -> io::Result<()> {
         let file = self.beneath(path.as_ref(), NAMED).map_err(error)?;
         fs::set_permissions(name_of(&file), Permissions::from_mode(mode))
     }
 
-    /// Changes the mode of a file to the one that `change` returns, if it returns one. Returns none if there is no file, or no
+    /// Changes the mode of a file to the one that `change` returns, if it returns one. Returns `None` if there is no file, or no
     /// change.
     ///
     /// # Errors
@@ -402,10 +404,10 @@ impl Dir {
         Ok((unfinished, File::from(file)))
     }
 
-    /// Makes a link under a temporary name in this directory.
+    /// Makes a symbolic link under a temporary name in this directory.
     ///
     /// # Errors
-    /// The link cannot be made.
+    /// The symbolic link cannot be made.
     pub fn make_unfinished_link(&self, prefix: &str, target: &Path) -> io::Result<Unfinished<'_>> {
         let link = |name: &str| rustix::fs::symlinkat(target, self, name);
         Ok(Unfinished::new(self, prefix, link)?.0)
@@ -519,7 +521,7 @@ impl<'a> Parents<'a> {
     /// Opens the directory that a path is in; see [`Dir::parent`].
     ///
     /// # Errors
-    /// The directory cannot be opened, or a part of its path is a link.
+    /// The directory cannot be opened, or a component of its path is a symbolic link.
     pub fn of<'p>(&mut self, path: &'p Path) -> io::Result<(&Dir, &'p OsStr)> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let above = path.parent().unwrap_or(Path::new(""));
@@ -557,10 +559,10 @@ impl<'a> Unfinished<'a> {
         self.name.as_deref().unwrap_or_default()
     }
 
-    /// Gives the file or link a name in its directory, and replaces the file or link that has the name.
+    /// Gives the file or symbolic link a name in its directory, and replaces the file or symbolic link that has the name.
     ///
     /// # Errors
-    /// The file or link cannot be renamed, and is removed.
+    /// The file or symbolic link cannot be renamed, and is removed.
     pub fn replace(mut self, name: &OsStr) -> io::Result<()> {
         if let Some(own) = &self.name {
             renameat(self.dir, own, self.dir, name)?;
@@ -569,7 +571,7 @@ impl<'a> Unfinished<'a> {
         Ok(())
     }
 
-    /// Gives the file or link a name in its directory that is free.
+    /// Gives the file or symbolic link a name in its directory that is free.
     ///
     /// # Errors
     /// The name exists, or it cannot be renamed. Then it is removed.
@@ -591,7 +593,7 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-/// Opens a regular file by its real path, no part of which may be a link.
+/// Opens a regular file by its canonical path, no component of which may be a symbolic link.
 ///
 /// # Errors
 /// As for [`Dir::file`].
@@ -600,7 +602,7 @@ pub fn open_real(path: &Path) -> io::Result<(File, Node)> {
     Dir::open(path.parent().unwrap_or(path))?.file(name)
 }
 
-/// Opens a regular file. The links of its path are resolved once; after that, no part of the path may be a link.
+/// Opens a regular file. The links of its path are resolved once; after that, no component of the path may be a symbolic link.
 ///
 /// # Errors
 /// As for [`Dir::file`].
@@ -625,10 +627,10 @@ pub fn text_resolved(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(io::Error::other)
 }
 
-/// Opens a file of any kind with `O_PATH`, by its real path, no part of which may be a link.
+/// Opens a file of any kind with `O_PATH`, by its canonical path, no component of which may be a symbolic link.
 ///
 /// # Errors
-/// The file cannot be opened, or a part of the path has become a link.
+/// The file cannot be opened, or a component of the path has become a symbolic link.
 pub(crate) fn open_o_path(real: &Path) -> rustix::io::Result<OwnedFd> {
     let file = open_place(real)?;
     match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
@@ -640,20 +642,20 @@ pub(crate) fn open_o_path(real: &Path) -> rustix::io::Result<OwnedFd> {
 /// Opens a file of any kind or a link with `O_PATH`, by a path in a real directory.
 ///
 /// # Errors
-/// The file or link cannot be opened, or a part of the path above it has become a link.
+/// The file or symbolic link cannot be opened, or a component of the path above it has become a symbolic link.
 pub(crate) fn open_place(path: &Path) -> rustix::io::Result<OwnedFd> {
     let (top, below) = split_real(path)?;
     top.beneath(below, NAMED)
 }
 
-/// Opens `/`, and returns it with the rest of a real path.
+/// Opens `/`, and returns it with the rest of a canonical path.
 fn split_real(real: &Path) -> rustix::io::Result<(Dir, &Path)> {
     let below = real.strip_prefix("/").map_err(|_| Errno::INVAL)?;
     let top = openat(CWD, "/", DIRECTORY, Mode::empty())?;
     Ok((Dir(top), below))
 }
 
-/// Returns the names in a directory with the kinds of the files, by its real path. Leaves out what cannot be read.
+/// Returns the names in a directory with the kinds of the files, by its canonical path. Leaves out what cannot be read.
 pub(crate) fn list_real(real: &Path) -> impl Iterator<Item = (OsString, FileType)> + use<> {
     let listed = Dir::open(real).and_then(|dir| dir.list());
     listed.into_iter().flatten().flatten()
@@ -669,7 +671,7 @@ fn checked(path: &Path) -> rustix::io::Result<&Path> {
     }
 }
 
-/// Returns none for a file that is not there, or only behind a link.
+/// Returns `None` for a file that is not there, or only behind a link.
 fn found<T>(opened: rustix::io::Result<T>) -> io::Result<Option<T>> {
     match opened {
         Ok(opened) => Ok(Some(opened)),
@@ -678,12 +680,12 @@ fn found<T>(opened: rustix::io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// An error: a part of a path is a link.
+/// An error: a component of a path is a symbolic link.
 #[derive(Debug, thiserror::Error)]
 #[error("it or a directory above it is a link now")]
 struct LinkError;
 
-/// Returns whether something could not be opened because a part of its path is a link.
+/// Returns whether something could not be opened because a component of its path is a symbolic link.
 pub(crate) fn is_link_error(error: &io::Error) -> bool {
     error
         .get_ref()

@@ -13,11 +13,11 @@ pub const UNTIL_IT_ENDS: Duration = Duration::MAX;
 #[derive(Debug, Clone)]
 pub struct CommandSpec {
     pub program: Program,
-    /// An absolute path. For a command of an agent, a real path, of which no part may have become a link.
+    /// An absolute path. For a command of an agent, a canonical path, no component of which may have become a symbolic link.
     pub cwd: PathBuf,
     /// Decides the forced variables, and whether remaining processes are kept.
     pub caller: Caller,
-    /// The text for standard input. None means `/dev/null`.
+    /// The text for standard input. `None` means `/dev/null`.
     pub stdin: Option<Vec<u8>>,
     /// At least a second. For an agent, at most the `max_timeout` of the settings, unless it is [`UNTIL_IT_ENDS`].
     pub timeout: Duration,

@@ -78,7 +78,7 @@ pub enum Confinement {
     Container {
         workspace: PathBuf,
         shown: ShownSecrets,
-        /// True for a command that only looks: it writes nowhere but in `/tmp`, and has no network.
+        /// True for a read-only command: it writes nowhere but in `/tmp`, and has no network.
         read_only: bool,
     },
 }
@@ -167,7 +167,7 @@ impl Confinement {
         self.parts().map_or(NO_LEVEL, |(name, _, _)| name)
     }
 
-    /// Returns the level in a few words for a person, or none if nothing holds the command.
+    /// Returns the level in a few words for a person, or `None` if nothing holds the command.
     pub fn words(&self) -> Option<&'static str> {
         self.parts().map(|(_, words, _)| words)
     }

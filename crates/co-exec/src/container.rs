@@ -1,5 +1,5 @@
 //! The container of a command: finds an engine, docker or podman, and calls its command line. A backend has two containers for
-//! each workspace: one for approved commands, and one for commands that only look.
+//! each workspace: one for approved commands, and one for read-only commands.
 //!
 //! The supervisor of a command watches the engine's client; `inside` is the part of the command that the client hides.
 //!

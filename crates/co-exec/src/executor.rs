@@ -444,7 +444,7 @@ impl Executor {
         }
     }
 
-    /// Returns the PATH of the login shell, or none if the shell does not print it.
+    /// Returns the PATH of the login shell, or `None` if the shell does not print it.
     async fn login_path(&self) -> Option<String> {
         let variable = |name| env::value(&self.inner.env, name);
         let shell = variable("SHELL")?.into_string().ok()?;

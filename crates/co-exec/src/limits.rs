@@ -248,7 +248,7 @@ fn set(resource: Resource, value: u64) -> io::Result<()> {
     Ok(rustix::process::setrlimit(resource, limit)?)
 }
 
-/// Returns the number of threads of the machine, or none if it is unknown. The user has no more than that.
+/// Returns the number of threads of the machine, or `None` if it is unknown. The user has no more than that.
 fn threads() -> Option<u64> {
     let load = std::fs::read_to_string("/proc/loadavg").ok()?;
     count_in(&load).filter(|count| *count > 0)

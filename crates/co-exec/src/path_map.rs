@@ -23,7 +23,7 @@ pub trait Packed: Clone {
     /// Adds the bytes of this value.
     fn pack(&self, bytes: &mut Vec<u8>);
 
-    /// Returns the value whose bytes `pack` has written; none for other bytes.
+    /// Returns the value whose bytes `pack` has written; `None` for other bytes.
     fn unpack(bytes: &mut Unpacker<'_>) -> Option<Self>;
 }
 
@@ -35,7 +35,7 @@ pub struct Unpacker<'a>(&'a [u8]);
 #[derive(Debug, Clone)]
 pub struct PathMap<V> {
     packed: Arc<Table>,
-    /// The entries that differ from the packed ones; none for a removed entry.
+    /// The entries that differ from the packed ones; `None` for a removed entry.
     changed: BTreeMap<Arc<[u8]>, Option<V>>,
     len: usize,
 }
@@ -54,7 +54,7 @@ struct Cursor<'a> {
     rest: Unpacker<'a>,
     /// The path of the entry.
     key: Vec<u8>,
-    /// The bytes of its value; none at the end.
+    /// The bytes of its value; `None` at the end.
     value: Option<&'a [u8]>,
 }
 

@@ -36,7 +36,7 @@ pub struct ChangeTime(i64);
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
 impl FileStamp {
-    /// Returns the stamp of the file at a path, or none if there is no file.
+    /// Returns the stamp of the file at a path, or `None` if there is no file.
     pub fn of(path: &Path) -> Option<Self> {
         fs::metadata(path).ok().map(|meta| Self::from(&meta))
     }

@@ -66,7 +66,7 @@ pub struct Dirs {
     pub common: PathBuf,
 }
 
-/// Returns the git directories of `workspace`, a real path; none if there is no repository.
+/// Returns the git directories of `workspace`, a canonical path; `None` if there is no repository.
 ///
 /// # Errors
 /// `.git` exists, but co cannot prove that the directory which it names belongs to this workspace.
@@ -142,8 +142,8 @@ pub(crate) fn may_change(name: &str) -> bool {
     reference || CHANGED_NAMES.contains(&name) || name.starts_with("sharedindex.")
 }
 
-/// Returns the git directories in `workspace`, a real path, that its `.git` leads to, trusted or not: by a link, by the text of
-/// a file, or by `commondir`. They may be the workspace itself.
+/// Returns the git directories in `workspace`, a canonical path, that its `.git` leads to, trusted or not: by a link, by the text
+/// of a file, or by `commondir`. They may be the workspace itself.
 pub fn inside(workspace: &Path) -> Vec<PathBuf> {
     let dot = workspace.join(".git");
     let own = match dot.is_dir() {
@@ -286,7 +286,7 @@ pub fn leads(dir: &Path, value: &Path, workspace: &Path) -> bool {
     path.is_ok_and(|path| path == workspace)
 }
 
-/// Adds the values of `core.worktree`; none if the text has anything that git may understand differently.
+/// Adds the values of `core.worktree`; `None` if the text has anything that git may understand differently.
 ///
 /// All other configuration is read by git itself. git does not read this setting for co: its value decides whether git may look
 /// into this directory, and each verdict asks.
@@ -362,14 +362,14 @@ fn keeps_to_itself(dir: &Path) -> Result<(), Untrusted> {
     Ok(())
 }
 
-/// Returns the real path that a file `.git` of a workspace names.
+/// Returns the canonical path that a file `.git` of a workspace names.
 fn git_file(workspace: &Path, dot: &Path) -> Option<PathBuf> {
     let text = beneath::text_resolved(dot).ok()?;
     let path = text.strip_prefix("gitdir: ")?;
     workspace.join(line(path)).canonicalize().ok()
 }
 
-/// Returns the real path that a git file in `dir` names.
+/// Returns the canonical path that a git file in `dir` names.
 fn git_file_target(dir: &Path, name: &str) -> Option<PathBuf> {
     let text = beneath::text_resolved(&dir.join(name)).ok()?;
     dir.join(line(&text)).canonicalize().ok()

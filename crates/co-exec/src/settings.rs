@@ -33,8 +33,7 @@ pub struct ExecSettings {
     /// The age at which spill files are removed, and the most bytes of all of them.
     pub spill_age: Duration,
     pub spill_total: u64,
-    /// The most bytes of memory that a model's command may use with all its processes. None means no limit, here and
-    /// below.
+    /// The most bytes of memory that a model's command may use with all its processes. `None` means no limit, here and below.
     pub memory: Option<u64>,
     /// The most processes and threads of a model's command.
     pub processes: Option<u64>,
@@ -151,7 +150,7 @@ fn check_range(name: &'static str, value: u64, range: RangeInclusive<u64>) -> Re
     Err(Error::Setting { name, value, range })
 }
 
-/// Returns three quarters of the machine's memory, in bytes; none if the size is unknown.
+/// Returns three quarters of the machine's memory, in bytes; `None` if the size is unknown.
 fn default_memory() -> Option<u64> {
     let facts = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = facts
@@ -168,8 +167,7 @@ fn default_processes() -> u64 {
     512 + 64 * processors
 }
 
-/// Returns enough processes and threads for the runtimes of programs that only look. Java and Go start threads for
-/// every processor.
+/// Returns enough processes and threads for the runtimes of read-only programs. Java and Go start threads for every processor.
 fn default_unasked_processes() -> u64 {
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     64 + 2 * processors

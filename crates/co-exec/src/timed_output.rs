@@ -14,7 +14,7 @@ const MAX_MEMORY: u64 = 2 << 30;
 /// The most bytes of its output. A program that prints more fails.
 const MAX_OUTPUT: u64 = 256 << 20;
 
-/// Runs a command and returns its output, or none if it was killed after `limit`.
+/// Runs a command and returns its output, or `None` if it was killed after `limit`.
 ///
 /// # Errors
 /// The command did not start.

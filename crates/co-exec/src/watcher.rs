@@ -118,10 +118,10 @@ pub struct ChangeMark {
 /// The answer of a watcher.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// The moment of this answer; none if the workspace is not watched.
+    /// The moment of this answer; `None` if the workspace is not watched.
     pub mark: Option<ChangeMark>,
-    /// The directories whose entries or files may have changed since the earlier moment, by their real paths; none if anything
-    /// may have changed. Below a new directory, all directories are in it.
+    /// The directories whose entries or files may have changed since the earlier moment, by their canonical paths; `None` if
+    /// anything may have changed. Below a new directory, all directories are in it.
     pub dirs: Option<HashSet<Arc<Path>>>,
 }
 
@@ -153,13 +153,13 @@ pub(crate) struct NameEvent {
 }
 
 impl NameLog {
-    /// Adds directories, by their real paths. The log always has the names that change in them.
+    /// Adds directories, by their canonical paths. The log always has the names that change in them.
     pub(crate) fn want<'a>(&self, dirs: impl Iterator<Item = &'a Path>) {
         let mut log = self.events.lock();
         log.wanted.extend(dirs.map(Path::to_owned));
     }
 
-    /// Takes the events since the last call, in their order; none if some may be missing.
+    /// Takes the events since the last call, in their order; `None` if some may be missing.
     ///
     /// Blocks on files.
     pub(crate) fn take(&self) -> Option<Vec<NameEvent>> {
@@ -174,8 +174,8 @@ impl NameLog {
 }
 
 impl Watchers {
-    /// Returns a log of the names in the workspace `root`, a real path; none if it is not watched. The log lacks directories of
-    /// which `is_left_out` is true, by their paths below the workspace.
+    /// Returns a log of the names in the workspace `root`, a canonical path; `None` if it is not watched. The log lacks
+    /// directories of which `is_left_out` is true, by their paths below the workspace.
     ///
     /// Blocks on files.
     pub(crate) fn names(&self, root: &Path, is_left_out: fn(&Path) -> bool) -> Option<NameLog> {
@@ -305,7 +305,7 @@ struct State {
 struct Tree {
     /// The identity of the watcher.
     id: Arc<()>,
-    /// The workspace, by its real path.
+    /// The workspace, by its canonical path.
     root: PathBuf,
     dir: Dir,
     mounts: File,

@@ -14,7 +14,7 @@ pub(crate) struct ContainerLevel<'a> {
     pub(crate) name: &'static str,
     pub(crate) words: &'static str,
     pub(crate) secrets: ClosedSecrets<'a>,
-    /// True if the command only looks.
+    /// True if the command is read-only.
     pub(crate) read_only: bool,
 }
 

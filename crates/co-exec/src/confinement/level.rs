@@ -147,7 +147,7 @@ pub(crate) enum ClosedBy {
 pub enum ShownSecrets {
     #[default]
     Nothing,
-    /// Files and directories by their real paths.
+    /// Files and directories by their canonical paths.
     These(Vec<PathBuf>),
     Everything,
 }

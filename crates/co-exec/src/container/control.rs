@@ -130,7 +130,7 @@ impl Control {
     }
 }
 
-/// Reads into the buffer; none at the end.
+/// Reads into the buffer; `None` at the end.
 async fn next(fd: &AsyncFd<OwnedFd>, buffer: &mut [u8]) -> Option<usize> {
     loop {
         let mut ready = fd.readable().await.ok()?;

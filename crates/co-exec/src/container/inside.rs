@@ -41,11 +41,11 @@ static NEXT_MARK: AtomicU64 = AtomicU64::new(1_000_000);
 pub(crate) struct Inside {
     pub(crate) container: Arc<Container>,
     mark: u64,
-    /// The reports of its script. None if its streams are a terminal, so that no stream is left for reports.
+    /// The reports of its script. `None` if its streams are a terminal, so that no stream is left for reports.
     control: Option<Control>,
     /// The time-out that the script in the container enforces.
     limit: Option<Duration>,
-    /// True if it only looks.
+    /// True if it is read-only.
     pub(crate) read_only: bool,
     /// A time before its start.
     start: ChangeTime,

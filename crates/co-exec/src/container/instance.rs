@@ -16,7 +16,7 @@ use crate::settings::container::ContainerSettings;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ContainerUse {
     pub(crate) workspace: PathBuf,
-    /// True for commands that only look.
+    /// True for read-only commands.
     pub(crate) read_only: bool,
 }
 
@@ -102,7 +102,7 @@ impl Container {
         self.settings.memory
     }
 
-    /// Returns the workspace, and whether commands in the container only look.
+    /// Returns the workspace, and whether commands in the container are read-only.
     pub(crate) fn workspace(&self) -> (&Path, bool) {
         (&self.purpose.workspace, self.purpose.read_only)
     }

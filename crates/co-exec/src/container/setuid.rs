@@ -38,7 +38,7 @@ struct SetuidSearch {
 }
 
 /// Removes the setuid bits of the files of the workspace that changed since a time. Returns a sentence about the files with such
-/// bits; none if there were none.
+/// bits; `None` if there were none.
 pub(super) async fn clear(container: &Container, since: ChangeTime) -> Option<String> {
     let mut look = look(container, since).await?;
     if !look.refused.is_empty() {

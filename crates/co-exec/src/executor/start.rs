@@ -37,7 +37,7 @@ pub(crate) struct StartRequest<'a> {
     /// The shell and its flags for a [`Program::Shell`], if it is not bash.
     pub(crate) shell: Option<&'a [OsString]>,
     pub(crate) cwd: &'a Path,
-    /// True if `cwd` is a real path, no part of which may have become a link.
+    /// True if `cwd` is a canonical path, no component of which may have become a symbolic link.
     pub(crate) is_real_cwd: bool,
     pub(crate) stdin: Option<&'a [u8]>,
     pub(crate) streams: Streams,

@@ -98,7 +98,7 @@ pub(crate) struct Supervisor {
     began: Instant,
 }
 
-/// The task that reads the output, or the reader that it returned; none if it failed.
+/// The task that reads the output, or the reader that it returned; `None` if it failed.
 enum ReaderTask {
     Busy(JoinHandle<OutputReader>, CancellationToken),
     Done(Option<Box<OutputReader>>),
@@ -458,7 +458,7 @@ impl Supervisor {
         self.caller == Caller::Person && !confined.is_some_and(ConfinedCommand::is_trial)
     }
 
-    /// Returns the note in place of the output, if a secret appeared where the command could read before it ended. Returns none
+    /// Returns the note in place of the output, if a secret appeared where the command could read before it ended. Returns `None`
     /// for a command of the person that is no trial: its output is for them, and nobody asks for the secrets in its files.
     async fn withheld(&self, ended: Instant) -> Option<String> {
         let secrets = self.held.secrets()?.clone();

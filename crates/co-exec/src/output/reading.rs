@@ -47,7 +47,7 @@ struct Position {
     /// The start of the next piece, which may repeat an unfinished line.
     at: u64,
     seen: u64,
-    /// The lines that were printed when the model last read; none if the output was withheld from it.
+    /// The lines that were printed when the model last read; `None` if the output was withheld from it.
     lines: Option<u64>,
 }
 

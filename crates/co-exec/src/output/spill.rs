@@ -128,7 +128,7 @@ impl Spill {
 
     /// Waits for the end of the writes of an output of `total` bytes, within a time limit.
     ///
-    /// Returns none if the file could not be written, or a part of the output is missing.
+    /// Returns `None` if the file could not be written, or a part of the output is missing.
     pub(crate) async fn finish(self, total: u64) -> Option<FinishedFile> {
         let Self {
             queue,

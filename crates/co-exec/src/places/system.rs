@@ -16,7 +16,7 @@ const READABLE: &str = "
 /// Harmless devices, and the own terminal.
 pub(crate) const DEVICES: &[&str] = &["/dev/null", "/dev/full", "/dev/tty"];
 
-/// A device whose shared mappings are memory that nobody can count. Programs that only look do without it.
+/// A device whose shared mappings are memory that nobody can count. Read-only programs do without it.
 pub(crate) const ZERO: &str = "/dev/zero";
 
 /// The place of shared memory with names. A trial has one of its own there.

@@ -98,7 +98,7 @@ impl GroupsDirectory {
         self.limits
     }
 
-    /// Makes the cgroup of a command. Returns none if the system refuses.
+    /// Makes the cgroup of a command. Returns `None` if the system refuses.
     pub(crate) fn make(&self, limits: &CommandLimits) -> Option<Group> {
         let mut made = self.try_make(limits);
         for _ in 1..MAX_TRIES {

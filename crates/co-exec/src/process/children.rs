@@ -51,7 +51,7 @@ pub(crate) fn unmarked<T>(start: impl FnOnce() -> T) -> T {
     start()
 }
 
-/// Reaps a command and returns its exit status, or none if it has not ended. A later [`sweep`] then reaps it.
+/// Reaps a command and returns its exit status, or `None` if it has not ended. A later [`sweep`] then reaps it.
 pub(crate) fn reap(pid: Pid) -> Option<ExitStatus> {
     // Locked during the wait: after it, the id may belong to another command.
     let mut owned = OWNED.lock();

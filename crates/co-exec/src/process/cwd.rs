@@ -7,9 +7,9 @@ use co_policy::paths::normalize_lexically;
 
 use crate::error::Error;
 
-/// Returns the real path of the directory `asked`, which is relative to `cwd`.
+/// Returns the canonical path of the directory `asked`, which is relative to `cwd`.
 ///
-/// Both the path as written and the real path must be inside the workspace.
+/// Both the path as written and the canonical path must be inside the workspace.
 ///
 /// # Errors
 /// The directory does not exist, its links form a loop, or it is outside the workspace.
@@ -49,7 +49,7 @@ fn missing(path: &Path, source: io::Error) -> Error {
     }
 }
 
-/// Returns the real path. Like the kernel, it allows no loop and at most 40 links.
+/// Returns the canonical path. Like the kernel, it allows no loop and at most 40 links.
 fn resolve(path: &Path) -> Result<PathBuf, Error> {
     path.canonicalize().map_err(|error| missing(path, error))
 }

@@ -32,7 +32,7 @@ pub(crate) fn exceeds(threads: &[i32], sockets: u64, most: u64) -> bool {
     memory + buffers > most
 }
 
-/// Returns the bytes of the file system that one of `threads` sees at `dir`; none if this process sees the same file system.
+/// Returns the bytes of the file system that one of `threads` sees at `dir`; `None` if this process sees the same file system.
 pub(crate) fn of_directory(dir: &Path, threads: &[i32]) -> Option<u64> {
     let outside = dir.metadata().ok()?.dev();
     let below = dir.strip_prefix("/").ok()?;
@@ -46,7 +46,7 @@ pub(crate) fn of_directory(dir: &Path, threads: &[i32]) -> Option<u64> {
 }
 
 impl Usage {
-    /// Returns the usage of the process of `thread`, or none if it has ended.
+    /// Returns the usage of the process of `thread`, or `None` if it has ended.
     fn read(thread: i32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
         Some(Self::parse(thread, &status))

@@ -141,7 +141,7 @@ pub(crate) fn ignored() -> u64 {
         .unwrap_or(0)
 }
 
-/// Returns the limit of file locks of `pid`; none if the process does not exist or has no limit.
+/// Returns the limit of file locks of `pid`; `None` if the process does not exist or has no limit.
 pub(crate) fn limit_of_locks(pid: i32) -> Option<u64> {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
     let line = limits

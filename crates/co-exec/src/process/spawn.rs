@@ -38,7 +38,7 @@ pub(crate) struct SpawnRequest<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WorkingDirectory<'a> {
     pub(crate) path: &'a Path,
-    /// True for a real path. If a part of it has become a link since it was resolved, the directory is not entered.
+    /// True for a canonical path. If a part of it has become a link since it was resolved, the directory is not entered.
     pub(crate) is_real: bool,
 }
 

@@ -36,7 +36,7 @@ const REBASE_LIST: &str = "git-rebase-todo";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Layout {
     workspace: PathBuf,
-    /// None if there are none, or none that are trusted.
+    /// `None` if there are none, or none that are trusted.
     dirs: Option<Dirs>,
     pub trusted: bool,
 }

@@ -265,7 +265,7 @@ impl Grants {
         places
     }
 
-    /// Returns the real paths of existing places that must not be read.
+    /// Returns the canonical paths of existing places that must not be read.
     fn secrets(&self, home: &Path, named: &[tools::NamedPath]) -> Vec<PathBuf> {
         let mut all: Vec<PathBuf> = home::secrets().map(|name| home.join(name)).collect();
         all.extend(self.own.iter().cloned());
@@ -320,7 +320,7 @@ fn in_home(path: &Path, home: &Path) -> PathBuf {
     below.map_or_else(|_| path.to_owned(), |below| home.join(below))
 }
 
-/// Returns the real path of a workspace.
+/// Returns the canonical path of a workspace.
 fn real(workspace: &Path) -> Result<PathBuf, SandboxRefusal> {
     workspace.canonicalize().map_err(|error| {
         SandboxRefusal::Unable(format!(

@@ -26,8 +26,8 @@ const CANNOT_START: u8 = 126;
 
 /// Becomes the launcher if the command line `args` of the program `name` says so.
 ///
-/// Call it first in `main`, before any thread or runtime. Returns none for an ordinary start. Otherwise it restricts
-/// this process and becomes the command. It returns only if that fails, after one sentence on standard error.
+/// Call it first in `main`, before any thread or runtime. Returns `None` for an ordinary start. Otherwise it restricts this
+/// process and becomes the command. It returns only if that fails, after one sentence on standard error.
 pub fn launch_main(name: &str, args: &[OsString]) -> Option<ExitCode> {
     if args.get(1).is_none_or(|first| first != LAUNCH) {
         return None;

@@ -109,7 +109,7 @@ fn mount_proc() -> io::Result<()> {
     Ok(mount("proc", Path::new("/proc"), "proc", flags, None)?)
 }
 
-/// Opens a process, to wait for its end. Returns none if the system has no such call.
+/// Opens a process, to wait for its end. Returns `None` if the system has no such call.
 ///
 /// # Errors
 /// The process has ended.

@@ -47,7 +47,7 @@ struct EntryPlace {
 }
 
 impl Placeholders {
-    /// Puts a placeholder at each real path that does not exist, and shares existing placeholders.
+    /// Puts a placeholder at each canonical path that does not exist, and shares existing placeholders.
     ///
     /// # Errors
     /// A placeholder cannot be made. The error comes with its path.
@@ -78,7 +78,7 @@ impl Drop for Placeholders {
 }
 
 impl EntryPlace {
-    /// Opens the directory of a real path, unless it is `last`, the directory of the path before.
+    /// Opens the directory of a canonical path, unless it is `last`, the directory of the path before.
     fn of(real: &Path, last: &mut Option<(PathBuf, Arc<Dir>)>) -> io::Result<Self> {
         let above = real.parent().unwrap_or(real);
         let dir = match last.take() {
@@ -91,7 +91,7 @@ impl EntryPlace {
         Ok(Self { dir, name })
     }
 
-    /// Puts a placeholder here, or shares the one that is here. Returns none if another file is here.
+    /// Puts a placeholder here, or shares the one that is here. Returns `None` if another file is here.
     fn fill(self) -> io::Result<Option<Placeholder>> {
         for _ in 0..MAX_LOCK_TRIES {
             let made = match self.make() {

@@ -38,7 +38,7 @@ pub(super) struct Plan {
     pub cwd: PathBytes,
     pub limits: ProcessLimits,
     pub group: Option<ControlGroup>,
-    /// None if nothing holds the command.
+    /// `None` if nothing holds the command.
     pub confined: Option<ConfinedPlan>,
 }
 
@@ -252,7 +252,7 @@ impl Task {
         Ok(PlanFile(file.into()))
     }
 
-    /// Reads the task in the descriptor that an argument names, and closes it on exec. Returns none if there is none.
+    /// Reads the task in the descriptor that an argument names, and closes it on exec. Returns `None` if there is none.
     pub(super) fn read(argument: &OsStr) -> Option<Self> {
         let number: RawFd = argument.to_str()?.parse().ok()?;
         let text = std::fs::read(format!("/proc/self/fd/{number}")).ok()?;

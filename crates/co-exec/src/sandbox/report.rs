@@ -143,7 +143,7 @@ impl SandboxReport {
         )))
     }
 
-    /// Checks that commands can run as trials in `workspace`, a real path. Tries an overlay over it at each call until one
+    /// Checks that commands can run as trials in `workspace`, a canonical path. Tries an overlay over it at each call until one
     /// succeeds: a setting may have changed meanwhile, or the system was too busy.
     ///
     /// May block on files.

@@ -23,7 +23,7 @@ pub(super) fn of_namespaces(error: &io::Error) -> String {
     known.unwrap_or_else(|| format!("namespaces or mounts are refused: {error}"))
 }
 
-/// Returns the setting that forbids namespaces, and what to do; none if no known setting forbids them.
+/// Returns the setting that forbids namespaces, and what to do; `None` if no known setting forbids them.
 fn known(read: impl Fn(&str) -> Option<String>, is_root: bool) -> Option<String> {
     let has = |path: &str, value: &str| read(path).is_some_and(|it| it.trim() == value);
     // Root needs no user namespace.

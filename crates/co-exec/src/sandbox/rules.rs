@@ -146,8 +146,7 @@ fn add_opened(
     Ok(domain)
 }
 
-/// Opens an entry of a directory without following a link. Returns none if it is no longer there: then it needs no
-/// rule.
+/// Opens an entry of a directory without following a link. Returns `None` if it is no longer there: then it needs no rule.
 fn open(dir: BorrowedFd<'_>, name: &PathBytes, kind: OFlags) -> Option<OwnedFd> {
     let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC | kind;
     openat(dir, &name.0, how, Mode::empty()).ok()

@@ -70,7 +70,7 @@ impl Drop for PrivateTmp {
     }
 }
 
-/// Locks a new directory. Returns none if another process took the directory for one of a killed process, and removes it.
+/// Locks a new directory. Returns `None` if another process took the directory for one of a killed process, and removes it.
 fn hold(path: &Path) -> io::Result<Option<OwnedFd>> {
     let held = match open(path) {
         Ok(held) => held,

@@ -49,7 +49,7 @@ static KEY_LINES: LazyLock<Regex> = LazyLock::new(|| {
 /// Returns whether a file contains credentials although its name does not show it: a service account, an `auth.json`, a
 /// private key. Reads only files that may be one of these.
 ///
-/// `path` is a real path, no part of which may be a link.
+/// `path` is a canonical path, no component of which may be a symbolic link.
 pub fn is_secret(path: &Path) -> bool {
     let dir = Dir::open(path.parent().unwrap_or(path));
     dir.is_ok_and(|dir| is_secret_in(&dir, path))

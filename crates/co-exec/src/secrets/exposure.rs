@@ -47,7 +47,7 @@ pub(crate) struct SecretWatch {
 struct WatchState {
     exposed: Vec<PathBuf>,
     phase: Phase,
-    /// None if the kernel cannot tell the names, or that would take long.
+    /// `None` if the kernel cannot tell the names, or that would take long.
     names: Option<NameWatch>,
     places: Places,
 }

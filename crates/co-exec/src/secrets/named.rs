@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Survey;
 
-/// Returns the secret files and directories of a survey that a command names in its words, by their real paths.
+/// Returns the secret files and directories of a survey that a command names in its words, by their canonical paths.
 ///
 /// A word names a path by its whole text, by the part after the first `=`, or after an `@` at its start. Relative
 /// paths count from `cwd` and from each directory that a `cd` names. For a file in a secret directory, the directory

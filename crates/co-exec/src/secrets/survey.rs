@@ -54,7 +54,7 @@ const GENERATED_DIRECTORIES: [&str; 8] = [
     "__pycache__",
 ];
 
-/// The secrets of a workspace, by their real paths.
+/// The secrets of a workspace, by their canonical paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Survey {
     /// Secret files outside `dirs`, and every other name of a secret file.
@@ -87,7 +87,7 @@ pub struct Survey {
     with_names: BTreeSet<PathBuf>,
     /// The links of the workspace, except those in generated directories.
     links: BTreeSet<PathBuf>,
-    /// The links that have the name of a secret, with the real path that each leads to.
+    /// The links that have the name of a secret, with the canonical path that each leads to.
     followed: Vec<(PathBuf, Option<PathBuf>)>,
     /// Directories with the name of a secret that have source text too, so that they are not closed as a whole.
     with_source: Vec<PathBuf>,
@@ -100,7 +100,7 @@ pub(super) struct Extent<'a> {
     pub private: &'a [PathBuf],
     /// The most entries to read. Entries that are known already do not count.
     pub most: usize,
-    /// The directories that may have changed since the survey before; none if any may have.
+    /// The directories that may have changed since the survey before; `None` if any may have.
     pub changed: Option<&'a HashSet<Arc<Path>>>,
 }
 
@@ -127,7 +127,7 @@ struct Looked {
 
 impl Survey {
     /// Returns the directories of the workspace that have changed since this survey read them, or that contain a changed file
-    /// that may be secret by its content. Returns none if anything else may have changed too. Two threads compare many stamps.
+    /// that may be secret by its content. Returns `None` if anything else may have changed too. Two threads compare many stamps.
     pub(super) fn changed(&self) -> Option<HashSet<Arc<Path>>> {
         let root = Dir::open(&self.root).ok()?;
         let is_same = |path: &Path, stamp: Option<FileStamp>| {
@@ -219,7 +219,7 @@ impl Survey {
         self.links.iter().map(PathBuf::as_path)
     }
 
-    /// Returns whether there was a file at a path of the workspace. Returns none if its directory was not listed.
+    /// Returns whether there was a file at a path of the workspace. Returns `None` if its directory was not listed.
     pub fn had(&self, path: &Path) -> Option<bool> {
         let mut at = path;
         loop {
@@ -261,7 +261,7 @@ impl Survey {
         walk.finish()
     }
 
-    /// Returns whether a file is secret, by any of its names. `real` is its real path.
+    /// Returns whether a file is secret, by any of its names. `real` is its canonical path.
     ///
     /// Blocks on files.
     pub fn covers(&self, real: &Path) -> bool {
@@ -343,7 +343,7 @@ struct Walk<'a> {
     buffer: Vec<u8>,
 }
 
-/// A directory by its real path, which is opened when it is needed.
+/// A directory by its canonical path, which is opened when it is needed.
 struct LazyDir {
     /// The workspace, and its path.
     root: (Rc<Dir>, PathBuf),

@@ -29,9 +29,9 @@ pub struct Surveys {
 #[derive(Debug, Clone, Default)]
 struct Last {
     survey: Arc<Survey>,
-    /// The moment at which the survey was true; none if nothing watched the workspace.
+    /// The moment at which the survey was true; `None` if nothing watched the workspace.
     mark: Option<ChangeMark>,
-    /// The time of the last check that the survey is true; none before the first.
+    /// The time of the last check that the survey is true; `None` before the first.
     checked: Option<Instant>,
     /// True while a thread reads the rest of the workspace.
     goes_on: bool,

@@ -50,7 +50,7 @@ struct KnownValues {
 /// A secret file that was read.
 #[derive(Debug)]
 struct SecretFile {
-    /// None if the file must be read again.
+    /// `None` if the file must be read again.
     stamp: Option<FileStamp>,
     values: BTreeSet<SecretValue>,
 }
@@ -176,13 +176,13 @@ fn git_configs(root: &Path, survey: &Survey) -> Vec<PathBuf> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     GitConfig,
-    /// A secret file in the workspace, by its real path.
+    /// A secret file in the workspace, by its canonical path.
     Inside,
     /// A file that a link with a secret name leads to.
     Outside,
 }
 
-/// Returns the values in a file, or none if it cannot be read. `before` are those of the last reading.
+/// Returns the values in a file, or `None` if it cannot be read. `before` are those of the last reading.
 fn read_file(path: &Path, source: Source, before: Option<SecretFile>) -> Option<SecretFile> {
     let (file, node) = match source {
         Source::Inside => beneath::open_real(path),
@@ -212,7 +212,7 @@ struct OpenFiles<'a> {
 }
 
 impl OpenFiles<'_> {
-    /// Returns the real path of a file in the workspace, unless one of its names is secret.
+    /// Returns the canonical path of a file in the workspace, unless one of its names is secret.
     fn path(&self, file: &Path) -> Option<PathBuf> {
         let real = self.root.join(file).canonicalize().ok()?;
         let below = real.strip_prefix(&self.root).unwrap_or(&real);

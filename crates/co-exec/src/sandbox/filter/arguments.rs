@@ -242,7 +242,7 @@ fn hidden_files() -> [RefusedCall; 4] {
     ]
 }
 
-/// Refuses calls that a program that only looks does not need, and calls that take memory or pages that nobody counts.
+/// Refuses calls that a read-only program does not need, and calls that take memory or pages that nobody counts.
 fn read_only() -> [RefusedCall; 3] {
     // A process that unmaps such memory can keep it.
     const SHARED: u32 = (MAP_SHARED | MAP_ANONYMOUS) as u32;

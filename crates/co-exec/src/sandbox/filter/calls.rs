@@ -103,7 +103,7 @@ const OLDER: &[i64] = calls![
 #[cfg(target_arch = "aarch64")]
 const OLDER: &[i64] = &[38, 84, 163, 164];
 
-/// Calls of builds, tests and servers. Programs that only look do without them.
+/// Calls of builds, tests and servers. Read-only programs do without them.
 const WORK: &[i64] = calls![
     SYS_flock SYS_sync SYS_syncfs SYS_setsockopt
     // A filter cannot see what a message carries: descriptors, and parts of the kernel that had many bugs.

@@ -7,7 +7,7 @@ use super::super::plan::{Grant, PathBytes, Right};
 use super::workspace_paths::{FoundPaths, WorkspacePaths, around};
 use crate::confinement::level::GrantedPlaces;
 
-/// Adds the places that exist to `found` and `grants`, by their real paths. Reading is granted around secrets, co's own
+/// Adds the places that exist to `found` and `grants`, by their canonical paths. Reading is granted around secrets, co's own
 /// directories and the workspace, which has rules of its own.
 pub(super) fn add(
     places: &GrantedPlaces,

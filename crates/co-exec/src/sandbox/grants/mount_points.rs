@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Returns a mount point below `dir`, a real path; none if there is no mount point.
+/// Returns a mount point below `dir`, a canonical path; `None` if there is no mount point.
 ///
 /// # Errors
 /// `/proc` is not mounted.

@@ -55,7 +55,7 @@ pub(super) struct WorkspacePaths {
     pub(super) named: Vec<tools::NamedPath>,
     pub(super) at: Instant,
     pub(super) stamps: Vec<(PathBuf, Option<SystemTime>)>,
-    /// The workspace's real path.
+    /// The workspace's canonical path.
     pub(super) real: PathBuf,
     /// The readable paths outside the workspace.
     pub(super) reads: Vec<Grant>,

@@ -155,7 +155,7 @@ fn texts<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<PathBytes> {
     paths.into_iter().map(PathBytes::from).collect()
 }
 
-/// Returns the real path of the part that exists, and the rest as written.
+/// Returns the canonical path of the part that exists, and the rest as written.
 ///
 /// The facts of a judge resolve a path in the same way but give up at a link that leads nowhere: a verdict must not
 /// depend on its target. Here a path that cannot be resolved is held as it is written.

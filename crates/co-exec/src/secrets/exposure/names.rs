@@ -87,7 +87,7 @@ enum ChangeKind {
 }
 
 impl NameWatch {
-    /// Creates a watch of the workspace `root`, a real path. Returns none if the kernel refuses.
+    /// Creates a watch of the workspace `root`, a canonical path. Returns `None` if the kernel refuses.
     pub(super) fn new(root: &Path, closed_by: ClosedBy, watchers: &Watchers) -> Option<Self> {
         let most = watcher::user_limit().ok()? / WATCH_SHARE;
         let git_dir = git_dir(root);
@@ -118,7 +118,7 @@ impl NameWatch {
         })
     }
 
-    /// Watches the directories of a survey. Returns none if the kernel refuses, or there are too many directories with secrets.
+    /// Watches the directories of a survey. Returns `None` if the kernel refuses, or there are too many directories with secrets.
     pub(super) fn with(mut self, survey: &Survey) -> Option<Self> {
         let root = &self.root;
         let above = survey.closed().flat_map(|path| path.ancestors().skip(1));
@@ -230,7 +230,7 @@ impl NameWatch {
     }
 }
 
-/// Reads the events of watched directories; none if some are lost.
+/// Reads the events of watched directories; `None` if some are lost.
 fn read_events(inotify: &OwnedFd, dirs: &HashMap<i32, PathBuf>) -> Option<Vec<NameEvent>> {
     let mut buffer = [MaybeUninit::uninit(); EVENT_BYTES];
     let mut reader = Reader::new(inotify, &mut buffer);

@@ -9,7 +9,7 @@ const MAX_ENTRIES: usize = 20_000;
 const GIT_NAMES: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 
 impl Survey {
-    /// Returns this survey with the changed directories as they are now; none if a walk must tell what is secret.
+    /// Returns this survey with the changed directories as they are now; `None` if a walk must tell what is secret.
     pub(in super::super) fn patched(&self, changed: &HashSet<Arc<Path>>) -> Option<Self> {
         if !self.complete || !self.is_current_outside() {
             return None;
@@ -112,7 +112,7 @@ impl Patch {
         Some(())
     }
 
-    /// Reads a directory. Returns none if it cannot be read whole.
+    /// Reads a directory. Returns `None` if it cannot be read whole.
     fn read(&mut self, path: &Path) -> Option<(Dir, Directory)> {
         let below = path.strip_prefix(&self.survey.root).ok()?;
         if path.as_os_str().len() >= MAX_PATH_BYTES {
