@@ -25,20 +25,21 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::incoming::{AgentAnswer, Incoming, RequestNumber};
 use co_lines::{BoundedLine, LineReader, LineWriter, SendError};
 
-/// The most bytes that are kept of a line that is no message.
+/// The largest number of bytes that co keeps of a line that is not a message.
 const GARBAGE_START: usize = 200;
 
-/// The most questions of the agent that may wait for an answer. An agent that asks more is answered with an error.
+/// The largest number of the agent's questions that may wait for an answer. The client answers each further question with an
+/// error.
 const MAX_ASKED: usize = 32;
 
-/// The name and the version that the client gives itself.
+/// The name and the version that the client tells the agent.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientName {
     pub name: &'static str,
     pub version: &'static str,
 }
 
-/// The kind of a request of the client, which says how its answer is read.
+/// The kind of a request of the client. It decides how the client reads the answer.
 #[derive(Debug, Clone, Copy)]
 enum Method {
     Initialize,
@@ -52,7 +53,7 @@ enum Method {
     Prompt,
 }
 
-/// The kind of a request of the agent that waits for an answer.
+/// The kind of a question of the agent that waits for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AskedKind {
     Permission,
@@ -64,15 +65,15 @@ pub struct AgentConnection {
     lines: LineReader<Box<dyn AsyncRead + Send + Sync + Unpin>>,
     outgoing: LineWriter,
     requests: i64,
-    /// The requests of the client that have no answer.
+    /// The requests of the client that the agent has not answered.
     sent: HashMap<i64, Method>,
-    /// The agent's questions that have no answer.
+    /// The agent's questions that the client has not answered.
     asked: Vec<(RequestId, AskedKind)>,
     ended: bool,
 }
 
 impl AgentConnection {
-    /// Makes a connection of the agent's standard output and input. Call it within a tokio runtime.
+    /// Makes a connection from the agent's standard output and standard input. Call it within a tokio runtime.
     pub fn new(
         output: impl AsyncRead + Send + Sync + Unpin + 'static,
         input: impl AsyncWrite + Send + Unpin + 'static,
@@ -89,11 +90,11 @@ impl AgentConnection {
 
     /// Begins the connection. The answer is [`AgentAnswer::Initialized`].
     ///
-    /// The client offers no files and no terminals: an agent uses its own. The client names what it renders, so that agents send
-    /// nothing else.
+    /// The client offers the agent no access to files and no terminals. It lists the kinds of content that it can render, so that
+    /// agents send no other kind.
     ///
     /// # Errors
-    /// The agent does not read.
+    /// The agent does not read its input.
     pub fn initialize(&mut self, client: ClientName) -> Result<RequestNumber, SendError> {
         let info = Implementation::new(client.name, client.version);
         // Agents refuse a higher version instead of naming theirs.
@@ -103,20 +104,20 @@ impl AgentConnection {
         self.request(Method::Initialize, &request)
     }
 
-    /// Logs in by a method of the agent that is no terminal. The answer is [`AgentAnswer::Authenticated`].
+    /// Logs in by one of the agent's methods. The method must not need a terminal. The answer is [`AgentAnswer::Authenticated`].
     ///
     /// # Errors
-    /// The agent does not read.
+    /// The agent does not read its input.
     pub fn authenticate(&mut self, method: &AuthMethodId) -> Result<RequestNumber, SendError> {
         let request = AuthenticateRequest::new(method.clone());
         self.request(Method::Authenticate, &request)
     }
 
-    /// Asks for a page of the sessions in a directory: the first one, or that of a cursor. The answer is
+    /// Asks for one page of the list of sessions in a directory. Without a cursor, this is the first page. The answer is
     /// [`AgentAnswer::Sessions`].
     ///
     /// # Errors
-    /// The agent does not read.
+    /// The agent does not read its input.
     pub fn list_sessions(
         &mut self,
         cwd: PathBuf,
@@ -126,11 +127,11 @@ impl AgentConnection {
         self.request(Method::ListSessions, &request)
     }
 
-    /// Starts a session in a directory, an absolute path, with tool servers that the agent starts. The answer is
+    /// Starts a session in a directory. The path must be absolute. The agent starts the tool servers. The answer is
     /// [`AgentAnswer::Session`].
     ///
     /// # Errors
-    /// The agent does not read.
+    /// The agent does not read its input.
     pub fn new_session(
         &mut self,
         cwd: PathBuf,
@@ -143,7 +144,7 @@ impl AgentConnection {
     /// Continues a session. The agent first sends all updates of the session once more; the answer is [`AgentAnswer::Loaded`].
     ///
     /// # Errors
-    /// The agent does not read.
+    /// The agent does not read its input.
     pub fn load_session(
         &mut self,
         session: &SessionId,
@@ -154,10 +155,10 @@ impl AgentConnection {
         self.request(Method::LoadSession, &request)
     }
 
-    /// Continues a session without its updates so far. The answer is [`AgentAnswer::Resumed`].
+    /// Continues a session. The agent does not send the earlier updates again. The answer is [`AgentAnswer::Resumed`].
     ///
     /// # Errors
-    /// The agent does not read.
+    /// The agent does not read its input.
     pub fn resume_session(
         &mut self,
         session: &SessionId,
@@ -171,7 +172,7 @@ impl AgentConnection {
     /// Sets the mode of a session. The answer is [`AgentAnswer::ModeSet`].
     ///
     /// # Errors
-    /// The agent does not read.
+    /// The agent does not read its input.
     pub fn set_mode(
         &mut self,
         session: &SessionId,
@@ -184,7 +185,7 @@ impl AgentConnection {
     /// Sets an option of a session. The answer is [`AgentAnswer::OptionSet`].
     ///
     /// # Errors
-    /// The agent does not read.
+    /// The agent does not read its input.
     pub fn set_option(
         &mut self,
         session: &SessionId,
@@ -195,10 +196,10 @@ impl AgentConnection {
         self.request(Method::SetOption, &request)
     }
 
-    /// Sends a prompt. The answer is [`AgentAnswer::Prompted`]; the updates come before it.
+    /// Sends a prompt. The agent sends the updates first, and then the answer [`AgentAnswer::Prompted`].
     ///
     /// # Errors
-    /// The agent does not read.
+    /// The agent does not read its input.
     pub fn prompt(
         &mut self,
         session: &SessionId,
@@ -208,10 +209,11 @@ impl AgentConnection {
         self.request(Method::Prompt, &request)
     }
 
-    /// Asks the agent to end its prompt, and answers all its questions with `cancelled`. The answer to the prompt still comes.
+    /// Asks the agent to stop its work on the prompt, and answers all questions of the agent with `cancelled`. The agent still
+    /// answers the prompt.
     ///
     /// # Errors
-    /// The agent does not read.
+    /// The agent does not read its input.
     pub fn cancel(&mut self, session: &SessionId) -> Result<(), SendError> {
         let params = CancelNotification::new(session.clone());
         self.send(json!({ "method": "session/cancel", "params": to_value(&params) }))?;
@@ -221,7 +223,7 @@ impl AgentConnection {
     /// Answers all questions of the agent with `cancelled`.
     ///
     /// # Errors
-    /// The agent does not read.
+    /// The agent does not read its input.
     pub fn cancel_questions(&mut self) -> Result<(), SendError> {
         for (id, kind) in std::mem::take(&mut self.asked) {
             let answer = match kind {
@@ -233,10 +235,11 @@ impl AgentConnection {
         Ok(())
     }
 
-    /// Answers a request for permission with an option, or with `cancelled`. Does nothing if it was answered or withdrawn before.
+    /// Answers a request for permission with an option, or with `cancelled`. Does nothing if the request was already answered or
+    /// withdrawn.
     ///
     /// # Errors
-    /// The agent does not read.
+    /// The agent does not read its input.
     pub fn answer_permission(
         &mut self,
         id: &RequestId,
@@ -248,10 +251,10 @@ impl AgentConnection {
         }
     }
 
-    /// Answers an [`Incoming::Elicitation`]. Does nothing if it was answered or withdrawn before.
+    /// Answers an [`Incoming::Elicitation`]. Does nothing if the question was already answered or withdrawn.
     ///
     /// # Errors
-    /// The agent does not read.
+    /// The agent does not read its input.
     pub fn answer_elicitation(
         &mut self,
         id: &RequestId,
@@ -268,7 +271,7 @@ impl AgentConnection {
         Some(self.asked.remove(at).1)
     }
 
-    /// Returns about how many bytes of memory all messages of the agent took so far.
+    /// Returns roughly how many bytes of memory all messages of the agent have taken so far.
     pub fn memory_taken(&self) -> u64 {
         self.lines.taken()
     }
@@ -299,7 +302,8 @@ impl AgentConnection {
         }
     }
 
-    /// Reads a message, and answers it if that needs no decision. Returns none if nobody has to know of it.
+    /// Reads a message, and answers the message if the answer needs no decision. Returns `None` if the caller need not know of
+    /// the message.
     fn message(&mut self, line: &[u8]) -> Option<Incoming> {
         let Ok(Value::Object(mut message)) = serde_json::from_slice(line) else {
             return Some(garbage(line, line.len()));
@@ -452,7 +456,7 @@ fn answer(method: Method, mut message: Map<String, Value>) -> Result<AgentAnswer
     })
 }
 
-/// The fields of updates that the client renders.
+/// The fields of an update that the client renders.
 const RENDERED: &[&str] = &[
     "content",
     "status",
@@ -473,10 +477,10 @@ const RENDERED: &[&str] = &[
     "state",
 ];
 
-/// Values that the protocol's types leave out when they are written.
+/// Default values of fields. The protocol's types omit a field with its default value when they are serialized.
 const DEFAULTS: &[(&str, &str)] = &[("status", "pending"), ("kind", "other")];
 
-/// Returns the parts of an update that the protocol's types leave out or replace, as JSON.
+/// Returns, as JSON, the parts of an update that the protocol's types drop or replace when they parse it.
 fn unread(params: &Value, update: &SessionUpdate) -> Vec<String> {
     // Pieces of a message come often. One with a content of an unknown kind cannot be read at all.
     let is_chunk = matches!(
@@ -519,7 +523,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Returns whether `whole` contains `part`. A value that was read may lack parts of the value that was sent.
+/// Returns true if `whole` contains `part`. `part` may lack some fields of `whole`.
 fn is_part(part: &Value, whole: &Value) -> bool {
     match (part, whole) {
         (Value::Object(part), Value::Object(whole)) => {
@@ -544,7 +548,7 @@ fn elicited(action: ElicitationAction) -> Value {
     to_value(&CreateElicitationResponse::new(action))
 }
 
-/// Returns what the client renders.
+/// Returns the capabilities of the client: the kinds of content that it renders.
 fn capabilities() -> ClientCapabilities {
     let boolean = BooleanConfigOptionCapabilities::new();
     let session = ClientSessionCapabilities::new()
@@ -577,7 +581,7 @@ fn read<T: DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
     T::deserialize(value)
 }
 
-/// Reads a result that has only optional fields.
+/// Reads a result in which each field is optional.
 fn read_object<T: DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
     match value {
         Value::Null => T::deserialize(Value::Object(Map::new())),

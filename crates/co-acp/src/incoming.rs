@@ -16,39 +16,40 @@ pub enum Incoming {
     /// Something happened in a session.
     Update {
         update: Box<SessionNotification>,
-        /// The parts of the update that this version of the protocol does not know, such as a new state, as JSON.
+        /// The parts of the update, as JSON, that this version of the protocol does not know, such as a new state.
         unread: Vec<String>,
     },
-    /// The agent asks for permission. It waits for
+    /// The agent asks for permission. The agent waits for
     /// [`AgentConnection::answer_permission`](crate::AgentConnection::answer_permission).
     Permission {
         id: RequestId,
         request: Box<RequestPermissionRequest>,
     },
-    /// The agent asks the person something. It waits for
+    /// The agent asks the person a question. The agent waits for
     /// [`AgentConnection::answer_elicitation`](crate::AgentConnection::answer_elicitation).
     Elicitation {
         id: RequestId,
         request: Box<CreateElicitationRequest>,
     },
-    /// The agent says that the person has finished an elicitation at an address on the web.
+    /// The agent reports that the person has finished an elicitation on a web page.
     ElicitationCompleted(ElicitationId),
-    /// The agent takes a question back.
+    /// The agent withdraws a question.
     Withdrawn(RequestId),
     /// The answer to a request of the client.
     Answer {
         number: RequestNumber,
         answer: Result<AgentAnswer, AgentError>,
     },
-    /// A message that this client does not know, as JSON. If it was a request, the agent was told that there is no such method.
+    /// A message that this client does not know, as JSON. If the message was a request, the client has answered it with "method
+    /// not found".
     Unknown { method: String, text: String },
-    /// A line that is no message: the start of a line that is too long, an answer to no request, or anything else.
+    /// A line that is not a message, such as the start of a line that is too long, or an answer to a request that was never sent.
     Garbage { start: String, length: usize },
     /// The agent closed its output. Nothing more comes.
     Ended,
 }
 
-/// A successful answer, by the method of the request.
+/// A successful answer to a request of the client. Each variant belongs to one method.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentAnswer {
     Initialized(Box<InitializeResponse>),
@@ -60,6 +61,6 @@ pub enum AgentAnswer {
     ModeSet,
     /// All options of the session, with their values.
     OptionSet(Vec<SessionConfigOption>),
-    /// The agent has ended its turn about a prompt.
+    /// The agent has ended its turn on a prompt.
     Prompted(PromptResponse),
 }

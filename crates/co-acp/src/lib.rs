@@ -1,10 +1,10 @@
 //! The client's side of the Agent Client Protocol (ACP), version 1, over any pair of pipes.
 //!
 //! An [`AgentConnection`] sends requests to one agent, and [`AgentConnection::next`] returns the agent's messages in the order in
-//! which they were written: updates, questions, and the answers to requests. Nothing runs between two calls of `next`, so an
-//! agent to which nobody listens waits at its full pipe.
+//! which the agent wrote them: updates, questions, and the answers to requests. Nothing runs between two calls of `next`, so an
+//! agent blocks on its full pipe if nobody calls `next`.
 //!
-//! - `connection`: the requests of both directions, and what is open.
+//! - `connection`: the requests of both directions, and the list of open ones.
 //! - [`Incoming`]: a message of the agent. A message that cannot be read is kept with its text.
 //!
 //! The crate knows no chat, no process and no confinement. The types of the messages are those of the protocol's own crate,

@@ -8,41 +8,41 @@ use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
 use crate::lines;
 
-/// The time after which a coarser difference is good enough.
+/// The time limit of an exact diff. After it, the diff may be coarser.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(300);
-/// The lines around a change that a unified diff shows.
+/// The number of unchanged lines that a unified diff shows before and after a change.
 const CONTEXT_LINES: usize = 3;
 
-/// A change of some lines.
+/// A change of some lines of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
-    /// The lines that it replaces, from 0.
+    /// The line numbers, from 0, of the lines that the hunk replaces.
     pub at: Range<usize>,
     /// The new lines, each with its line break.
     pub text: String,
 }
 
 impl Hunk {
-    /// Returns the number of lines that it adds.
+    /// Returns the number of lines that the hunk adds.
     pub fn added(&self) -> usize {
         self.text.split_inclusive('\n').count()
     }
 
-    /// Returns the number of lines that it removes.
+    /// Returns the number of lines that the hunk removes.
     pub fn removed(&self) -> usize {
         self.at.len()
     }
 }
 
-/// The names of a file before and after a change; none if the file does not exist then. A name that begins with a quote is quoted
-/// as in git.
+/// The names of a file before and after a change. A name is `None` if the file does not exist at that time. A name that begins
+/// with a quote is already quoted as in git.
 #[derive(Debug, Clone, Copy)]
 pub struct Names<'a> {
     pub old: Option<&'a str>,
     pub new: Option<&'a str>,
 }
 
-/// Returns the hunks that turn `old` into `new`, in order. Two hunks neither overlap nor touch.
+/// Returns the hunks that turn `old` into `new`, from top to bottom. Two hunks neither overlap nor touch.
 pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
     let (old, new) = (lines(old), lines(new));
     let ops = capture_diff_slices_deadline(
@@ -68,7 +68,7 @@ pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
     hunks
 }
 
-/// Returns a text with changes of its lines. The hunks must be in order and must not overlap.
+/// Applies hunks to a text and returns the new text. The hunks must be sorted by line and must not overlap.
 pub fn apply_hunks(text: &str, hunks: &[Hunk]) -> String {
     let lines = lines(text);
     let mut whole = String::with_capacity(text.len());
@@ -82,8 +82,8 @@ pub fn apply_hunks(text: &str, hunks: &[Hunk]) -> String {
     whole
 }
 
-/// Returns the whole text with its changes. The first character of each line is its mark, as in a unified diff; a line `@` begins
-/// each change.
+/// Returns the whole text with its changes, in the format of a unified diff. The first character of each line is its mark (`+`,
+/// `-` or a space). A line `@` begins each change.
 pub fn marked(old: &str, hunks: &[Hunk]) -> String {
     let old = lines(old);
     let mut text = String::new();
@@ -98,7 +98,7 @@ pub fn marked(old: &str, hunks: &[Hunk]) -> String {
     text
 }
 
-/// Returns the unified diff of changes of a text; it is empty if there are none.
+/// Returns the unified diff of the changes of a text. The diff is empty if there are no changes.
 pub fn unified(old: &str, hunks: &[Hunk], names: Names<'_>) -> String {
     let old = lines(old);
     let mut diff = String::new();
@@ -158,7 +158,7 @@ fn write_hunk(diff: &mut String, old: &[&str], hunk: &Hunk) {
     write_lines(diff, '+', hunk.text.split_inclusive('\n'));
 }
 
-/// Returns a range of lines as a unified diff writes it. An empty range has the number of the line before it.
+/// Returns a range of lines in the notation of a unified diff. For an empty range, this is the number of the line before it.
 fn range(start: usize, length: usize) -> String {
     match length {
         0 => format!("{start},0"),

@@ -10,14 +10,14 @@ use crate::loose;
 use crate::nearest::NearestLines;
 use crate::text::{FileText, typed};
 
-/// A text to replace by another one.
+/// The replacement of one text by another.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
-    /// The text to replace. It must stand exactly once in the file, unless `all` is true.
+    /// The text to replace. It must occur exactly once in the file, unless `all` is true.
     pub old: String,
     pub new: String,
-    /// Replaces each place.
+    /// True if the edit replaces every occurrence of `old`.
     #[serde(default)]
     pub all: bool,
 }
@@ -29,10 +29,10 @@ pub struct EditedText {
     pub notes: Vec<Note>,
 }
 
-/// A place that differed from `old` in white space. Lines count from 1, in the text that the edit was applied to.
+/// A note that the file differed from `old` in white space. Lines count from 1, in the text to which the edit was applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// The number of the edit, from 1.
+    /// The position of the edit in the request, from 1.
     pub edit: usize,
     pub first: usize,
     pub last: usize,
@@ -52,10 +52,10 @@ impl fmt::Display for Note {
     }
 }
 
-/// Applies edits to a file, each to the result of the edit before it.
+/// Applies edits to a file. Each edit applies to the result of the edit before it.
 ///
 /// # Errors
-/// One of the edits cannot be applied. Then none is applied.
+/// One of the edits cannot be applied. In this case the function applies none of them.
 pub fn apply(file: &FileText, edits: &[Edit]) -> Result<EditedText, EditError> {
     let fail = |number, refusal| EditError {
         number,
@@ -90,7 +90,7 @@ pub fn apply(file: &FileText, edits: &[Edit]) -> Result<EditedText, EditError> {
     }
 }
 
-/// Replaces `old` where it stands as given. Returns false if it does not.
+/// Replaces `old` if it occurs literally in the file. Returns false if it does not occur.
 fn exact(file: &mut FileText, edit: &Edit) -> Result<bool, Refusal> {
     let (old, new) = (typed(&edit.old), typed(&edit.new));
     if old.is_empty() {
@@ -126,7 +126,8 @@ fn exact(file: &mut FileText, edit: &Edit) -> Result<bool, Refusal> {
     }
 }
 
-/// Replaces `old` where it stands with other white space. Returns the first and the last line.
+/// Replaces `old` in a place that differs from `old` only in white space. Returns the numbers of the first and the last line of
+/// this place.
 fn with_other_space(file: &mut FileText, edit: &Edit) -> Result<(usize, usize), Refusal> {
     let (old, new) = (typed(&edit.old), typed(&edit.new));
     let text = file.as_str();
@@ -154,7 +155,7 @@ fn with_other_space(file: &mut FileText, edit: &Edit) -> Result<(usize, usize), 
     Ok((line + 1, line + count))
 }
 
-/// Returns the refusal of an edit whose `old` stood in the file until an earlier edit changed it.
+/// Returns the refusal of an edit whose `old` was in the file until an earlier edit of the request changed it.
 fn overlap(file: &FileText, earlier: &[Edit], old: &str) -> Option<Refusal> {
     let old = typed(old);
     let mut file = file.clone();
@@ -175,7 +176,7 @@ fn overlap(file: &FileText, earlier: &[Edit], old: &str) -> Option<Refusal> {
     None
 }
 
-/// Returns the line numbers, from 1, of places in a text, which are byte offsets in ascending order.
+/// Returns the line numbers, from 1, of the given byte offsets in a text. The offsets must be in ascending order.
 fn line_numbers(text: &str, places: &[usize]) -> Vec<usize> {
     let mut from = 0;
     let mut line = 1;

@@ -1,4 +1,4 @@
-//! The characters of a file as bytes.
+//! Converts between the bytes of a file and its characters.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,31 +9,32 @@ use crate::utf16;
 
 const UTF8_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
-/// The start of an escape. An escape stands for one byte that is no part of a character, and ends with the byte's two
-/// hexadecimal digits. In a text with escapes, a replacement character of the file is three escapes.
+/// The first character of an escape. An escape represents one byte that is not part of a valid character: it is this character
+/// and the two hexadecimal digits of the byte. In a text with escapes, a U+FFFD of the file itself is written as three escapes.
 const ESCAPE: char = char::REPLACEMENT_CHARACTER;
 
 /// The encoding of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Utf8 {
-        /// The file starts with the byte order mark.
+        /// True if the file starts with the byte order mark.
         mark: bool,
-        /// Bytes that are no UTF-8 stand as escapes.
+        /// True if bytes that are not valid UTF-8 are written as escapes.
         escapes: bool,
-        /// Neovim took it for latin-1: each byte is a character of the buffer.
+        /// True if Neovim read the file as latin-1, so that each byte is one character of the buffer.
         in_latin1: bool,
     },
     /// UTF-16 with a byte order mark.
     Utf16 { little: bool },
-    /// The encoding of a buffer.
+    /// The encoding that a buffer names in 'fileencoding'.
     Named(NamedEncoding),
-    /// Not UTF-8. Each byte that is not ASCII stands as an escape.
+    /// An encoding that is not UTF-8 and not known. Each byte that is not ASCII is written as an escape. The value has the
+    /// original bytes.
     Unknown(Arc<[u8]>),
 }
 
 impl Encoding {
-    /// Returns the encoding of a file, and its text.
+    /// Returns the encoding and the text of a file.
     pub(crate) fn decode(bytes: &[u8]) -> Result<(Self, String), NotText> {
         for little in [true, false] {
             if let Some(rest) = bytes.strip_prefix(utf16::mark(little)) {
@@ -46,7 +47,8 @@ impl Encoding {
         }
     }
 
-    /// Returns the encoding and the text of a file that is not UTF-16, from the bytes after its mark.
+    /// Returns the encoding and the text of a file that is not UTF-16. `bytes` are the bytes after the byte order mark. `mark` is
+    /// true if the file has one.
     fn decode_unmarked(bytes: &[u8], mark: bool) -> Result<(Self, String), NotText> {
         if memchr::memchr(0, bytes).is_some() {
             return Err(NotText::Nul);
@@ -71,7 +73,7 @@ impl Encoding {
         }
     }
 
-    /// Returns the encoding of a buffer with a 'fileencoding', and its text. `bytes` are its lines as Neovim has them.
+    /// Returns the encoding and the text of a buffer of Neovim with this 'fileencoding'. `bytes` are the lines of the buffer.
     pub(crate) fn decode_buffer(
         bytes: &[u8],
         fileencoding: &str,
@@ -101,7 +103,7 @@ impl Encoding {
         Ok((Self::Named(named), text.to_owned()))
     }
 
-    /// Returns the encoding and the text of another version of a file, whose text has this encoding.
+    /// Returns the encoding and the text of another version of the file. `self` is the encoding of the known version.
     pub(crate) fn decode_like(&self, bytes: &[u8]) -> Result<(Self, String), NotText> {
         match self {
             Self::Named(named) => {
@@ -112,7 +114,7 @@ impl Encoding {
         }
     }
 
-    /// Returns the bytes of a text.
+    /// Returns the bytes of a file with this text.
     pub(crate) fn encode(&self, text: &str) -> Result<Vec<u8>, NotText> {
         match self {
             Self::Utf8 { mark, escapes, .. } => {
@@ -142,7 +144,7 @@ impl Encoding {
         }
     }
 
-    /// Returns whether some bytes stand as escapes.
+    /// Returns true if the text may have escapes.
     pub(crate) fn has_escapes(&self) -> bool {
         match self {
             Self::Utf8 { escapes, .. } => *escapes,
@@ -151,7 +153,7 @@ impl Encoding {
         }
     }
 
-    /// Returns the lines of a text as a buffer of Neovim has them.
+    /// Returns the lines of a Neovim buffer with this text.
     pub(crate) fn encode_buffer(&self, text: &str) -> Result<Vec<u8>, NotText> {
         match self {
             Self::Utf8 {
@@ -165,7 +167,7 @@ impl Encoding {
         }
     }
 
-    /// Checks that a text can be stored, as far as co knows.
+    /// Checks that a file in this encoding can store the text, as far as co knows.
     pub(crate) fn check(&self, text: &str) -> Result<(), NotText> {
         match self {
             Self::Named(named) => named.check(text),
@@ -173,7 +175,7 @@ impl Encoding {
         }
     }
 
-    /// Adds the escapes to a text in UTF-8.
+    /// Switches UTF-8 without escapes to UTF-8 with escapes, and rewrites the text. Does nothing for other encodings.
     pub(crate) fn add_escapes(&mut self, text: &mut String) {
         if let Self::Utf8 { escapes, .. } = self
             && !*escapes
@@ -183,7 +185,7 @@ impl Encoding {
         }
     }
 
-    /// Adds the characters of all unknown encodings to each of them.
+    /// Gives each unknown encoding the characters of all unknown encodings in the list.
     pub(crate) fn share_characters(all: &mut [&mut Self]) {
         let unknown = all.iter().filter_map(|it| match it {
             Self::Unknown(original) => Some(&**original),
@@ -197,7 +199,7 @@ impl Encoding {
         }
     }
 
-    /// Returns a sentence about the escapes of a text, for its reader.
+    /// Returns a sentence that explains the escapes in a text to its reader, or `None` if the text has no escapes.
     pub(crate) fn note(&self, text: &str) -> Option<String> {
         match self {
             Self::Unknown(_) => Some(
@@ -215,7 +217,7 @@ impl Encoding {
         }
     }
 
-    /// Returns whether other programs count the characters of a line in the same way.
+    /// Returns true if other programs count the same characters in this line as co.
     pub(crate) fn is_counted_alike(&self, line: &str) -> bool {
         match self {
             Self::Utf8 {
@@ -225,12 +227,12 @@ impl Encoding {
         }
     }
 
-    /// Returns whether a place of a text is inside an escape.
+    /// Returns true if the byte offset `at` is inside an escape.
     pub(crate) fn is_inside_escape(&self, text: &str, at: usize) -> bool {
         self.has_escapes() && is_inside_escape(text, at)
     }
 
-    /// Checks that a place of a text is not inside a character.
+    /// Checks that the byte offset `at` is not inside a character.
     pub(crate) fn check_cut(&self, text: &str, at: usize) -> Result<(), NotText> {
         let Self::Unknown(_) = self else {
             return Ok(());
@@ -280,7 +282,7 @@ fn digits(byte: u8) -> [char; 2] {
     [byte >> 4, byte & 0xf].map(|digit| char::from(b"0123456789ABCDEF"[usize::from(digit)]))
 }
 
-/// Returns the bytes of a text with escapes.
+/// Returns the bytes that a text with escapes represents.
 fn unescape(text: &str) -> Result<Vec<u8>, NotText> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut pieces = text.split(ESCAPE);
@@ -303,13 +305,13 @@ pub(crate) fn escapes_in(text: &str) -> impl Iterator<Item = &str> {
     places.filter_map(escape).filter(|it| unescape(it).is_ok())
 }
 
-/// Returns whether a place of a text with escapes is inside of one.
+/// Returns true if the byte offset `at` of a text with escapes is inside an escape.
 fn is_inside_escape(text: &str, at: usize) -> bool {
     text[..at].chars().rev().take(2).any(|it| it == ESCAPE)
 }
 
-/// Returns whether bytes are UTF-8 apart from a few: they have at least as many characters beyond ASCII as bytes that are not
-/// UTF-8. In another encoding, few characters look like UTF-8.
+/// Returns true if nearly all of the bytes are valid UTF-8: they have at least as many non-ASCII characters as invalid bytes. In
+/// another encoding, few bytes look like UTF-8.
 fn is_mostly_utf8(bytes: &[u8]) -> bool {
     let (mut characters, mut others) = (0, 0);
     for chunk in bytes.utf8_chunks() {
@@ -319,12 +321,12 @@ fn is_mostly_utf8(bytes: &[u8]) -> bool {
     characters >= others
 }
 
-/// Returns whether a byte may be the second one of a character in an encoding such as GBK or Shift-JIS, although it is ASCII.
+/// Returns true if an ASCII byte may be the second byte of a character in an encoding such as GBK or Shift-JIS.
 fn may_end_character(byte: u8) -> bool {
     matches!(byte, 0x30..=0x7e)
 }
 
-/// Returns whether a place of a text in an unknown encoding may be inside a character of several bytes.
+/// Returns true if the byte offset `at`, in a text of an unknown encoding, may be inside a character of several bytes.
 fn is_inside_sequence(text: &str, at: usize) -> bool {
     let ends_with_escape = |text: &str| text.chars().rev().nth(2) == Some(ESCAPE);
     let (before, after) = text.split_at(at);
@@ -339,8 +341,8 @@ fn is_inside_sequence(text: &str, at: usize) -> bool {
     next == ESCAPE && before.is_some_and(ends_with_escape)
 }
 
-/// Returns the sequences of bytes that may be characters of an unknown encoding: bytes that are not ASCII, and the next byte if
-/// it may belong to them.
+/// Returns the byte sequences that may be characters of an unknown encoding. A sequence is a run of bytes that are not ASCII, and
+/// the ASCII byte after the run if it may belong to the character.
 fn sequences(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -365,7 +367,7 @@ fn sequences(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Checks that all characters of a text in an unknown encoding also occur in the original.
+/// Checks that each character of a text in an unknown encoding also occurs in the original text.
 fn check_sequences(original: &[u8], bytes: &[u8]) -> Result<(), NotText> {
     if original == bytes {
         return Ok(());

@@ -1,6 +1,6 @@
 use crate::nearest::NearestLines;
 
-/// The most places that a refusal lists.
+/// The largest number of places that a refusal lists.
 const MAX_LISTED_PLACES: usize = 10;
 
 /// The reason why a file cannot be read or written as text.
@@ -42,11 +42,11 @@ pub enum NotText {
     NewEscape(String),
 }
 
-/// An edit that cannot be applied. The text says what to do next.
+/// An edit that cannot be applied. The error message says what to do next.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{refusal}", prefix(*.number, *.total))]
 pub struct EditError {
-    /// The number of the edit, from 1.
+    /// The position of the edit in the request, from 1.
     pub number: usize,
     /// The number of edits in the request.
     pub total: usize,
@@ -94,7 +94,7 @@ pub enum Refusal {
     NothingNear,
 }
 
-/// Returns the start of an error text: `edit 2 of 3: `; empty if the request has one edit.
+/// Returns the start of an error message, such as `edit 2 of 3: `. Returns an empty text if the request has only one edit.
 fn prefix(number: usize, total: usize) -> String {
     match total {
         0 | 1 => String::new(),
@@ -102,7 +102,7 @@ fn prefix(number: usize, total: usize) -> String {
     }
 }
 
-/// Returns the places in words: `at lines 3, 7 and 9`.
+/// Returns a list of lines in words, such as `at lines 3, 7 and 9`.
 fn places(lines: &[usize]) -> String {
     let mut lines = lines.to_vec();
     lines.dedup();

@@ -8,22 +8,23 @@ pub(crate) fn indentation(line: &str) -> &str {
 /// The change that turns the indentation of an edit into the indentation of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Shift<'a> {
-    /// The file has this before each line.
+    /// Adds this white space at the start of each line of the edit.
     Add(&'a str),
-    /// The edit has this before each line.
+    /// Removes this white space from the start of each line of the edit.
     Remove(&'a str),
-    /// The file indents by another unit.
+    /// Replaces one unit of indentation by another, such as a tab by four spaces.
     Unit {
         from: &'static str,
         to: &'static str,
     },
 }
 
-/// The units of indentation that are told apart.
+/// The units of indentation that co can tell apart.
 const UNITS: [&str; 5] = ["\t", "    ", "  ", "        ", "   "];
 
 impl<'a> Shift<'a> {
-    /// Returns the shift that turns the first indentation of each pair into the second; none if no shift does so for all pairs.
+    /// Returns the shift that turns the first indentation of each pair into the second. Returns `None` if no shift fits all
+    /// pairs.
     pub(crate) fn of(pairs: &[(&'a str, &'a str)]) -> Option<Self> {
         let (old, file) = *pairs.first()?;
         let added = file.strip_suffix(old).map(Self::Add);
@@ -39,7 +40,7 @@ impl<'a> Shift<'a> {
         })
     }
 
-    /// Returns the indentation for the file; none if the shift does not apply to it.
+    /// Returns an indentation of the edit as the file has it. Returns `None` if the shift cannot be applied to this indentation.
     pub(crate) fn apply(&self, indentation: &str) -> Option<String> {
         match self {
             Self::Add(added) => Some(format!("{added}{indentation}")),
@@ -52,7 +53,7 @@ impl<'a> Shift<'a> {
     }
 }
 
-/// Returns whether an indentation has tabs and spaces.
+/// Returns true if an indentation has both tabs and spaces.
 pub(crate) fn is_mixed(indentation: &str) -> bool {
     indentation.contains('\t') && indentation.contains(' ')
 }

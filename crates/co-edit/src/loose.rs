@@ -1,4 +1,4 @@
-//! A text that stands in a file with other white space.
+//! Finds a text in a file although the white space differs.
 
 use std::ops::Range;
 
@@ -6,9 +6,10 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use crate::indent::{Shift, indentation, is_mixed};
 
-/// Returns the characters of a line that count: white space counts where it separates two words or two signs.
+/// Returns the characters of a line without insignificant white space. White space is significant if it separates two words or
+/// two signs.
 ///
-/// `f( a, b )` and `f(a,b)` are the same, and neither `return x` and `returnx` nor `- -x` and `--x`.
+/// So `f( a, b )` and `f(a,b)` are the same, but `return x` and `returnx` differ, and so do `- -x` and `--x`.
 pub(crate) fn significant(line: &str) -> impl Iterator<Item = char> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut characters = line.trim().chars().peekable();
@@ -28,10 +29,10 @@ pub(crate) fn significant(line: &str) -> impl Iterator<Item = char> {
     })
 }
 
-/// A text as lines without their breaks.
+/// A text as a list of lines without their line breaks.
 struct LineBlock<'a> {
     lines: Vec<&'a str>,
-    /// The last line ends with a line break.
+    /// True if the last line ends with a line break.
     closed: bool,
 }
 
@@ -44,7 +45,8 @@ impl<'a> LineBlock<'a> {
     }
 }
 
-/// Returns the first lines, from 0, of the places where `old` stands with other white space.
+/// Returns the places where the file has `old`, apart from differences in white space. A place is the number, from 0, of its
+/// first line.
 pub(crate) fn places(file: &str, old: &str) -> Vec<usize> {
     let old = LineBlock::of(old);
     let file: Vec<&str> = file.lines().collect();
@@ -64,13 +66,14 @@ pub(crate) fn places(file: &str, old: &str) -> Vec<usize> {
 /// The replacement of the lines that equal `old` except for white space.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Replacement {
-    /// The bytes of the file.
+    /// The replaced byte range of the file.
     pub(crate) range: Range<usize>,
     pub(crate) text: String,
 }
 
-/// Returns the replacement of `old` by `new` at a line of the file, with the indentation of the file; none if this indentation
-/// cannot be found out. Lines that `new` has in common with `old` stay as they are in the file.
+/// Returns the replacement of `old`, which starts at `line` of the file, by `new`. The replacement has the indentation of the
+/// file; the function returns `None` if it cannot infer this indentation. Lines that `new` has in common with `old` stay as they
+/// are in the file.
 pub(crate) fn replacement(file: &str, line: usize, old: &str, new: &str) -> Option<Replacement> {
     let (old, new) = (LineBlock::of(old), LineBlock::of(new));
     let pieces: Vec<&str> = file.split_inclusive('\n').collect();
@@ -94,7 +97,7 @@ pub(crate) fn replacement(file: &str, line: usize, old: &str, new: &str) -> Opti
     })
 }
 
-/// Returns the lines of `new`. Lines in common with `old` are as the file has them.
+/// Returns the lines of `new`. Lines that `new` has in common with `old` are taken from the file.
 fn merged(file: &[&str], old: &LineBlock<'_>, new: &LineBlock<'_>) -> Option<Vec<String>> {
     let pairs: Vec<_> = (old.lines.iter().zip(file))
         .filter(|(old, _)| !old.trim().is_empty())

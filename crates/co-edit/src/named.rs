@@ -1,11 +1,11 @@
-//! Encodings by the names that Neovim has for them in 'fileencoding'.
+//! Encodings by their names in Neovim's option 'fileencoding'.
 
 use std::borrow::Cow;
 
 use crate::error::NotText;
 use crate::utf16;
 
-/// An encoding that Neovim names.
+/// An encoding with its name in Neovim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NamedEncoding {
     name: String,
@@ -20,7 +20,7 @@ enum Codec {
         mark: bool,
     },
     Table(&'static encoding_rs::Encoding),
-    /// Only Neovim can read and write it.
+    /// An encoding that only Neovim can read and write.
     Neovim,
 }
 
@@ -44,7 +44,7 @@ impl NamedEncoding {
         self.codec == Codec::Latin1
     }
 
-    /// Returns the encoding of a file with this name, and its text.
+    /// Returns the text of a file in this encoding. The returned encoding notes whether the file has a byte order mark.
     pub(crate) fn decode(&self, bytes: &[u8]) -> Result<(Self, String), NotText> {
         let mut encoding = self.clone();
         let text = match &mut encoding.codec {
@@ -67,7 +67,7 @@ impl NamedEncoding {
         }
     }
 
-    /// Returns the bytes of a text.
+    /// Returns the bytes of a text in this encoding.
     pub(crate) fn encode(&self, text: &str) -> Result<Vec<u8>, NotText> {
         let missing = |character| NotText::Missing {
             encoding: self.name.clone(),
@@ -93,7 +93,7 @@ impl NamedEncoding {
         }
     }
 
-    /// Checks that a text can be stored, as far as co knows. Neovim knows more characters of some encodings.
+    /// Checks that a text can be stored in this encoding, as far as co knows. Neovim knows more characters of some encodings.
     pub(crate) fn check(&self, text: &str) -> Result<(), NotText> {
         match self.codec {
             Codec::Latin1 => self.encode(text).map(drop),
@@ -102,7 +102,7 @@ impl NamedEncoding {
     }
 }
 
-/// Returns the table of an encoding by its name in Neovim.
+/// Returns the conversion table of the encoding with this Neovim name.
 fn table(name: &str) -> Option<&'static encoding_rs::Encoding> {
     let label = match name {
         "cp932" => "shift_jis",

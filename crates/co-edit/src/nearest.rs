@@ -1,17 +1,18 @@
-//! The lines of a file that are most like a text. They help to correct an edit; no edit is applied to them.
+//! The lines of a file that are most similar to a text. An error message shows them, so that the model can correct its edit; no
+//! edit is applied to them.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use crate::loose::significant;
 
-/// The most lines that are shown.
+/// The largest number of lines that are shown.
 const MAX_SHOWN_LINES: usize = 10;
-/// The most characters of a line that are shown.
+/// The largest number of characters that are shown of a line.
 const MAX_SHOWN_CHARS: usize = 200;
-/// The most characters of a line that are compared.
+/// The largest number of characters that are compared of a line.
 const MAX_COMPARED_CHARS: usize = 300;
-/// The least likeness of lines that are worth showing, from 0 to 1.
+/// The smallest similarity, from 0 to 1, at which lines are shown.
 const MIN_LIKENESS: f64 = 0.3;
 
 /// Some lines of a file, with their numbers.
@@ -23,7 +24,7 @@ pub struct NearestLines {
 }
 
 impl NearestLines {
-    /// Returns the lines of a file from `start` on, counted from 0.
+    /// Returns `count` lines of a file from the index `start` on.
     pub(crate) fn at(file: &[&str], start: usize, count: usize) -> Self {
         let cut = |line: &&str| line.chars().take(MAX_SHOWN_CHARS).collect();
         let lines = file
@@ -36,7 +37,7 @@ impl NearestLines {
         }
     }
 
-    /// Returns the lines that are most like a text, if any are.
+    /// Returns the lines of the file that are most similar to a text. Returns `None` if no lines are similar enough.
     pub(crate) fn find(file: &[&str], text: &str) -> Option<Self> {
         let wanted: Vec<ComparedLine> = text.lines().map(ComparedLine::of).collect();
         let starts = [by_equal_lines(file, &wanted), by_one_line(file, &wanted)];
@@ -74,10 +75,10 @@ impl fmt::Display for NearestLines {
     }
 }
 
-/// A line as it is compared.
+/// A line without insignificant white space, for comparisons.
 struct ComparedLine {
     text: String,
-    /// The pairs of characters in the line, by which two lines are compared.
+    /// The pairs of adjacent characters in the line. The similarity of two lines is the share of common pairs.
     pairs: HashSet<(char, char)>,
 }
 
@@ -88,7 +89,7 @@ impl ComparedLine {
         Self { text, pairs }
     }
 
-    /// Returns the likeness of two lines, from 0 to 1.
+    /// Returns the similarity of two lines, from 0 to 1.
     fn like(&self, other: &Self) -> f64 {
         if self.text == other.text {
             return 1.0;
@@ -99,7 +100,7 @@ impl ComparedLine {
     }
 }
 
-/// Returns the first line of the part of the file in which most lines equal those of the text. Long and rare lines count more.
+/// Returns the start of the part of the file that has the most lines in common with the text. Long and rare lines count more.
 fn by_equal_lines(file: &[&str], wanted: &[ComparedLine]) -> Option<usize> {
     let mut found: HashMap<&str, Vec<usize>> = wanted
         .iter()
@@ -128,7 +129,7 @@ fn by_equal_lines(file: &[&str], wanted: &[ComparedLine]) -> Option<usize> {
         .map(|(start, _)| start)
 }
 
-/// Returns the first line of the part of the file that puts the longest line of the text on the line most like it.
+/// Returns the start of the part of the file in which the longest line of the text meets the line most similar to it.
 fn by_one_line(file: &[&str], wanted: &[ComparedLine]) -> Option<usize> {
     let (offset, longest) = wanted
         .iter()

@@ -1,4 +1,4 @@
-//! Edits at lines and characters, as language servers name places.
+//! Edits at positions (line and character), as language servers send them.
 
 use memchr::memchr_iter;
 
@@ -16,7 +16,7 @@ pub enum CharacterUnit {
 }
 
 impl CharacterUnit {
-    /// Returns the number of bytes before a character of a line; all of them if the line is shorter.
+    /// Returns the byte offset of a character in a line. If the line is shorter, returns its length.
     pub fn bytes(self, line: &str, character: usize) -> usize {
         let mut before = 0;
         let found = line.char_indices().find(|(_, c)| {
@@ -32,12 +32,12 @@ impl CharacterUnit {
     }
 }
 
-/// A text in the place of another.
+/// A text that replaces the text between two positions.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 pub struct PlacedEdit {
-    /// The line and the character at which the replaced text starts, both counted from 0.
+    /// The position of the first replaced character: its line and its place in the line, both from 0.
     pub start: (usize, usize),
-    /// The line and the character just behind the replaced text.
+    /// The position after the last replaced character.
     pub end: (usize, usize),
     pub text: String,
 }
@@ -53,10 +53,10 @@ pub enum MisplacedEdit {
     Uncertain,
 }
 
-/// Applies edits that all name places of the same text.
+/// Applies edits to a file. All positions refer to the text before the edits.
 ///
 /// # Errors
-/// An edit does not fit the text. Then the text has some of the edits.
+/// An edit does not fit the text. In this case the text is unchanged.
 pub fn apply_placed(
     file: &mut FileText,
     edits: &[PlacedEdit],

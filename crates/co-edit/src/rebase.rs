@@ -1,20 +1,20 @@
-//! Moves changes onto a text that has changed meanwhile.
+//! Rebases changes onto a text that has changed in the meantime.
 
 use crate::diff::{Hunk, hunks};
 
-/// A change, after a move onto the changed text.
+/// A change after the rebase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RebaseResult {
-    /// The hunk still applies, at its lines in the changed text.
+    /// The change still applies. The hunk has the line numbers of the changed text.
     Moved(Hunk),
-    /// The lines of the change have changed too. The hunk has the lines of the base.
+    /// The lines of the change have changed too, so the change does not apply. The hunk has the line numbers of the base.
     Stale(Hunk),
 }
 
-/// Moves changes of `base` onto `current`, another text that was made of `base`.
+/// Rebases changes of `base` onto `current`, a later version of `base`.
 ///
-/// A change is stale if it overlaps another change, or adds lines at a place where others were added. The changes must be in
-/// order and must not overlap.
+/// A change is stale if it overlaps a change between `base` and `current`, or if both add lines at the same place. The changes
+/// must be sorted by line and must not overlap.
 pub fn rebase(base: &str, changes: &[Hunk], current: &str) -> Vec<RebaseResult> {
     let theirs = hunks(base, current);
     let mut next = theirs.iter().peekable();
@@ -35,7 +35,8 @@ pub fn rebase(base: &str, changes: &[Hunk], current: &str) -> Vec<RebaseResult> 
     changes.iter().map(place).collect()
 }
 
-/// Returns whether a change ends before another one starts. Two changes that add lines at the same place have no order.
+/// Returns true if `one` ends before `other` starts. Of two changes that add lines at the same place, neither is before the
+/// other.
 fn is_before(one: &Hunk, other: &Hunk) -> bool {
     let both_add = one.at.is_empty() && other.at.is_empty();
     one.at.end < other.at.start || one.at.end == other.at.start && !both_add

@@ -1,23 +1,23 @@
-//! Changes among equal lines: of two lines `}`, a diff does not say which one was removed.
+//! Chooses among equal lines: if one of two lines `}` was removed, a diff does not say which one.
 
 use std::collections::VecDeque;
 
 use crate::diff::Hunk;
 use crate::lines;
 
-/// The most lines by which a change moves up or down, and the most lines that it adds if it moves.
+/// The largest number of lines by which a hunk moves up or down. A hunk that adds more lines does not move.
 const MAX_MOVE: usize = 1000;
 
-/// The preferred lines, by which [`slide`] chooses among places with the same result.
+/// The lines that [`slide`] prefers if a hunk gives the same text in several places.
 pub(crate) struct Wanted<R, A> {
-    /// Returns true if a removal of this line of the old text is preferred.
+    /// Takes the index of an old line. Returns true if this line should be the one that is removed.
     pub(crate) removed: R,
-    /// Returns true if an addition of this text before this line of the old text is preferred.
+    /// Takes the index of an old line and an added line. Returns true if the addition should stand before this old line.
     pub(crate) added: A,
 }
 
-/// Moves each hunk that only removes or only adds lines. Of the places where the hunk makes the same text, it takes the one where
-/// most lines are wanted. The hunks still neither overlap nor touch.
+/// Moves each hunk that only removes lines or only adds lines. If a hunk gives the same text in several places, takes the place
+/// with the most preferred lines. The hunks still neither overlap nor touch.
 pub(crate) fn slide<R, A>(hunks: &mut [Hunk], old: &[&str], wanted: &Wanted<R, A>)
 where
     R: Fn(usize) -> bool,

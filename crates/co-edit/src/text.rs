@@ -1,4 +1,4 @@
-//! The text of a file, and the way in which the file stores it.
+//! The text of a file, with the encoding and the line breaks that the file uses.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -16,26 +16,26 @@ use crate::lines;
 enum Breaks {
     Lf,
     Crlf,
-    /// For each line break, whether it is `\r\n`.
+    /// Both kinds. The value has one entry for each line break: true for `\r\n`.
     Mixed(Vec<bool>),
 }
 
 /// The text of a file, with `\n` for each line break.
 ///
-/// A byte that is no part of a character stands as an escape: U+FFFD and its two hexadecimal digits, such as `\u{fffd}E9`. A
-/// text with such bytes has no other U+FFFD.
+/// A byte that is not part of a valid character is written as an escape: U+FFFD and the two hexadecimal digits of the byte, such
+/// as `\u{fffd}E9`. In a text with escapes, each U+FFFD begins an escape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileText {
     text: String,
     encoding: Encoding,
     breaks: Breaks,
-    /// A replacement began or ended within a character.
+    /// The error if a replacement began or ended within a character.
     cut: Option<NotText>,
 }
 
 impl FileText {
-    /// Reads the bytes of a file. The encoding is UTF-16 with a byte order mark, UTF-8, UTF-8 apart from a few bytes, or else
-    /// unknown except for ASCII.
+    /// Decodes the bytes of a file. The encoding is the first that fits: UTF-16 with a byte order mark, UTF-8, UTF-8 with a few
+    /// invalid bytes, or an unknown encoding that includes ASCII.
     ///
     /// # Errors
     /// The bytes are not text.
@@ -43,7 +43,7 @@ impl FileText {
         Encoding::decode(bytes).map(Self::of)
     }
 
-    /// Reads the lines of a buffer of Neovim with a 'fileencoding'.
+    /// Decodes the lines of a Neovim buffer with this 'fileencoding'.
     ///
     /// # Errors
     /// The lines are not text.
@@ -51,7 +51,7 @@ impl FileText {
         Encoding::decode_buffer(bytes, fileencoding).map(Self::of)
     }
 
-    /// Reads the bytes of another version of this file.
+    /// Decodes the bytes of another version of this file.
     ///
     /// # Errors
     /// The bytes are not text, or not in the encoding of this file.
@@ -73,7 +73,8 @@ impl FileText {
         }
     }
 
-    /// Returns versions of a file with the same escapes for the same bytes, so that lines of one version can be put into another.
+    /// Returns versions of a file in which the same byte has the same escape. Then lines of one version can be put into another
+    /// version.
     pub fn alike<const N: usize>(mut files: [Self; N]) -> [Self; N] {
         if files.iter().any(|it| it.encoding.has_escapes()) {
             for file in &mut files {
@@ -87,15 +88,16 @@ impl FileText {
     /// Returns the bytes of the file.
     ///
     /// # Errors
-    /// The encoding of the file has no such character, only Neovim knows the encoding, or a change may have broken a character.
+    /// The encoding of the file lacks a character of the text, only Neovim can write the encoding, or a change may have broken a
+    /// character.
     pub fn encode(&self) -> Result<Vec<u8>, NotText> {
         self.encoding.encode(&self.stored()?)
     }
 
-    /// Returns the lines of a buffer of Neovim that has this text.
+    /// Returns the lines of a Neovim buffer with this text.
     ///
     /// # Errors
-    /// As [`Self::encode`], but for encodings that only Neovim knows.
+    /// As [`Self::encode`], except that an encoding that only Neovim can write is no error.
     pub fn encode_buffer(&self) -> Result<Vec<u8>, NotText> {
         self.encoding.encode_buffer(&self.stored()?)
     }
@@ -103,13 +105,13 @@ impl FileText {
     /// Checks that the text can be stored, as far as co knows.
     ///
     /// # Errors
-    /// As [`Self::encode`], but for encodings that only Neovim knows well.
+    /// As [`Self::encode`], except that an encoding that only Neovim can write is no error.
     pub fn check(&self) -> Result<(), NotText> {
         self.encoding.check(&self.stored()?)
     }
 
-    /// Checks that the text can take the place of an older one, as far as co knows. Escapes of another file cannot be stored in
-    /// this file, unless the older text has them too.
+    /// Checks that the text can replace the older text of the file, as far as co knows. The text must not have escapes of another
+    /// file, unless the older text has them too.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -127,7 +129,7 @@ impl FileText {
         }
     }
 
-    /// Returns the text with its line breaks.
+    /// Returns the text with the line breaks of the file.
     fn stored(&self) -> Result<Cow<'_, str>, NotText> {
         match &self.cut {
             Some(cut) => Err(cut.clone()),
@@ -135,7 +137,7 @@ impl FileText {
         }
     }
 
-    /// Returns a sentence about bytes that are no UTF-8, for a reader of the text.
+    /// Returns a sentence that explains to a reader of the text how invalid bytes are written.
     pub fn encoding_note(&self) -> Option<String> {
         self.encoding.note(&self.text)
     }
@@ -168,7 +170,7 @@ impl FileText {
         self.text.replace_range(range, new);
     }
 
-    /// Replaces each place where a text stands, from the start on.
+    /// Replaces all occurrences of a text, from top to bottom.
     pub(crate) fn replace_all(&mut self, old: &str, new: &str) {
         if self.is_plain() {
             self.text = self.text.replace(old, new);
@@ -181,18 +183,18 @@ impl FileText {
         }
     }
 
-    /// Returns whether a text that was found at a place begins and ends outside of escapes.
+    /// Returns true if a text that was found at the byte offset `at` neither begins nor ends within an escape.
     pub(crate) fn is_at(&self, at: usize, found: &str) -> bool {
         let is_inside = |at| self.encoding.is_inside_escape(&self.text, at);
         !is_inside(at) && !is_inside(at + found.len())
     }
 
-    /// Returns whether other programs count the characters of a line in the same way.
+    /// Returns true if other programs count the same characters in this line as co. `line` is a byte range.
     pub(crate) fn is_counted_alike(&self, line: Range<usize>) -> bool {
         self.encoding.is_counted_alike(&self.text[line])
     }
 
-    /// Returns whether a replacement needs no care for escapes or mixed line breaks.
+    /// Returns true if a replacement can ignore escapes and mixed line breaks, because the text has neither.
     fn is_plain(&self) -> bool {
         !self.encoding.has_escapes() && !matches!(self.breaks, Breaks::Mixed(_))
     }
@@ -202,7 +204,8 @@ impl FileText {
         self.encoding.check_cut(&self.text, range.end)
     }
 
-    /// Replaces the whole text. A text that is not empty keeps its final line break, or keeps having none.
+    /// Replaces the whole text. The new text ends with a line break exactly if the old text does. If the old text was empty, the
+    /// new text stays as given.
     pub fn rewrite(&mut self, new: &str) {
         let mut new = typed(new).into_owned();
         if !self.text.is_empty() && !new.is_empty() {
@@ -219,7 +222,7 @@ impl FileText {
         self.apply_hunks(&hunks(&self.text, &new));
     }
 
-    /// Replaces lines. The hunks must be in order and must not overlap.
+    /// Replaces lines. The hunks must be sorted by line and must not overlap.
     pub fn apply_hunks(&mut self, hunks: &[Hunk]) {
         let starts = line_starts(&self.text);
         for hunk in hunks.iter().rev() {
@@ -241,7 +244,7 @@ impl Breaks {
         }
     }
 
-    /// Returns a text with these line breaks in place of `\n`.
+    /// Returns a text with these line breaks instead of `\n`.
     fn restore<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self {
             Self::Lf => text.into(),
@@ -264,7 +267,7 @@ impl Breaks {
     }
 }
 
-/// Returns a text that was typed, with `\n` for each line break.
+/// Returns the text with `\n` for each `\r\n`.
 pub(crate) fn typed(text: &str) -> Cow<'_, str> {
     match text.contains("\r\n") {
         true => text.replace("\r\n", "\n").into(),
@@ -272,7 +275,7 @@ pub(crate) fn typed(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the start of each line, and the end of the text.
+/// Returns the byte offsets of the starts of all lines, and of the end of the text.
 pub(crate) fn line_starts(text: &str) -> Vec<usize> {
     let mut at = 0;
     let ends = text.split_inclusive('\n').map(|line| {
@@ -286,7 +289,8 @@ fn count_breaks(text: &str) -> usize {
     memchr_iter(b'\n', text.as_bytes()).count()
 }
 
-/// Returns a replacement without the characters that it has in common with the range, at its start and its end.
+/// Shrinks a replacement: removes the characters at the start and at the end that the range already has. Returns the smaller
+/// range and its new text.
 fn trim<'a>(text: &str, range: Range<usize>, new: &'a str) -> (Range<usize>, &'a str) {
     let same = |pair: &(char, char)| pair.0 == pair.1;
     let length = |pair: (char, char)| pair.0.len_utf8();

@@ -2,7 +2,7 @@
 
 use crate::error::NotText;
 
-/// Returns the byte order mark of UTF-16.
+/// Returns the byte order mark of UTF-16. `little` means little-endian.
 pub(crate) fn mark(little: bool) -> &'static [u8] {
     if little { &[0xff, 0xfe] } else { &[0xfe, 0xff] }
 }

@@ -1,4 +1,4 @@
-//! A text with the changes of several authors, which its owner may accept or take back.
+//! A text that several authors change. Its owner may accept these changes or undo them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
@@ -8,20 +8,20 @@ use crate::diff::{Hunk, hunks};
 use crate::lines;
 use crate::slide::{Wanted, slide};
 
-/// The lines of a text, and those that authors removed from it.
+/// A text, and the lines that authors removed from it.
 ///
-/// Each author has a base: the text without the changes of this author that were not accepted. The base of one author has the
-/// changes of the others.
+/// Each author has a base: the text without the changes of this author that the owner has not accepted. The base of one author
+/// includes the changes of all other authors.
 #[derive(Debug, Clone)]
 pub struct Weave {
     lines: Vec<WovenLine>,
-    /// The text ends with a line break, or is empty.
+    /// True if the text ends with a line break or is empty.
     ends: bool,
-    /// The base of [`Weave::FIRST`] ends with a line break, or is empty.
+    /// True if the base of [`Weave::FIRST`] ends with a line break or is empty.
     base_ends: bool,
 }
 
-/// A change of an author.
+/// Identifies a change by its author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark {
     pub author: usize,
@@ -29,13 +29,13 @@ pub struct Mark {
     pub change: usize,
 }
 
-/// The cause of an edit.
+/// The author of an edit, or the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EditBy {
-    /// The owner changes their own text. Each base gets this change at once.
+    /// The owner changes the text. Each base gets this change at once.
     Owner,
     Author(Mark),
-    /// The owner takes changes of an author back.
+    /// The owner undoes changes of this author.
     TakingBack(usize),
 }
 
@@ -50,12 +50,12 @@ struct WovenLine {
     gone: Option<Mark>,
 }
 
-/// A line at the place of an edit.
+/// A line of the part of the text that an edit replaces.
 struct Candidate {
     line: WovenLine,
-    /// True if the line was removed before, so that the edit may bring it back.
+    /// True if the line was removed earlier. Then the edit may bring it back.
     was_gone: bool,
-    /// True if the line stands behind all lines that the edit removes.
+    /// True if the line stands below all lines that the edit removes.
     is_behind: bool,
 }
 
@@ -63,7 +63,7 @@ impl Weave {
     /// The only author whose base may lack a line break at its end.
     pub const FIRST: usize = 0;
 
-    /// Returns the text that the first author made of `base` by a change.
+    /// Makes a weave of a text that the first author changed from `base` to `now`.
     pub fn new(base: &str, now: &str, change: usize) -> Self {
         let base = Ending::of(base);
         let line = |text: &&str| WovenLine {
@@ -88,7 +88,7 @@ impl Weave {
         joined(shown, self.ends)
     }
 
-    /// Returns the text without the changes of an author that were not accepted.
+    /// Returns the base of an author: the text without the changes of the author that the owner has not accepted.
     pub fn base(&self, author: usize) -> String {
         let base = self.lines.iter().filter(|it| it.is_base(author));
         joined(base, author != Self::FIRST || self.base_ends)
@@ -96,11 +96,11 @@ impl Weave {
 
     /// Changes the text to `now`.
     ///
-    /// - A line that an author removes stays in the base of this author. A line that the owner removes is gone.
-    /// - A line that was removed comes back if the same line is added there. Other removed lines of the place stay above the
-    ///   added lines, or below them if they were below the replaced lines.
-    /// - If the owner replaces lines of an author, the lines that the author had replaced are gone.
-    /// - If lines of an author are taken back, other lines of this author that were removed at the same place are gone too.
+    /// - A line that an author removes stays in the base of this author. A line that the owner removes is deleted.
+    /// - A removed line comes back if the edit adds the same line at the same place. Other removed lines of this place stay above
+    ///   the added lines, or below them if they were below the replaced lines.
+    /// - If the owner replaces lines of an author, the lines that the author had replaced are deleted.
+    /// - If the owner undoes lines of an author, other lines of this author that were removed at the same place are deleted too.
     pub fn edit(&mut self, now: &str, by: EditBy) {
         let old_last = self.last_of_base().map(str::to_owned);
         if let Some(author) = self.returned_to(now, by) {
@@ -148,8 +148,8 @@ impl Weave {
         self.set_ends(by, &now, old_last.as_deref());
     }
 
-    /// Turns the changes of an author that are in `accepted` into changes of the owner. `accepted` is the base of the author with
-    /// some of these changes, perhaps with other lines in place of theirs.
+    /// Turns some changes of an author into changes of the owner. `accepted` is the base of the author with the accepted changes;
+    /// the owner may have edited their lines.
     pub fn accept(&mut self, author: usize, accepted: &str, change: usize) {
         let accepted = Ending::of(accepted);
         let has = |it: &WovenLine| it.is_shown() || it.is_base(author);
@@ -204,8 +204,8 @@ impl Weave {
         }
     }
 
-    /// Returns the changes that make each hunk between the base of an author and the text, also the changes of other authors. A
-    /// hunk is identified by its lines in the base and in the text.
+    /// Returns, for each hunk between the base of an author and the text, the changes that made it, including changes of other
+    /// authors. A hunk is a pair of line ranges: one of the base, and one of the text.
     pub fn changes_of(
         &self,
         author: usize,
@@ -234,8 +234,8 @@ impl Weave {
         hunks.iter().map(of_hunk).collect()
     }
 
-    /// Returns the changes, accepted or not, that added lines of a range. For an empty range, returns the changes that removed
-    /// lines there.
+    /// Returns the changes, accepted or not, that added the lines of a range. For an empty range, returns the changes that
+    /// removed lines at this place.
     pub fn changes_at(&self, now: Range<usize>) -> Vec<Mark> {
         let shown = self.places(WovenLine::is_shown);
         let lines = shown.get(now.clone()).unwrap_or_default();
@@ -246,7 +246,8 @@ impl Weave {
         sorted(lines.iter().filter_map(|at| self.lines[*at].by).chain(gone))
     }
 
-    /// Returns the author whose changes are all gone if the text becomes `now`.
+    /// Returns the first author whose base equals `now`, so that none of the author's changes is left. Returns `None` for an edit
+    /// of an author.
     fn returned_to(&self, now: &str, by: EditBy) -> Option<usize> {
         let authors = match by {
             EditBy::Author(_) => return None,
@@ -261,8 +262,8 @@ impl Weave {
         authors.into_iter().find(|author| self.base(*author) == now)
     }
 
-    /// Lets an edit remove lines of its author, and bring lines back, rather than equal lines of others. An edit of the owner
-    /// removes the lines of authors first. `shown` are the places of the lines `old`.
+    /// Chooses which of several equal lines an edit removes or brings back: lines of the author of the edit come first. For an
+    /// edit of the owner, the lines of any author come first. `shown` has the indices of the lines `old`.
     fn prefer_own_lines(&self, changes: &mut [Hunk], old: &[&str], shown: &[usize], by: EditBy) {
         let is_own = |mark: &Mark| match by {
             EditBy::Owner => true,
@@ -290,9 +291,10 @@ impl Weave {
         places.map(|(at, _)| at).collect()
     }
 
-    /// The owner replaces lines of authors. Drops the older lines in whose place an author had put the replaced lines. If the
-    /// owner replaces only some lines of an author, the first line of the author stands for the first older line, and so on; if
-    /// the numbers of lines differ, all older lines stay.
+    /// Drops older lines when the owner replaces lines of authors: the lines that an author had replaced by the removed lines.
+    ///
+    /// The owner may replace only some lines of an author. If the author put as many lines as there were before, each new line
+    /// corresponds to one older line. Otherwise all older lines stay.
     fn forget_replaced(&mut self, removed: Range<usize>) {
         let shown = self.places(WovenLine::is_shown);
         let removed = &shown[removed];
@@ -330,7 +332,7 @@ impl Weave {
         }
     }
 
-    /// Writes the lines at the place of an edit, with the added ones.
+    /// Writes the part of the text that an edit replaces, with the added lines.
     fn put(&mut self, mut place: Vec<Candidate>, added: &str, by: EditBy) {
         if let EditBy::TakingBack(author) = by {
             let is_of_author = |it: &Candidate| it.was_gone && it.line.is_by(author);
@@ -376,8 +378,8 @@ impl Weave {
         self.lines.extend(rest.map(|(_, it)| comes_back(it)));
     }
 
-    /// Notes whether the text `now` and the base of the first author end with a line break. `old` is the last line of that base
-    /// before the edit.
+    /// Updates whether the text and the base of the first author end with a line break. `now` is the new text. `old` is the last
+    /// line of the base before the edit.
     fn set_ends(&mut self, by: EditBy, now: &Ending, old: Option<&str>) {
         let was_ending = std::mem::replace(&mut self.ends, now.ends);
         if by.mark().is_some_and(|it| it.author == Self::FIRST) {
@@ -413,7 +415,7 @@ impl WovenLine {
         self.gone.is_none()
     }
 
-    /// Returns the change that added the line, if it is not accepted.
+    /// Returns the change that added the line, if the owner has not accepted the change.
     fn open_mark(&self) -> Option<Mark> {
         self.by.filter(|_| !self.is_accepted)
     }
@@ -426,7 +428,7 @@ impl WovenLine {
         !self.is_by(author) && self.gone.is_none_or(|it| it.author == author)
     }
 
-    /// Marks the line as removed. Returns false if no base has it any more.
+    /// Marks the line as removed. Returns false if the line is in no base any more and can be deleted.
     fn remove_by(&mut self, by: EditBy) -> bool {
         match by.mark() {
             Some(mark) if !self.is_by(mark.author) => {
@@ -438,10 +440,10 @@ impl WovenLine {
     }
 }
 
-/// A text, of which each line ends with a line break.
+/// A text to whose last line a line break was added if it had none.
 struct Ending<'a> {
     text: Cow<'a, str>,
-    /// The text itself ends with a line break, or is empty.
+    /// True if the original text ends with a line break or is empty.
     ends: bool,
 }
 
@@ -470,7 +472,7 @@ fn joined<'a>(lines: impl Iterator<Item = &'a WovenLine>, ends: bool) -> String 
     text
 }
 
-/// Accepts the lines of an author that others removed, if changes around them were accepted.
+/// Accepts the lines of `author` that others removed, if changes around these lines were accepted.
 fn settle(woven: &mut [WovenLine], author: usize, (first, is_accepted): (usize, bool)) {
     let gone = woven[first..].iter_mut().filter(|it| !it.is_shown());
     for line in gone.filter(|it| is_accepted && it.is_by(author)) {
@@ -478,7 +480,7 @@ fn settle(woven: &mut [WovenLine], author: usize, (first, is_accepted): (usize, 
     }
 }
 
-/// Returns the lines of an accepted change that the text does not have yet.
+/// Returns the lines of an accepted change that are not in the text.
 fn accepted_lines(change: &Hunk, mark: Mark) -> Vec<WovenLine> {
     let line = |text: &&str| WovenLine {
         text: (*text).to_owned(),

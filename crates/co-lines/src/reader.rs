@@ -1,51 +1,52 @@
-//! Reads the lines of a stream, each within limits.
+//! Reads the lines of a stream, each of bounded size.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The most bytes of a line. A message may have an image, or both texts of a large file.
+/// The largest length of a line, in bytes. A message may have an image, or the old and the new text of a large file.
 pub const LONGEST_LINE: usize = 8 << 20;
 
-/// The most memory that a line may take when it is parsed.
+/// The largest number of bytes of memory that a line may take when it is parsed.
 pub const LARGEST_LINE: u64 = 48 << 20;
 
-/// About the bytes that a JSON value takes in memory beside its text. `[]` in a message takes two bytes there.
+/// The approximate number of bytes that a JSON value takes in memory besides its text. The two bytes `[]` of a message take as
+/// many.
 const VALUE_BYTES: u64 = 72;
 
-/// The bytes that are read at once.
+/// The number of bytes that one read asks for.
 const CHUNK: usize = 64 << 10;
 
-/// The most bytes that are kept of a line that is too large.
+/// The number of bytes that are kept of a line that is too large.
 const KEPT: usize = 200;
 
-/// A line without its end.
+/// A line without its line break.
 #[derive(Debug, PartialEq, Eq)]
 pub enum BoundedLine {
     Whole(Vec<u8>),
-    /// The stream ended within this line.
+    /// The line at the end of a stream that does not end with a line break.
     Partial(Vec<u8>),
-    /// The start of a line that is too long or has too many values, and the length of the line.
+    /// A line that is too long, or has too many JSON values. `start` is its start; `length` is the number of its bytes.
     TooLarge {
         start: Vec<u8>,
         length: usize,
     },
 }
 
-/// The lines of a stream.
+/// Reads a stream line by line.
 #[derive(Debug)]
 pub struct LineReader<R> {
     stream: R,
     limit: usize,
-    /// The bytes that were read. It grows to the limit at most, and by two chunks.
+    /// The bytes that were read and not removed yet. The buffer grows to the limit and two chunks at most.
     buffer: Vec<u8>,
-    /// The bytes at the start of `buffer` that were returned. They are removed before the next read, all at once.
+    /// The number of bytes at the start of `buffer` that were returned. The next read removes them.
     returned: usize,
-    /// The bytes at the start of `buffer` that were returned or have no line break.
+    /// The number of bytes at the start of `buffer` that were returned or searched for a line break.
     searched: usize,
-    /// The length so far of a line that is too long. `buffer` has its start.
+    /// The length so far of a line that is too long. `buffer` has only the start of this line.
     skipped: Option<usize>,
-    /// A line that is too long ends the stream.
+    /// True if a line that is too long ends the stream.
     stops: bool,
     ended: bool,
     taken: u64,
@@ -66,7 +67,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// Lets a line that is too long end the stream, before its end has come.
+    /// Makes the reader end the stream as soon as a line is too long.
     #[must_use]
     pub fn stopping(self) -> Self {
         Self {
@@ -75,12 +76,12 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// Returns about how many bytes of memory all lines so far take, if each of them is parsed as JSON.
+    /// Returns roughly how many bytes of memory all lines so far take, if each of them is parsed as JSON.
     pub fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Returns the next line; none at the end. If the future is dropped, no byte is lost.
+    /// Returns the next line, or `None` at the end of the stream. If the future is dropped, no byte is lost.
     ///
     /// # Errors
     /// The stream cannot be read.
@@ -100,7 +101,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// Takes the first whole line out of the buffer. Keeps only the start of one that is too long.
+    /// Takes the first complete line out of the buffer. Keeps only the start of a line that is too long.
     fn take(&mut self) -> Option<BoundedLine> {
         let start = self.returned;
         let end = memchr::memchr(b'\n', &self.buffer[self.searched..]);
@@ -135,7 +136,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Some(self.counted(line, BoundedLine::Whole))
     }
 
-    /// Returns the rest of the buffer at the end of the stream.
+    /// Returns the rest of the buffer at the end of the stream as the last line.
     fn rest(&mut self) -> Option<BoundedLine> {
         let rest = self.buffer.split_off(self.returned);
         self.buffer.clear();
@@ -146,7 +147,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// Counts the memory of a line, before anybody parses it. One that takes too much is not handed on.
+    /// Counts the memory that a line takes when it is parsed. Returns only the start of a line that takes too much.
     fn counted(&mut self, line: Vec<u8>, kind: fn(Vec<u8>) -> BoundedLine) -> BoundedLine {
         let memory = json_memory(&line);
         if memory > LARGEST_LINE {
@@ -163,7 +164,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 }
 
-/// Returns about how much memory a line of JSON takes when it is parsed.
+/// Returns roughly how many bytes of memory a line of JSON takes when it is parsed.
 pub fn json_memory(line: &[u8]) -> u64 {
     let (mut values, mut in_text, mut escaped) = (1, false, false);
     for byte in line {

@@ -1,11 +1,11 @@
-//! The lines that wait for another program, and the task that writes them.
+//! The queue of lines for another program, and the task that writes them.
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-/// The most messages that wait. A client has few requests open, so more messages wait only if the other program asks many
-/// questions and reads no answer.
+/// The largest number of messages in the queue. A client has few open requests, so the queue is only full if the other program
+/// asks many questions and reads no answer.
 const QUEUE: usize = 64;
 
 /// The reason why a message was not sent.
@@ -17,23 +17,24 @@ pub enum SendError {
     Stuck(&'static str),
 }
 
-/// The way to the standard input of another program. Dropping it closes that input.
+/// Writes lines to the standard input of another program. Dropping the writer closes this input.
 #[derive(Debug)]
 pub struct LineWriter {
     queue: LineQueue,
     _writer: AbortOnDropHandle<()>,
 }
 
-/// The queue of a [`LineWriter`]. It takes nothing more when the writer is dropped.
+/// The queue of a [`LineWriter`]. Once the writer is dropped, the queue accepts no more lines.
 #[derive(Debug, Clone)]
 pub struct LineQueue {
-    /// The word for the other program in an error.
+    /// The word for the other program in an error message, such as "agent".
     reader: &'static str,
     lines: mpsc::Sender<String>,
 }
 
 impl LineWriter {
-    /// Makes a writer to the `reader`, such as an "agent". Call it within a tokio runtime.
+    /// Makes a writer to the program `reader`. `reader` is the word for the program in an error message, such as "agent". Call it
+    /// within a tokio runtime.
     pub fn new(reader: &'static str, stream: impl AsyncWrite + Send + Unpin + 'static) -> Self {
         let (lines, waiting) = mpsc::channel(QUEUE);
         Self {
@@ -48,10 +49,10 @@ impl LineWriter {
 }
 
 impl LineQueue {
-    /// Queues a line, without its end.
+    /// Queues a line, which has no line break.
     ///
     /// # Errors
-    /// The other program does not read.
+    /// The other program does not read its input.
     pub fn send(&self, line: String) -> Result<(), SendError> {
         self.lines.try_send(line).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => SendError::Stuck(self.reader),
@@ -60,7 +61,7 @@ impl LineQueue {
     }
 }
 
-/// Writes lines until the other program reads no more.
+/// Writes lines until the other program stops reading.
 async fn write(mut stream: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<String>) {
     while let Some(mut line) = lines.recv().await {
         line.push('\n');
