@@ -70,10 +70,10 @@ use co_llm::transcript::{self, Context, Item};
 pub use self::handle::ChatHandle;
 pub use self::message::{Msg, Prompt, WorkDirs};
 
-/// The notice if a prompt would start another transcript than the one on the screen.
+/// The notice for a prompt that would start a new transcript, although the screen still shows another one.
 const NOT_RESUMED: &str = "not sent, because the chat could not be resumed: /resume it, or send the prompt again to start a new chat";
 
-/// The task of one chat: it takes the messages of the person one by one, and the events of its turn and its commands.
+/// The task of one chat. It handles the messages of the person, and the events of its turn and of its commands, one by one.
 struct Chat {
     context: ChatContext,
     /// Sends changed services to the running turn.
@@ -83,34 +83,36 @@ struct Chat {
     model: ChatModel,
     recorder: Recorder,
     questions: OpenQuestions,
-    /// The events of commands that outlive a turn: jobs, and commands that the person typed. They ask about hosts.
+    /// The events of commands that outlive a turn: jobs, and commands that the person typed. Such a command may send a question
+    /// about a host.
     commands: mpsc::Receiver<TurnEvent>,
-    /// Asks for these commands.
+    /// Sends the questions of the commands that outlive a turn to `commands`.
     for_commands: Arc<dyn Questioner>,
     jobs: Jobs,
     queue: PromptQueue,
-    /// The person cancelled and has typed nothing since. Another cancel drops the queue.
+    /// True if the person cancelled and has typed nothing since. A second cancel drops the queue.
     cancel_pressed: bool,
     running: Option<RunningTurn>,
     agent: ChatAgent,
     permissions: Permissions,
     tools: ToolSet,
     servers: ChatServers,
-    /// The lines that the last prompt asked to change.
+    /// The lines that the person selected for the last prompt. The turn may change only these lines.
     range: Option<LineRange>,
     /// The texts of files that the model has read.
     seen_texts: SeenTexts,
     texts: TrustedTexts,
     status: Status,
-    /// The transcript could not be resumed. The next prompt must not start another one without notice.
+    /// True if a transcript could not be resumed. The next prompt is then refused with a notice, instead of starting a new
+    /// transcript.
     resume_failed: bool,
     typed: TypedCommands,
     commit: CommitRequest,
     contexts: ContextReads,
     undo: ChatUndo,
-    /// Counts the changes that the person has not answered yet.
+    /// Counts the changes that the person has neither accepted nor rejected yet.
     count: Count,
-    /// Tells that any chat has changed files, or that the person answered its changes.
+    /// Changes when any chat has changed files, or when the person accepts or rejects changes.
     files_changed: watch::Receiver<()>,
 }
 
@@ -239,7 +241,7 @@ impl Chat {
         }
     }
 
-    /// Applies the settings that take effect at once, also to the running turn.
+    /// Applies the new settings that take effect at once, also to the running turn.
     fn take_settings(&mut self, new: &Services) {
         let services = Arc::new(self.context.services.changed_at_once(new));
         self.new_services.send_replace(Arc::clone(&services));
@@ -247,7 +249,7 @@ impl Chat {
         self.show_state();
     }
 
-    /// Takes a prompt of the person.
+    /// Handles a prompt that the person typed.
     async fn typed_prompt(&mut self, mut prompt: Prompt) {
         let context = &self.context;
         self.cancel_pressed = false;
@@ -260,7 +262,7 @@ impl Chat {
         }
     }
 
-    /// Starts a turn, or queues the prompt if one runs. A closed chat starts nothing.
+    /// Starts a turn with the prompt, or queues the prompt if a turn runs. Does nothing if the chat is closed.
     async fn prompt(&mut self, prompt: Prompt) {
         if self.context.cancel.is_cancelled() {
             // The prompt came just before the chat was closed.
@@ -284,7 +286,7 @@ impl Chat {
         }
     }
 
-    /// Records a prompt and shows it. If that fails, gives all prompts back to the person and returns false.
+    /// Records a prompt and shows it. If recording fails, gives all prompts back to the person and returns false.
     async fn take(&mut self, prompt: Prompt) -> bool {
         let at = Some(crate::store::seconds_now());
         let item = Item::User {
@@ -312,7 +314,7 @@ impl Chat {
         true
     }
 
-    /// Returns the context of a prompt without secrets, for the model.
+    /// Returns the contexts of a prompt without secret values, as the model gets them.
     async fn redact_for_model(&self, context: &[Context]) -> Vec<Context> {
         let ChatContext { services, dirs, .. } = &self.context;
         let keys = self.model.keys();
@@ -346,7 +348,7 @@ impl Chat {
         self.show_state();
     }
 
-    /// Gives back a prompt that was not taken, and all queued prompts.
+    /// Gives a prompt that was not sent, and all queued prompts, back to the person.
     fn give_all_back(&mut self, prompt: Prompt) {
         let waiting = self.queue.take_all();
         // From the last to the first, because Lua puts each in front of the draft.
@@ -356,7 +358,7 @@ impl Chat {
         self.show_state();
     }
 
-    /// Gives back a prompt that was not taken.
+    /// Gives a prompt that was not sent back to the person.
     fn give_back(&self, prompt: Prompt) {
         self.context.services.editor.tell(ToEditor::Unsent {
             chat: self.context.id,
@@ -364,8 +366,8 @@ impl Chat {
         });
     }
 
-    /// Cancels the running turn if it was sent a file that the person no longer trusts, and gives queued prompts of that
-    /// file back. If `path` is none, this may be any file.
+    /// Cancels the running turn if the model got a file that the person no longer trusts, and gives the queued prompts of this
+    /// file back. If `path` is `None`, any file may have lost its trust.
     fn trust_revoked(&mut self, path: Option<&Path>) {
         let waiting = self.queue.take_from_file(path);
         if !waiting.is_empty() {
@@ -391,7 +393,7 @@ impl Chat {
         ));
     }
 
-    /// Keeps the draft with the transcript. If there is no transcript and `begins` is set, begins one.
+    /// Saves the draft with the transcript. If there is no transcript and `begins` is true, begins one.
     async fn keep_draft(&mut self, text: &str, begins: bool) {
         let keys = self.model.keys();
         let draft = drafts::prepare(&self.context, &mut self.recorder, &keys, (text, begins));
@@ -408,7 +410,7 @@ impl Chat {
             .tell(ToEditor::DraftKept { chat });
     }
 
-    /// Uses a model that was looked up. Prompts that waited for it go on.
+    /// Switches to the model `found`, which was looked up. Then the prompts that waited for the lookup start.
     async fn found_model(&mut self, found: (String, bool)) {
         let in_turn = self.running.is_some();
         self.model.found_model(&self.context, found, in_turn);
@@ -432,7 +434,7 @@ impl Chat {
         }
     }
 
-    /// Adds a permission.
+    /// Adds a permission that the person gave.
     async fn allow(&mut self, allowance: Allowance) {
         self.permissions
             .take(allowance, &self.context.services)
@@ -456,7 +458,7 @@ impl Chat {
         self.show_state();
     }
 
-    /// Shows an event of a typed command. Its end is recorded after the turn that runs.
+    /// Shows an event of a typed command. If a turn runs, the end of the command is recorded after the turn.
     async fn typed_event(&mut self, event: TypedEvent) {
         self.typed
             .take(event, &self.context, &mut self.recorder)
@@ -476,7 +478,7 @@ impl Chat {
         self.permissions.learn(ended.await);
     }
 
-    /// Returns a writer for a commit in `dirs`, in the place of an earlier one.
+    /// Returns a writer for the message of a commit in `dirs`. It replaces the writer of an earlier request.
     fn commit_writer(&mut self, dirs: WorkDirs) -> CommitWriter {
         if let Some(question) = self.commit.question.take() {
             self.questions.withdraw(question);
@@ -506,8 +508,8 @@ impl Chat {
         }
     }
 
-    /// Returns whether changes can be reviewed and taken back now: no turn runs, or only the turn of an agent, which acts by
-    /// itself.
+    /// Returns true if the person can review changes and take them back now: if no turn runs, or if the running turn is that of
+    /// an agent.
     fn takes_undo(&self) -> bool {
         self.running.is_none() || self.model.agent().is_some()
     }
@@ -538,7 +540,7 @@ impl Chat {
         }
     }
 
-    /// Starts to count the changes that the person has not answered yet.
+    /// Starts to count the changes that the person has neither accepted nor rejected yet.
     fn count_open(&mut self) {
         self.count.start(&self.context.services, self.recorder.id());
     }
@@ -559,7 +561,8 @@ impl Chat {
         self.show_state();
     }
 
-    /// Shows the state again if a question of the model, or a question without a turn, came or went.
+    /// Sends the state again if the chat has begun or stopped to wait for an answer: to a question of the model, or to any
+    /// question while no turn runs.
     fn show_if_it_asks(&mut self) {
         let waiting = match self.running {
             None if self.questions.any() => WaitingQuestion::WithoutTurn,
@@ -601,7 +604,8 @@ impl Chat {
         });
     }
 
-    /// Returns what waits in this chat, and what is unusual because the person allowed or chose it, in a few words each.
+    /// Returns short notes for the winbar about what waits in this chat, and about unusual choices of the person, such as `edits
+    /// allowed`.
     fn unusual(&self) -> Vec<String> {
         let ChatContext { services, dirs, .. } = &self.context;
         let edits = EditRequest::every_edit();

@@ -1,8 +1,8 @@
-//! One turn of another agent: it sends the person's prompt, and hands on what the agent does. Like the turn of a model, it is a
-//! child task of the chat and owns nothing that outlives it, except for the process of the agent, which it gives back.
+//! One turn of another agent. It sends the person's prompt, and tells the chat what the agent does. Like the turn of a model, it
+//! is a child task of the chat and owns nothing that outlives it, except for the process of the agent, which it gives back.
 //!
-//! The agent acts by itself, inside its confinement. So nothing here decides what it may do: what it says about a call is only
-//! shown.
+//! The agent acts by itself, inside its confinement. So nothing here decides what the agent may do: the chat only shows what the
+//! agent says about a call.
 
 mod calls;
 mod content;
@@ -52,37 +52,38 @@ use co_acp::{AgentAnswer, Incoming, RequestNumber};
 use co_llm::transcript::{End, Item};
 use co_text::{one_line, start_of};
 
-/// The time for an agent to end its turn after `<C-c>`. Then its processes are ended.
+/// The longest time that an agent may take to end its turn after `<C-c>`. After that, co ends its processes.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The least time between two records of what the turn changed. Records that a command of the person needs do not wait.
+/// The shortest time between two records of the files that the turn changed. Records that a command of the person needs do not
+/// wait.
 const RECORD_PERIOD: Duration = Duration::from_millis(500);
 
-/// A turn of an agent that will run.
+/// A turn of an agent, ready to run.
 pub(super) struct AgentTurn {
     pub context: Arc<CallContext>,
     pub chat: ToChat,
     pub tools: ToolSet,
     pub spec: AgentSpec,
-    /// The process of an earlier turn.
+    /// The agent's process from an earlier turn; none if it must be started.
     pub process: Option<AgentProcess>,
-    /// The items of the transcript since the last turn.
+    /// The items of the transcript since the last turn, which make the prompt.
     pub prompt: Vec<Item>,
-    /// The chat had turns before.
+    /// True if the chat had turns before this one.
     pub has_past: bool,
-    /// The session of an earlier process of the agent.
+    /// The session of an earlier process of the agent, which this process may continue.
     pub past: Option<PastSession>,
-    /// The earlier choices of the person for the agent.
+    /// The modes and options that the person chose for the agent in earlier turns.
     pub wishes: Vec<AgentWish>,
-    /// The permissions of the person for calls of co's own tools.
+    /// The permissions that the person gave for calls of co's own tools.
     pub memory: TurnMemory,
-    /// Receives the choices of the person while the turn runs.
+    /// Receives the modes and options that the person chooses while the turn runs.
     pub new_wishes: mpsc::Receiver<AgentWish>,
-    /// The method by which an earlier process of the agent was logged in.
+    /// The method by which an earlier process of the agent logged in.
     pub login: Option<AuthMethodId>,
 }
 
-/// The number of choices that may wait for the turn. A person types no more.
+/// The capacity of the channel of the person's choices. A person does not choose faster than the turn reads.
 pub(super) const MAX_WISHES: usize = 16;
 
 /// The state of a running turn.
@@ -95,40 +96,40 @@ struct Progress {
     past: Option<PastSession>,
     wishes: Vec<AgentWish>,
     new_wishes: mpsc::Receiver<AgentWish>,
-    /// Asks about the hosts of the agent in this turn.
+    /// Asks the person about the hosts that the agent contacts in this turn.
     asker: Option<Arc<TurnAsker>>,
-    /// The memory that the messages of earlier turns took.
+    /// The number of bytes of memory that the messages of earlier turns took.
     memory_before: u64,
-    /// The last time at which the changes of the turn were recorded.
+    /// The time at which the changes of the turn were recorded last.
     recorded: Instant,
     secrets: OpenSecrets,
-    /// The method by which the agent was logged in before.
+    /// The method by which the agent logged in before.
     login: Option<AuthMethodId>,
 }
 
-/// The state that the updates of the agent build up.
+/// The state that co builds from the updates of the agent.
 struct UpdateState {
     agents: SubAgents,
     images: KeptImages,
-    /// The last plan that came as a text.
+    /// The last plan that the agent sent as a text.
     plan_text: Option<String>,
-    /// The cost of the session in another currency than US dollars.
+    /// The cost of the session, if it is in another currency than US dollars.
     other_cost: Option<String>,
-    /// The number of messages that co does not know.
+    /// The number of messages in this turn that co does not know.
     odd: usize,
-    /// The message whose piece came last.
+    /// The id of the message whose piece arrived last.
     message: Option<MessageId>,
-    /// The texts of the prompt.
+    /// The text of the prompt that this turn sends.
     prompt: String,
 }
 
-/// The way in which the plan mode of an agent was asked for.
+/// The result of switching an agent to its plan mode.
 enum PlanEntry {
     Entered(PlanMode),
-    /// The agent is not in it, which the person was told.
+    /// The agent refused the plan mode. The person has been told.
     Refused,
     Cancelled,
-    /// The agent has ended, or sent too much, or does not read.
+    /// The agent has ended, has sent too much, or does not read its input.
     Dead,
 }
 
@@ -232,7 +233,7 @@ impl AgentTurn {
 }
 
 impl Progress {
-    /// Sends the prompt and follows the agent. The process comes into `kept`, if it lives on.
+    /// Sends the prompt and follows the agent to the end of the turn. If the process survives, puts it into `kept`.
     async fn run(
         &mut self,
         process: Option<AgentProcess>,
@@ -289,7 +290,7 @@ impl Progress {
         }
     }
 
-    /// Ends a process that does not serve the turn any more, and tells the person.
+    /// Ends a process that can no longer serve the turn, and tells the person.
     async fn end_process(&mut self, process: AgentProcess) -> Result<End, Halt> {
         // Until it has ended, it may still change files.
         let words = process.last_words().await;
@@ -298,7 +299,7 @@ impl Progress {
         Ok(End::Failed)
     }
 
-    /// Sends the prompt, and follows the agent to its end. Returns none if the agent has ended.
+    /// Sends the prompt and follows the agent to the end of the prompt. Returns `None` if the agent's process has ended.
     async fn prompt(
         &mut self,
         process: &mut AgentProcess,
@@ -326,7 +327,7 @@ impl Progress {
         }
     }
 
-    /// Takes the next step of a call of co's own tools.
+    /// Handles an event of a call of co's own tools.
     async fn own_news(&mut self, news: OwnNews) -> Result<(), Halt> {
         match news {
             OwnNews::Asked(mut asked) => {
@@ -356,7 +357,7 @@ impl Progress {
         }
     }
 
-    /// Takes no more calls of co's own tools, and waits for the end of the one that runs.
+    /// Refuses further calls of co's own tools, and waits for the end of the running one.
     async fn end_own_calls(&mut self) -> Result<(), Halt> {
         while self.own.end_prompt() {
             let news = self.own.next().await;
@@ -365,7 +366,7 @@ impl Progress {
         Ok(())
     }
 
-    /// Brings the agent into its plan mode.
+    /// Switches the agent to its plan mode.
     async fn enter_plan(&mut self, process: &mut AgentProcess) -> Result<PlanEntry, Halt> {
         let name = self.turn.spec.name.clone();
         let Some(plan) = process.state.plan_mode() else {
@@ -408,7 +409,7 @@ impl Progress {
         Ok(PlanEntry::Refused)
     }
 
-    /// Sends a choice of the person to the agent.
+    /// Sends a mode or an option that the person chose to the agent.
     async fn wish(&self, process: &mut AgentProcess, wish: &AgentWish) -> Result<(), Halt> {
         let name = &self.turn.spec.name;
         let why = match process.state.find(wish) {
@@ -429,7 +430,8 @@ impl Progress {
         Ok(self.turn.chat.send(TurnEvent::AgentState(state)).await?)
     }
 
-    /// Takes what the agent wrote since the last turn, unless the turn is cancelled. Returns false if the agent has ended.
+    /// Handles the messages that the agent wrote since the last turn, unless the turn is cancelled. Returns false if the agent
+    /// has ended or sent too much.
     async fn hear_late(&mut self, process: &mut AgentProcess) -> Result<bool, Halt> {
         let cancel = self.turn.context.cancel.clone();
         while !cancel.is_cancelled()
@@ -446,7 +448,7 @@ impl Progress {
         Ok(true)
     }
 
-    /// Returns whether the agent sent more in this turn than co keeps, and tells the person.
+    /// Returns true, after a notice to the person, if the agent has sent more in this turn than co keeps.
     async fn is_flooded(&self, process: &AgentProcess) -> Result<bool, Halt> {
         let taken = process.connection.memory_taken() - self.memory_before;
         if taken <= MOST_MEMORY {
@@ -460,7 +462,7 @@ impl Progress {
         Ok(true)
     }
 
-    /// Tells the person why the turn cannot be taken back, if it cannot.
+    /// Tells the person that `/undo` cannot take the turn back, if there is a reason `why`.
     async fn tell_no_undo(&self, why: Option<String>) -> Result<(), Halt> {
         match why {
             Some(why) => Ok(self
@@ -478,7 +480,7 @@ impl Progress {
         self.turn.note(text.trim_end()).await
     }
 
-    /// Follows the agent to the end of its prompt. Returns none if the agent has ended.
+    /// Follows the agent to the end of its prompt. Returns `None` if the agent has ended.
     async fn follow(
         &mut self,
         process: &mut AgentProcess,
@@ -534,7 +536,7 @@ impl Progress {
         }
     }
 
-    /// Takes the answer to the prompt.
+    /// Handles the agent's answer to the prompt, which ends the turn.
     async fn answered(
         &mut self,
         answer: Result<AgentAnswer, co_acp::schema::Error>,
@@ -575,7 +577,7 @@ impl Progress {
         Ok(end)
     }
 
-    /// Takes a message of the agent.
+    /// Handles a message of the agent.
     async fn hear(&mut self, process: &mut AgentProcess, incoming: Incoming) -> Result<(), Halt> {
         match incoming {
             Incoming::Update { mut update, unread } => {
@@ -613,7 +615,7 @@ impl Progress {
         }
     }
 
-    /// Takes a request for permission, and what it says of its call.
+    /// Handles a request for permission, and the update of the call that the request contains.
     async fn permission(
         &mut self,
         process: &mut AgentProcess,
@@ -652,7 +654,7 @@ impl Progress {
         self.questions.ask(connection, request, asked).await
     }
 
-    /// Tells the person about secret files that appeared since the agent started, or that co cannot find out about them.
+    /// Tells the person about secret files that appeared since the agent started, or that co cannot look for them.
     async fn tell_secrets(&mut self, process: &AgentProcess) -> Result<(), Halt> {
         match self.secrets.news(&self.turn, process).await {
             Some(text) => self.output.show(AgentPiece::Note(text)).await,

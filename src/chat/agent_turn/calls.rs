@@ -1,7 +1,7 @@
 //! The calls of an agent, in the order in which the chat shows them.
 //!
-//! An agent may work on several calls at once and write between them. A chat shows one call at a time: what comes while a call is
-//! open waits for its end, but not longer than [`LONGEST_HOLD`].
+//! An agent may work on several calls at once and write between them. A chat shows one call at a time. Whatever the agent sends
+//! while a call is open waits for the end of this call, but no longer than [`LONGEST_HOLD`].
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -20,28 +20,29 @@ use co_acp::schema::{
 };
 use co_text::{end_of, start_of};
 
-/// The longest time that something waits for the end of an open call. Then the chat shows the call as one that goes on.
+/// The longest time that messages wait for the end of an open call. After that, the chat shows that the call still runs, and then
+/// the messages.
 pub(super) const LONGEST_HOLD: Duration = Duration::from_secs(2);
 
-/// The most bytes of the output of a call that are kept.
+/// The largest number of bytes that are kept of a call's output.
 const LONGEST_OUTPUT: usize = 256 << 10;
 
-/// The most bytes of the input of a call that are kept.
+/// The largest number of bytes that are kept of a call's input.
 const LONGEST_INPUT: usize = 64 << 10;
 
-/// The most places of one call that are kept.
+/// The largest number of places in files that are kept of one call.
 const MOST_PLACES: usize = 20;
 
-/// The most bytes of texts whose differences one call shows.
+/// The largest number of bytes of texts that are compared to show the changes of one call.
 const MOST_COMPARED: usize = 256 << 10;
 
-/// A piece of an agent's work, for the chat.
+/// A piece of an agent's work that the chat shows.
 #[derive(Debug, PartialEq)]
 pub(super) enum AgentPiece {
     Text(String),
     Thought(String),
     Call(ToolCallId),
-    /// The steps of the agent's plan, and their states.
+    /// The steps of the agent's plan, each with its state.
     Plan(Vec<(String, &'static str)>),
     Note(String),
 }
@@ -50,30 +51,30 @@ pub(super) enum AgentPiece {
 #[derive(Debug, Default)]
 pub(super) struct CallLog {
     calls: HashMap<ToolCallId, LoggedCall>,
-    /// The call that is shown and has not ended.
+    /// The id of the open call: the chat shows the call, and the call has not ended.
     open: Option<ToolCallId>,
-    /// A call of co's own tools is shown.
+    /// True while the chat shows a call of one of co's own tools.
     shows_own: bool,
-    /// The number of calls of each of co's own tools that the agent has not told yet.
+    /// For each of co's own tools, the number of calls that co carried out and the agent has not reported yet.
     untold: HashMap<String, usize>,
     held: VecDeque<AgentPiece>,
     held_since: Option<Instant>,
 }
 
-/// A call of the agent.
+/// A call that the agent reported.
 #[derive(Debug)]
 pub(super) struct LoggedCall {
     pub call: ToolCall,
-    /// The id in the transcript.
+    /// The id of the call in the transcript.
     pub id: String,
-    /// The parts of it that the types of the protocol do not know.
+    /// The fields of the call that the types of the protocol do not know.
     unread: Vec<String>,
-    /// The output that came in pieces.
+    /// The output that arrived in pieces.
     streamed: StreamedOutput,
     exit: Option<String>,
-    /// The chat has shown its end.
+    /// True if the chat has shown the end of the call.
     pub closed: bool,
-    /// The agent said more about the call since its end was shown.
+    /// True if the agent said more about the call after its end was shown.
     stale: bool,
     own: OwnTool,
 }
@@ -82,23 +83,23 @@ pub(super) struct LoggedCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OwnTool {
     No,
-    /// The agent says that it is a call of this tool. It is not shown before it has ended.
+    /// The agent says that the call uses this tool of co. The chat shows the call only after the call has ended.
     Perhaps(&'static str),
-    /// The chat has shown the call.
+    /// The call uses a tool of co, and the chat has shown it already.
     Yes,
 }
 
-/// An output that comes in pieces. Of a long one, the start and the end are kept.
+/// The output of a call that arrives in pieces. Of a long output, only the start and the end are kept.
 #[derive(Debug, Default)]
 struct StreamedOutput {
     head: String,
     tail: String,
-    /// The number of bytes that are left out between `head` and `tail`.
+    /// The number of bytes between `head` and `tail` that are left out.
     left_out: usize,
 }
 
 impl CallLog {
-    /// Takes a piece. Returns it if it can be shown now.
+    /// Adds a piece. Returns the piece if it can be shown now; otherwise the piece waits.
     pub(super) fn take(&mut self, piece: AgentPiece) -> Option<AgentPiece> {
         if self.open.is_none() && !self.shows_own {
             return Some(piece);
@@ -112,7 +113,7 @@ impl CallLog {
         None
     }
 
-    /// Returns the next piece that waited, if no call is open.
+    /// Returns the next piece that waited, unless a call is open.
     pub(super) fn next_held(&mut self) -> Option<AgentPiece> {
         if self.open.is_some() || self.shows_own {
             return None;
@@ -122,24 +123,24 @@ impl CallLog {
         next
     }
 
-    /// Holds back all pieces while a call of one of co's own tools is shown.
+    /// Holds all pieces back while the chat shows a call of co's own tool `tool`.
     pub(super) fn hold(&mut self, tool: &str) {
         self.shows_own = true;
         *self.untold.entry(tool.to_owned()).or_default() += 1;
     }
 
-    /// Holds back no more than an open call does.
+    /// Ends [`Self::hold`]. From now on, only an open call holds pieces back.
     pub(super) fn go_on(&mut self) {
         self.shows_own = false;
     }
 
-    /// Returns the moment at which the open call must give way; none if nothing waits for it.
+    /// Returns the time until which pieces wait for the open call; none if no piece waits.
     pub(super) fn gives_way_at(&self) -> Option<Instant> {
         let since = self.held_since?;
         self.open.as_ref().map(|_| since + LONGEST_HOLD)
     }
 
-    /// Takes a new call, and returns the piece that shows it. A call that is known already gets an update.
+    /// Adds a new call, and returns the piece that shows the call. If the call is known already, updates the call.
     pub(super) fn begin(
         &mut self,
         call: ToolCall,
@@ -163,8 +164,8 @@ impl CallLog {
         }
     }
 
-    /// Decides about a call that may be one of co's own tools, when it has ended or `must` be shown. Returns the piece that shows
-    /// it if it is none.
+    /// Decides whether a call that may use one of co's own tools does so. Does nothing before the call has ended, unless `must`
+    /// is true. Returns the piece that shows the call if it uses no such tool.
     fn settle(&mut self, key: &ToolCallId, must: bool) -> Option<AgentPiece> {
         let known = self.calls.get_mut(key)?;
         let OwnTool::Perhaps(tool) = known.own else {
@@ -182,7 +183,7 @@ impl CallLog {
         Some(AgentPiece::Call(key.clone()))
     }
 
-    /// Takes an update of a call, and returns the piece that shows it if the call is not known, or if its end was shown already.
+    /// Updates a call. Returns the piece that shows the call if the call is new, or if the chat has shown its end already.
     pub(super) fn update(
         &mut self,
         update: ToolCallUpdate,
@@ -213,8 +214,8 @@ impl CallLog {
         self.begin(call, unread, id)
     }
 
-    /// Adds words of a sub-agent to the output of the open call that refers to the sub-agent, or of a call of its own. Returns
-    /// the call, and the piece that shows the call if it is new.
+    /// Adds the text of a sub-agent to the output of the open call that started the sub-agent, or to a call that stands for the
+    /// sub-agent. Returns the id of the call, and the piece that shows the call if it is new.
     pub(super) fn of_sub_agent(
         &mut self,
         news: &SubAgentNews,
@@ -262,7 +263,7 @@ impl CallLog {
         (own.clone(), Some(AgentPiece::Call(own)))
     }
 
-    /// Adds text to the output of a known call; without a text, removes the output so far.
+    /// Adds text to the output of a known call. If `text` is `None`, removes the output so far.
     pub(super) fn stream(&mut self, key: &ToolCallId, text: Option<&str>) {
         if let Some(known) = self.calls.get_mut(key) {
             match text {
@@ -273,7 +274,7 @@ impl CallLog {
         }
     }
 
-    /// Returns the pieces that show what the agent said about calls after they were shown, at the end of the turn.
+    /// Returns the pieces that show what the agent said about calls after their ends were shown. Call it at the end of the turn.
     pub(super) fn stale(&mut self, mut id: impl FnMut() -> String) -> Vec<AgentPiece> {
         let calls = self.calls.iter();
         let unclear = calls.filter(|(_, it)| matches!(it.own, OwnTool::Perhaps(_)));
@@ -288,13 +289,13 @@ impl CallLog {
         pieces.chain(unclear).collect()
     }
 
-    /// Returns the call and makes it the open call.
+    /// Makes this call the open call, and returns it.
     pub(super) fn open(&mut self, key: &ToolCallId) -> Option<&LoggedCall> {
         self.open = Some(key.clone());
         self.calls.get(key)
     }
 
-    /// Closes the open call and returns it, if the call has ended or `must` is set.
+    /// Closes the open call and returns it, if the call has ended or `must` is true.
     pub(super) fn close(&mut self, must: bool) -> Option<&LoggedCall> {
         let key = self.open.as_ref()?;
         if !must && !self.calls.get(key)?.has_ended() {
@@ -305,12 +306,12 @@ impl CallLog {
         Some(closed)
     }
 
-    /// Returns the call that is shown and has not ended.
+    /// Returns the open call: the call that the chat shows and that has not ended.
     pub(super) fn opened(&self) -> Option<&LoggedCall> {
         self.calls.get(self.open.as_ref()?)
     }
 
-    /// Returns whether a call is the one that is shown and has not ended.
+    /// Returns true if this call is the open call.
     pub(super) fn is_open(&self, key: &ToolCallId) -> bool {
         self.open.as_ref() == Some(key)
     }
@@ -378,12 +379,12 @@ impl LoggedCall {
             .or(self.exit.take());
     }
 
-    /// Returns whether it is a call of one of co's own tools, as far as the agent says.
+    /// Returns true if the agent says that the call uses one of co's own tools.
     pub(super) fn is_own(&self) -> bool {
         self.own != OwnTool::No
     }
 
-    /// Returns whether the agent has said how it ended.
+    /// Returns true if the agent has reported the end of the call.
     pub(super) fn has_ended(&self) -> bool {
         matches!(
             self.call.status,
@@ -391,12 +392,12 @@ impl LoggedCall {
         )
     }
 
-    /// Returns whether it ended well.
+    /// Returns true if the call succeeded.
     pub(super) fn is_ok(&self) -> bool {
         self.call.status == ToolCallStatus::Completed
     }
 
-    /// Returns the words about its end; empty if it ended well.
+    /// Returns a description of the call's failure; empty if the call succeeded.
     pub(super) fn status(&self) -> String {
         match (self.call.status, &self.exit) {
             (_, Some(exit)) => exit.clone(),
@@ -406,7 +407,7 @@ impl LoggedCall {
         }
     }
 
-    /// Returns the call for the transcript, before secrets are removed.
+    /// Returns the call as the transcript keeps it. Secret values are not removed yet.
     pub(super) fn record(&self, cwd: &Path) -> AgentCall {
         let kind = serde_json::to_value(self.call.kind).unwrap_or_default();
         AgentCall {
@@ -420,7 +421,7 @@ impl LoggedCall {
         }
     }
 
-    /// Returns its output, before secrets are removed. The output of a call that changes files is a difference.
+    /// Returns the output of the call; for a call that changes files, the diff. Secret values are not removed yet.
     pub(super) fn output(&self) -> String {
         let mut parts = Vec::new();
         let mut compared = 0;
@@ -470,7 +471,7 @@ impl LoggedCall {
     }
 }
 
-/// Returns the places of a call, relative to a directory if they are below it.
+/// Returns the places in files that a call names. Paths below `cwd` become relative to `cwd`.
 fn places(locations: &[ToolCallLocation], cwd: &Path) -> Vec<String> {
     let place = |it: &ToolCallLocation| {
         let path = it.path.strip_prefix(cwd).unwrap_or(&it.path).display();
@@ -484,12 +485,12 @@ fn places(locations: &[ToolCallLocation], cwd: &Path) -> Vec<String> {
     places
 }
 
-/// Returns the start of an input.
+/// Returns the input of a call as text, cut after [`LONGEST_INPUT`] bytes.
 pub(super) fn input_text(input: &serde_json::Value) -> String {
     start_of(&pretty(input), LONGEST_INPUT).to_owned()
 }
 
-/// Returns the text of a result, which agents write in forms of their own.
+/// Returns the text of a call's raw output, which each agent writes in its own form.
 fn raw_text(output: &serde_json::Value) -> String {
     let names = ["formatted_output", "aggregated_output", "output", "stdout"];
     let named = names.iter().find_map(|name| output.get(name)?.as_str());
@@ -503,8 +504,8 @@ fn pretty(value: &serde_json::Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// Returns the tool of co that a call is of, as its agent says. Nothing that a model chooses, such as the text of a command,
-/// decides this.
+/// Returns the tool of co that a call uses, according to the fields that the agent itself sets. Nothing that a model chooses,
+/// such as the text of a command, counts.
 fn own_tool(call: &ToolCall) -> Option<&'static str> {
     let input = |name: &str| call.raw_input.as_ref()?.get(name)?.as_str();
     let meta = call.meta.as_ref().and_then(|it| it.get("claudeCode"));

@@ -1,8 +1,8 @@
-//! The parts of messages and plans as text.
+//! Turns the parts of messages and plans into text.
 
 use co_acp::schema::{ContentBlock, EmbeddedResourceResource, PlanEntry, PlanEntryStatus};
 
-/// Returns the steps of a plan with their states, in the words of the tool `update_plan`.
+/// Returns the steps of a plan, each with its state in the words of the tool `update_plan`.
 pub(super) fn steps(entries: &[PlanEntry]) -> Vec<(String, &'static str)> {
     let status = |status: &_| match status {
         PlanEntryStatus::InProgress => "in_progress",

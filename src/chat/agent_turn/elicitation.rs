@@ -1,4 +1,4 @@
-//! The questions of an agent to the person, by a form or by an address to open.
+//! The questions that an agent asks the person: a form to fill in, or an address to open.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use co_acp::schema::{
 };
 use co_text::printable;
 
-/// A question of an agent that waits for its answer.
+/// A question of an agent (an ACP elicitation) that waits for its answer.
 #[derive(Debug, Clone)]
 pub(super) struct Elicitation {
     pub id: RequestId,
@@ -31,7 +31,7 @@ enum ElicitationKind {
 }
 
 impl Elicitation {
-    /// Reads a request.
+    /// Reads a request of the agent.
     ///
     /// # Errors
     /// co cannot ask it, for this reason.
@@ -54,7 +54,7 @@ impl Elicitation {
         Ok(Self { id, kind })
     }
 
-    /// Returns the address that the person is asked to open.
+    /// Returns the address that the agent asks the person to open.
     pub(super) fn address(&self) -> Option<&str> {
         match &self.kind {
             ElicitationKind::Address { url, .. } => Some(url),
@@ -62,12 +62,12 @@ impl Elicitation {
         }
     }
 
-    /// Returns whether it is the one that the agent says is completed: the person has opened the address.
+    /// Returns true if the agent's message `completed` is about this question: the person has done what the address is for.
     pub(super) fn is_completed(&self, completed: &ElicitationId) -> bool {
         matches!(&self.kind, ElicitationKind::Address { id, .. } if id == completed)
     }
 
-    /// Returns the question. Its texts have no secrets: `redact` removes them.
+    /// Returns the question for the person. `redact` removes secret values from its texts.
     pub(super) fn question(&self, context: &CallContext, agent: &str) -> Question {
         let choices = match &self.kind {
             ElicitationKind::Form(form) => form.questions(&format!("{agent} asks:")),
@@ -91,7 +91,7 @@ impl Elicitation {
         }
     }
 
-    /// Returns what the agent is told for a reply; none means that the question was withdrawn.
+    /// Returns the response to the agent for a reply of the person. A reply of `None` means that the question was withdrawn.
     ///
     /// # Errors
     /// The agent does not take one of the answers. The person must be asked again.
@@ -119,7 +119,7 @@ impl Elicitation {
     }
 }
 
-/// Returns the host of an address of the web. What looks like a host before an `@` is a user name.
+/// Returns the host of a web address. The text before an `@` is a user name, not a host.
 fn host(url: &str) -> Option<String> {
     let rest = url
         .strip_prefix("https://")

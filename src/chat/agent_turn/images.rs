@@ -1,4 +1,4 @@
-//! The images in an agent's messages and calls. Each is kept in a file, so that the person can open it.
+//! The images in an agent's messages and calls. co saves each image in a file, so that the person can open it.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -11,10 +11,11 @@ use crate::blocking::blocking;
 use co_acp::schema::{ContentBlock, SessionUpdate, ToolCallContent};
 use co_exec::beneath::Dir;
 
-/// The most images of one turn that are kept.
+/// The largest number of images that co saves in one turn.
 const MOST_IMAGES: usize = 50;
 
-/// The kinds of images that are kept, by their first bytes. Programs that show them run nothing in them.
+/// The image types that co saves: the first bytes of the file, and the extension. Programs that show these types run no code in
+/// them.
 const KINDS: [(&[u8], &str); 4] = [
     (b"\x89PNG\r\n\x1a\n", "png"),
     (b"\xff\xd8\xff", "jpg"),
@@ -22,9 +23,9 @@ const KINDS: [(&[u8], &str); 4] = [
     (b"RIFF", "webp"),
 ];
 
-/// The images of one turn.
+/// The images that co saved in one turn.
 pub(super) struct KeptImages {
-    /// The directory of the files. Old files there are removed when co starts.
+    /// The directory of the saved images. When co starts, it removes old files from this directory.
     dir: PathBuf,
     count: usize,
 }
@@ -34,7 +35,7 @@ impl KeptImages {
         Self { dir, count: 0 }
     }
 
-    /// Keeps the images of an update in files, and puts the paths in their places.
+    /// Saves the images of an update in files, and replaces each image by the path of its file.
     pub(super) async fn keep(&mut self, update: &mut SessionUpdate) {
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => self.keep_block(&mut chunk.content).await,
@@ -84,7 +85,7 @@ impl KeptImages {
     }
 }
 
-/// Writes an image to a file that is named by its content. Returns none if it is no image of a known kind.
+/// Writes an image to a file whose name is the hash of its content. Returns `None` if the data is no image of a known type.
 fn keep(dir: &Path, data: &str) -> io::Result<Option<PathBuf>> {
     let Ok(bytes) = BASE64_STANDARD.decode(data) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The call that is shown and goes on: its output so far, at a pace that a person reads.
+//! The call that is open: shows its output so far, at a pace at which a person can read.
 
 use std::time::Duration;
 
@@ -6,26 +6,26 @@ use tokio::time::Instant;
 
 use crate::tool::agent_call::AgentCall;
 
-/// The shortest time between two changes of the output on the screen.
+/// The shortest time between two updates of the output on the screen.
 const PACE: Duration = Duration::from_millis(50);
 
-/// The share of the time, as its inverse, that may go into preparing the output for the screen.
+/// The largest share of the time that may go into preparing the output for the screen, as its inverse: 5 is one fifth.
 const SHARE: u32 = 5;
 
-/// A call that is shown and has not ended.
+/// A call that the chat shows and that has not ended.
 #[derive(Debug)]
 pub(super) struct LiveCall {
-    /// The call as the transcript has it.
+    /// The call as the transcript records it.
     pub began: AgentCall,
     /// The call as the chat shows it.
     pub shown: AgentCall,
-    /// The block with its output.
+    /// The number of the block that shows the call's output.
     pub block: u64,
-    /// The lines on the screen.
+    /// The lines of the output that are on the screen.
     lines: Vec<String>,
-    /// The moment of the next change on the screen; none if there is nothing new.
+    /// The time of the next update of the screen; none if nothing has changed.
     due: Option<Instant>,
-    /// The earliest moment of the next change.
+    /// The earliest time of the next update of the screen.
     next: Instant,
 }
 
@@ -41,18 +41,18 @@ impl LiveCall {
         }
     }
 
-    /// Notes that the agent said more about the call.
+    /// Notes that the agent has said more about the call, so the screen needs an update.
     pub(super) fn mark(&mut self) {
         self.due.get_or_insert(self.next);
     }
 
-    /// Returns the moment at which the screen must change; none if there is nothing new.
+    /// Returns the time at which the screen must be updated; none if nothing has changed.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Takes the output so far, and the time that it took to make the output. Returns the first line that changed, and all lines
-    /// from there; none if nothing changed.
+    /// Stores the output so far; `took` is the time that preparing the output took. Returns the index of the first changed line
+    /// and all lines from there; none if nothing has changed.
     pub(super) fn take(&mut self, output: &str, took: Duration) -> Option<(usize, Vec<String>)> {
         self.due = None;
         self.next = Instant::now() + PACE.max(took * SHARE);

@@ -7,23 +7,23 @@ use co_acp::schema::{AuthMethod, AuthMethodId, AuthMethodTerminal};
 use co_policy::rules::shell_join;
 use co_text::{one_line, printable, start_of};
 
-/// The most ways that are offered, and the most bytes of a text of the agent about one.
+/// The largest number of ways to log in that co offers.
 const MOST_WAYS: usize = 9;
 const LONGEST_TEXT: usize = 500;
 
 /// A way to log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LoginWay {
-    /// The agent logs in by itself, by this method.
+    /// The agent logs in by itself with this method.
     Agent(AuthMethodId),
-    /// The person runs this command in a terminal.
+    /// The person runs this command line in a terminal.
     Terminal(String),
 }
 
 /// The ways to log in to one agent.
 pub(super) struct LoginWays {
     ways: Vec<OfferedWay>,
-    /// The names of the ways that are not offered, because a confined agent sets variables for them.
+    /// The names of the ways that co does not offer because they set variables, which a confined agent may not do.
     with_variables: Vec<String>,
 }
 
@@ -34,8 +34,8 @@ struct OfferedWay {
 }
 
 impl LoginWays {
-    /// Returns the methods of the agent, and the command of its preset. A method that waits for a browser on loopback is left out
-    /// if the agent is confined, because the browser does not reach it there.
+    /// Returns the methods of the agent, and the login command of its preset. Leaves out a method that waits for a browser on
+    /// loopback if the agent is confined, because the browser cannot reach a confined process.
     pub(super) fn new(spec: &AgentSpec, methods: &[AuthMethod]) -> Self {
         let is_confined = spec.confinement == AgentConfinement::Workspace;
         let mut with_variables = Vec::new();
@@ -84,7 +84,8 @@ impl LoginWays {
         self.ways.is_empty()
     }
 
-    /// Returns the end of a sentence about the ways that are not offered, and what to do instead; none if there are none.
+    /// Returns the end of a sentence that names the ways that co does not offer, and says what to do instead; none if co offers
+    /// all ways.
     pub(super) fn not_offered(&self) -> Option<String> {
         let names = self.with_variables.iter().map(|it| format!("“{it}”"));
         let names: Vec<_> = names.collect();
@@ -96,13 +97,14 @@ impl LoginWays {
         })
     }
 
-    /// Returns whether the agent still offers a method.
+    /// Returns true if the agent still offers this method.
     pub(super) fn offers(&self, method: &AuthMethodId) -> bool {
         let mut ways = self.ways.iter();
         ways.any(|it| matches!(&it.way, LoginWay::Agent(it) if it == method))
     }
 
-    /// Returns the question about them. `why` is the reason that the agent gives, without secrets.
+    /// Returns the question that lets the person choose a way to log in. `why` is the reason that the agent gives, without secret
+    /// values.
     pub(super) fn question(&self, agent: &str, why: &str) -> ChoiceQuestion {
         let choices = self.ways.iter().map(|it| OfferedChoice {
             label: it.label.clone(),
@@ -120,7 +122,7 @@ impl LoginWays {
         }
     }
 
-    /// Returns the way that the person chose.
+    /// Returns the way to log in that the person chose.
     pub(super) fn chosen(&self, answers: &[ChosenAnswer]) -> Option<LoginWay> {
         let [answer] = answers else {
             return None;
@@ -135,9 +137,9 @@ impl LoginWays {
     }
 }
 
-/// Returns the command line of a terminal method: the program of the agent with more arguments and variables. None if the person
-/// could not read all of it, because it runs without confinement. A confined agent must have set no variables: one such as
-/// `NODE_OPTIONS` would run what the agent wrote.
+/// Returns the command line of a terminal method: the agent's program, with the arguments and variables of the method. Returns
+/// `None` if the person could not read all of the line, because the command runs without confinement. If the agent is confined,
+/// `method` must set no variables: a variable such as `NODE_OPTIONS` would run code that the agent wrote.
 fn terminal_command(spec: &AgentSpec, method: &AuthMethodTerminal) -> Option<String> {
     let is_name = |it: &str| {
         let mut chars = it.chars();
@@ -166,7 +168,7 @@ fn in_terminal(command: &str) -> String {
     format!("in a terminal, not confined: {command}")
 }
 
-/// Returns a text of the agent in a line.
+/// Returns a text of the agent as one line.
 fn text(text: &str) -> String {
     one_line(&printable(start_of(text.trim(), LONGEST_TEXT)))
 }

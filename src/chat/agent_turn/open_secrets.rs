@@ -1,20 +1,20 @@
-//! The secret files that a running agent can read, because they became secret after its start.
+//! The secret files that a running agent can read because they became secret after the agent started.
 
 use std::path::PathBuf;
 
 use super::parts::TurnParts;
 use crate::agent::AgentProcess;
 
-/// The secret files of which the person was told in this turn.
+/// The secret files that co has told the person about in this turn.
 #[derive(Default)]
 pub(super) struct OpenSecrets {
     told: Vec<PathBuf>,
-    /// The person was told that co cannot find them.
+    /// True if co has told the person that it cannot look for such files.
     has_told_unknown: bool,
 }
 
 impl OpenSecrets {
-    /// Returns the sentence about secret files of which the person does not know yet; none if there are none.
+    /// Returns a sentence about the secret files that the person has not been told about yet; none if there are no such files.
     pub(super) async fn news(
         &mut self,
         turn: &TurnParts,

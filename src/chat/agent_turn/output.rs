@@ -1,4 +1,4 @@
-//! The output of an agent in a turn: its texts, thoughts, calls and plans. The chat shows and records them one after the other.
+//! The output of an agent in a turn: its texts, thoughts, calls and plans. The chat shows and records them in order.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,24 +20,24 @@ use co_text::one_line;
 pub(super) struct AgentOutput {
     turn: Arc<TurnParts>,
     pub log: CallLog,
-    /// The open call.
+    /// The open call, with its output on the screen.
     live: Option<LiveCall>,
-    /// The thought that goes on.
+    /// The id and the text of the thought that the agent has not finished.
     thought: Option<(String, LiveThought)>,
-    /// The last piece was a text.
+    /// True if the last piece was a text.
     is_speaking: bool,
 }
 
-/// A call that the chat stops following: it has ended, or `status` says that it goes on.
+/// The end of a call on the screen: the call has ended, or `status` says that the call still runs.
 struct EndedCall<'a> {
     id: String,
     ok: bool,
-    /// The words about its end.
+    /// The text about the end of the call.
     status: &'a str,
     output: &'a str,
-    /// Its arguments, if they changed since it began.
+    /// The arguments of the call, if they have changed since the call began.
     arguments: Option<Box<serde_json::Value>>,
-    /// The block in which its output was shown so far.
+    /// The block that showed the output of the call so far.
     block: Option<u64>,
 }
 
@@ -52,7 +52,7 @@ impl AgentOutput {
         }
     }
 
-    /// Shows a piece now, or when the open call has ended.
+    /// Shows a piece now, or after the end of the open call.
     pub(super) async fn show(&mut self, piece: AgentPiece) -> Result<(), Halt> {
         if let Some(piece) = self.log.take(piece) {
             self.perform(piece).await?;
@@ -60,14 +60,14 @@ impl AgentOutput {
         self.drain().await
     }
 
-    /// Shows a sentence about the agent.
+    /// Shows a sentence whose subject is the agent.
     pub(super) async fn say(&mut self, words: &str) -> Result<(), Halt> {
         let text = format!("{} {words}", self.turn.spec.name);
         let (text, _) = self.turn.redacted(&text).await;
         self.show(AgentPiece::Note(co_text::printable(&text))).await
     }
 
-    /// Shows an update of a call. `piece` shows the call, if it is not shown yet.
+    /// Shows an update of a call. If the call is not on the screen yet, `piece` shows it.
     pub(super) async fn call_updated(
         &mut self,
         piece: Option<AgentPiece>,
@@ -85,7 +85,7 @@ impl AgentOutput {
         self.drain().await
     }
 
-    /// Shows all so far, and holds back the rest until the call of a tool of co has ended.
+    /// Shows everything so far, and holds back all later pieces until the call of co's own tool has ended.
     pub(super) async fn hold(&mut self, tool: &str) -> Result<(), Halt> {
         self.show_all().await?;
         self.end_thought().await?;
@@ -94,14 +94,14 @@ impl AgentOutput {
         Ok(())
     }
 
-    /// Goes on after the call of a tool of co.
+    /// Shows the pieces that were held back during a call of co's own tool.
     pub(super) async fn go_on(&mut self) -> Result<(), Halt> {
         self.log.go_on();
         self.turn.state(ChatState::Thinking, "").await?;
         self.drain().await
     }
 
-    /// Records and shows the end of a call of a tool of co that has no outcome.
+    /// Records and shows the end of a call of co's own tool that was stopped without an outcome.
     pub(super) async fn cut_off(
         &self,
         call: &Call,
@@ -123,12 +123,12 @@ impl AgentOutput {
         Ok(chat.show(CallEvent::Ended(ended)).await?)
     }
 
-    /// Returns the moment at which `show_live` must be called; none if there is nothing new.
+    /// Returns the time at which `show_live` must be called; none if nothing has changed.
     pub(super) fn shows_at(&self) -> Option<tokio::time::Instant> {
         self.live.as_ref().and_then(LiveCall::due)
     }
 
-    /// Shows what the agent said meanwhile about the open call.
+    /// Shows what the agent has said about the open call since the last update of the screen.
     pub(super) async fn show_live(&mut self) -> Result<(), Halt> {
         let (Some(logged), Some(live)) = (self.log.opened(), &mut self.live) else {
             return Ok(());
@@ -155,18 +155,18 @@ impl AgentOutput {
         Ok(())
     }
 
-    /// Returns the moment at which `give_way` must be called; none if nothing waits for the open call.
+    /// Returns the time at which `give_way` must be called; none if no piece waits for the open call.
     pub(super) fn gives_way_at(&self) -> Option<tokio::time::Instant> {
         self.log.gives_way_at()
     }
 
-    /// Shows the open call as one that goes on, and then what waits for its end.
+    /// Shows that the open call still runs, and then the pieces that waited for its end.
     pub(super) async fn give_way(&mut self) -> Result<(), Halt> {
         self.close_call(true).await?;
         self.drain().await
     }
 
-    /// Shows the end of all that is open, at the end of the turn.
+    /// Shows the end of everything that is open. Call it at the end of the turn.
     pub(super) async fn close_all(&mut self) -> Result<(), Halt> {
         self.log.go_on();
         self.show_all().await?;
@@ -177,7 +177,7 @@ impl AgentOutput {
         self.end_thought().await
     }
 
-    /// Shows the pieces that wait, up to the next open call.
+    /// Shows the pieces that wait, until a piece opens a call.
     async fn drain(&mut self) -> Result<(), Halt> {
         loop {
             self.close_call(false).await?;
@@ -188,7 +188,7 @@ impl AgentOutput {
         }
     }
 
-    /// Shows all that waits, and the end of the open call.
+    /// Shows all pieces that wait, and the end of the open call.
     async fn show_all(&mut self) -> Result<(), Halt> {
         loop {
             self.close_call(true).await?;
@@ -272,7 +272,7 @@ impl AgentOutput {
         turn.state(ChatState::Running, title).await
     }
 
-    /// Shows the end of the open call if it has ended, or in any case if `force` is set.
+    /// Shows the end of the open call if the call has ended or `force` is true.
     async fn close_call(&mut self, force: bool) -> Result<(), Halt> {
         let Some(logged) = self.log.close(force) else {
             return Ok(());
@@ -318,7 +318,7 @@ impl AgentOutput {
         Ok(chat.show(CallEvent::Ended(ended)).await?)
     }
 
-    /// Shows the steps of the agent's plan, as the tool `update_plan` does.
+    /// Shows the steps of the agent's plan in the same way as the tool `update_plan`.
     async fn plan(&mut self, steps: Vec<(String, &'static str)>) -> Result<(), Halt> {
         let step = |(step, status): &(String, &str)| json!({ "step": step, "status": status });
         let most = crate::tool::plan::MOST_STEPS;

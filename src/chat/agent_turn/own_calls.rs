@@ -1,5 +1,5 @@
-//! The calls of co's own tools that an agent makes. Each is carried out as a call of a model, by a turn below that of the agent.
-//! Its messages to the chat pass through here, so that they come between those of the agent.
+//! The calls of co's own tools that an agent makes. co carries out each call like a call of a model, in a turn below the agent's
+//! turn. The messages of this turn to the chat pass through here, so that they stay in order with the agent's messages.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -24,45 +24,45 @@ use co_mcp::ToolReply;
 pub(super) struct OwnCalls {
     tools: ToolSet,
     memory: TurnMemory,
-    /// The calls that wait; none before and after the prompt.
+    /// Receives the agent's calls; none before and after the prompt.
     asked: Option<mpsc::Receiver<AskedOwnCall>>,
     running: Option<RunningOwnCall>,
-    /// The agent is confined, and its calls run outside of its confinement.
+    /// True if the agent is confined. Its calls run outside of its confinement.
     is_confined: bool,
 }
 
-/// The call that is carried out.
+/// The call of co's own tool that runs.
 struct RunningOwnCall {
     call: Call,
     events: mpsc::Receiver<TurnEvent>,
     task: JoinHandle<TurnMemory>,
     cancel: CancellationToken,
-    /// Cancels the call if this is dropped.
+    /// Cancels the call when this value is dropped.
     _ends: DropGuard,
     reply: oneshot::Sender<ToolReply>,
-    /// The questions of the call, whether they are answered or not.
+    /// The ids of the questions of the call, whether they are answered or not.
     questions: Vec<u64>,
     shown: bool,
-    /// A decision lets it run.
+    /// True if the decision about the call lets it run.
     runs: bool,
     result: Option<ToolReply>,
 }
 
-/// The next thing to do about these calls.
+/// The next event of the agent's calls of co's own tools.
 pub(super) enum OwnNews {
     Asked(AskedOwnCall),
-    /// A message for the chat.
+    /// The call sent a message for the chat.
     Sent(TurnEvent),
-    /// The work on the call has ended.
+    /// The call that ran has ended.
     Ended,
 }
 
-/// A call whose work has ended.
+/// A call of co's own tool that has ended.
 pub(super) struct EndedOwnCall {
     pub call: Call,
     pub questions: Vec<u64>,
     pub shown: bool,
-    /// The result; the error is that of a call which was cut off, and has no outcome.
+    /// The outcome of the call. The error means that the call was stopped without an outcome.
     pub result: Result<ToolReply, &'static str>,
     reply: oneshot::Sender<ToolReply>,
 }
@@ -78,12 +78,12 @@ impl OwnCalls {
         }
     }
 
-    /// Takes the calls of an agent from now on.
+    /// Begins to receive the calls of an agent.
     pub(super) fn begin_prompt(&mut self, tools: Option<&AgentTools>) {
         self.asked = tools.map(AgentTools::begin);
     }
 
-    /// Refuses further calls, and cancels the one that runs. Returns whether one runs.
+    /// Refuses further calls, and cancels the running one. Returns true if a call runs.
     pub(super) fn end_prompt(&mut self) -> bool {
         self.asked = None;
         match &self.running {
@@ -95,7 +95,7 @@ impl OwnCalls {
         }
     }
 
-    /// Waits for the next thing to do. If the future is dropped, nothing is lost.
+    /// Waits for the next event. If the returned future is dropped, no event is lost.
     pub(super) async fn next(&mut self) -> OwnNews {
         if let Some(running) = &mut self.running {
             return match running.events.recv().await {
@@ -114,7 +114,7 @@ impl OwnCalls {
         pending().await
     }
 
-    /// Carries out a call in the context of the agent's turn.
+    /// Starts a call in the context of the agent's turn.
     pub(super) fn begin(
         &mut self,
         call: Call,
@@ -153,7 +153,7 @@ impl OwnCalls {
         });
     }
 
-    /// Takes the call whose work has ended.
+    /// Removes the call that has ended, and returns it.
     pub(super) async fn take_ended(&mut self) -> Option<EndedOwnCall> {
         let running = self.running.take()?;
         // After a panic, which is logged, the person is asked again.
@@ -172,14 +172,14 @@ impl OwnCalls {
         })
     }
 
-    /// Returns the commands that failed in the read-only sandbox.
+    /// Returns the commands that failed in the read-only confinement.
     pub(super) fn failed_confined(self) -> Vec<String> {
         self.memory.permissions.failed_confined
     }
 }
 
 impl RunningOwnCall {
-    /// Notes what a message for the chat says about the call.
+    /// Notes what a message for the chat says about the call: its questions, its decision and its outcome.
     fn heed(&mut self, event: &TurnEvent) {
         match event {
             TurnEvent::Question(question, _) => self.questions.push(question.id),
@@ -199,14 +199,14 @@ impl RunningOwnCall {
 }
 
 impl EndedOwnCall {
-    /// Sends the result to the agent, if it still waits.
+    /// Sends the result to the agent, if the agent still waits for it.
     pub(super) fn answer(self) {
         let reply = self.result.unwrap_or_else(ToolReply::failed);
         let _given_up = self.reply.send(reply);
     }
 }
 
-/// Carries out a call. It is cancelled if the agent gives it up.
+/// Carries out a call. Cancels the call if the agent gives it up.
 async fn carry_out(mut turn: Turn, call: Call, given_up: CancellationToken) -> TurnMemory {
     turn.tools.deny_by(Arc::clone(&turn.context.judge)).await;
     let cancel = turn.context.cancel.clone();
@@ -223,7 +223,7 @@ async fn carry_out(mut turn: Turn, call: Call, given_up: CancellationToken) -> T
     turn.memory
 }
 
-/// Returns a call for the transcript.
+/// Returns a call of the agent as an item of the transcript.
 pub(super) fn call_of(id: String, asked: &mut AskedOwnCall) -> Call {
     let arguments = std::mem::take(&mut asked.call.arguments);
     Call::new(id, asked.call.tool.clone(), Value::Object(arguments))

@@ -1,4 +1,4 @@
-//! The parts of an agent's turn that do not change, with the texts that it makes without secrets.
+//! The parts of an agent's turn that do not change. They make texts from which secret values are removed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::tool::context::CallContext;
 use co_exec::AGENT;
 use co_text::{one_line, start_of};
 
-/// The most bytes of a message that is shown as it came.
+/// The largest number of bytes of an unknown message that the chat shows.
 pub(super) const LONGEST_ODD: usize = 2_000;
 
-/// The most bytes of the title of a call.
+/// The largest number of bytes of the title of a call.
 const LONGEST_TITLE: usize = 2_000;
 
 /// The parts of a turn that do not change.
@@ -31,7 +31,7 @@ pub(super) struct TurnParts {
 }
 
 impl TurnParts {
-    /// Returns an id for a call. An agent may use its ids again in another session.
+    /// Returns a new id for a call. The agent's own ids are not unique: an agent may use them again in another session.
     pub(super) fn call_id(&self) -> String {
         format!("agent-{}", self.context.services.id())
     }
@@ -40,7 +40,7 @@ impl TurnParts {
         self.spec.confinement == AgentConfinement::Workspace
     }
 
-    /// Returns the level of the agent's process in a word.
+    /// Returns the name of the confinement of the agent's process.
     pub(super) fn level(&self) -> &'static str {
         match self.spec.confinement {
             AgentConfinement::Workspace => AGENT,
@@ -56,25 +56,25 @@ impl TurnParts {
         Ok(self.chat.state(state, detail).await?)
     }
 
-    /// Shows a note now, without secrets.
+    /// Shows a note now, without secret values.
     pub(super) async fn note(&self, text: &str) -> Result<(), Halt> {
         let text = self.redacted(text).await.0;
         Ok(self.chat.note(&text).await?)
     }
 
-    /// Returns a call for the transcript, before secrets are removed.
+    /// Returns a call as the transcript keeps it. Secret values are not removed yet.
     pub(super) fn record(&self, logged: &LoggedCall) -> AgentCall {
         logged.record(&self.context.cwd)
     }
 
-    /// Returns the names of some files of the workspace.
+    /// Returns the names of these files of the workspace as a list for a sentence.
     pub(super) fn names(&self, files: &[PathBuf]) -> String {
         let root = self.context.judge.root();
         let name = |it: &PathBuf| it.strip_prefix(root).unwrap_or(it).display().to_string();
         one_line(&named(files.iter().map(name).collect()))
     }
 
-    /// Returns a call without secrets, with the start of its title.
+    /// Returns a call without secret values, and with its title cut to [`LONGEST_TITLE`] bytes.
     pub(super) async fn redacted_call(&self, call: AgentCall) -> AgentCall {
         let input = match &call.input {
             Some(input) => Some(self.redacted(input).await.0),
@@ -89,14 +89,14 @@ impl TurnParts {
         }
     }
 
-    /// Returns the start of a title, without secrets.
+    /// Returns a title without secret values, cut to [`LONGEST_TITLE`] bytes.
     pub(super) async fn title(&self, title: &str) -> String {
         // More than is shown, so that a secret which begins in the shown part is found whole.
         let (title, _) = self.redacted(start_of(title, 2 * LONGEST_TITLE)).await;
         start_of(&title, LONGEST_TITLE).to_owned()
     }
 
-    /// Returns a text without secrets, and the number of removed secrets.
+    /// Returns a text without secret values, and the number of removed values.
     pub(super) async fn redacted(&self, text: &str) -> (String, usize) {
         if text.trim().is_empty() {
             return (text.to_owned(), 0);

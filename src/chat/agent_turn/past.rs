@@ -1,23 +1,23 @@
-//! The session that an agent continues, and its differences from the transcript.
+//! The earlier session that an agent continues, and the differences between this session and the transcript.
 
 use super::content::block_text;
 use co_acp::schema::SessionUpdate;
 use co_llm::transcript::{self, Item};
 
-/// The word before the commands of an agent, in the place of its slash.
+/// The prefix that marks a command of the agent in a prompt. The agent gets `/` in its place.
 const AGENT_COMMAND: &str = "/agent:";
 
-/// A session of an earlier process.
+/// A session of an earlier process of the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::chat) struct PastSession {
     pub id: String,
-    /// The person chose it among the sessions of the agent, so the transcript has nothing of it.
+    /// True if the person chose this session in the agent's list of sessions. The transcript then has no part of it.
     pub is_chosen: bool,
-    /// The prompts of the session, in the words that the agent got.
+    /// The prompts of the session, in the form in which the agent got them.
     prompts: Vec<String>,
 }
 
-/// The messages of an earlier session that an agent sends again when it continues this one.
+/// The prompts of an earlier session. The agent sends them again when it continues this session.
 #[derive(Debug, Default)]
 pub(super) struct Replay {
     prompts: Vec<String>,
@@ -25,8 +25,8 @@ pub(super) struct Replay {
 }
 
 impl PastSession {
-    /// Returns the last session of an agent in a transcript; none if the agent cannot continue it. If the transcript has no
-    /// session, it is the one that the person chose among those of the agent.
+    /// Returns the last session of an agent in a transcript, or else the session `chosen` that the person chose from the agent's
+    /// list. Returns `None` if the agent cannot continue the session.
     pub(in crate::chat) fn find(items: &[Item], agent: &str, chosen: Option<&str>) -> Option<Self> {
         let last = items
             .iter()
@@ -63,7 +63,8 @@ impl PastSession {
         })
     }
 
-    /// Returns how the session differs from the transcript, as the end of a sentence; none if it does not.
+    /// Returns the difference between the session and the transcript, as the end of a sentence; none if they have the same
+    /// prompts.
     pub(super) fn difference(&self, replay: &Replay) -> Option<String> {
         let mut told = replay.prompts.iter();
         let mut is_known = |prompt: &&String| told.any(|it| it.contains(prompt.trim()));
@@ -78,7 +79,8 @@ impl PastSession {
 }
 
 impl Replay {
-    /// Takes an update. Returns it if it is about the state of the session, not about what was said and done.
+    /// Handles an update that the agent sends again. Returns the update if it is about the state of the session, not about its
+    /// messages and calls.
     pub(super) fn take(&mut self, update: SessionUpdate) -> Option<SessionUpdate> {
         if let SessionUpdate::UserMessageChunk(chunk) = &update {
             let text = block_text(&chunk.content);
@@ -102,8 +104,8 @@ impl Replay {
     }
 }
 
-/// Returns the text of a prompt as the agent gets it: a command of the agent begins with a slash, and of `/plan` the agent gets
-/// the task.
+/// Returns the text of a prompt as the agent gets it. A command of the agent begins with a slash, and a prompt with `/plan`
+/// becomes its task.
 pub(super) fn sent_text(text: &str) -> String {
     match (
         text.strip_prefix(AGENT_COMMAND),

@@ -1,4 +1,4 @@
-//! The permissions that an agent asks for: as questions of co, with every option as the agent named it.
+//! The permissions that an agent asks for. co shows each request as a question, with every option as the agent named it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use co_exec::Program;
 use co_policy::{Grant, Verdict};
 use co_text::{one_line, printable, start_of};
 
-/// The most bytes of a question, and of the name of an option.
+/// The largest number of bytes of a question, and of the name of an option.
 const LONGEST_QUESTION: usize = 20_000;
 const LONGEST_NAME: usize = 500;
 
-/// The most options of a question. Each has a key with one digit.
+/// The largest number of options in a question. The key of each option is one digit.
 const MOST_OPTIONS: usize = 9;
 
-/// The shells whose text co reads as a command.
+/// The shells whose `-c` text co reads as a command.
 const SHELLS: &[&str] = &[
     "sh",
     "bash",
@@ -33,32 +33,32 @@ const SHELLS: &[&str] = &[
     "/usr/bin/bash",
 ];
 
-/// The fields of an input that have a command.
+/// The names of the fields of a call's input that hold a command.
 const COMMAND_FIELDS: [&str; 2] = ["command", "cmd"];
 
-/// A request for permission that waits for its answer.
+/// A request of the agent for permission that waits for its answer.
 #[derive(Debug, Clone)]
 pub(super) struct PermissionRequest {
     pub id: RequestId,
-    /// The call that it is about.
+    /// The id of the call that the request is about.
     pub call: ToolCallId,
     pub title: String,
     pub options: Vec<PermissionOption>,
 }
 
-/// The call of a request for permission, as the agent gives it.
+/// The call that a request for permission is about, as the agent describes it.
 pub(super) struct AskedCall<'a> {
     pub input: Option<&'a serde_json::Value>,
     pub kind: Option<ToolKind>,
-    /// The agent's process is confined.
+    /// True if the agent's process is confined.
     pub is_confined: bool,
 }
 
-/// The texts of a call for the question about it, without secrets.
+/// The texts of a call that the question about it shows, without secret values.
 pub(super) struct ShownCall {
     pub call: AgentCall,
     pub command: Option<String>,
-    /// The input, without what `command` says.
+    /// The rest of the input, without the text of `command`.
     pub input: Option<String>,
     pub output: String,
 }
@@ -66,16 +66,16 @@ pub(super) struct ShownCall {
 /// An answer to a request for permission.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PermissionAnswer {
-    /// None if the request is answered as cancelled.
+    /// The chosen option. `None` tells the agent that the request was cancelled.
     pub option: Option<PermissionOptionId>,
-    /// The answer in words, for the chat.
+    /// The answer as text for the chat.
     pub words: String,
     pub is_yes: bool,
 }
 
 impl PermissionRequest {
-    /// Returns the question: what the agent wants, with all that it gives, and its options. If it is too long to be shown whole,
-    /// or has too many options, only options that refuse are left.
+    /// Returns the question: the agent's request with all its details, and its options. If the text is too long to be shown
+    /// whole, or there are too many options, only the options that refuse remain.
     pub(super) fn question(&mut self, turn: &TurnParts, shown: &ShownCall) -> Question {
         let (context, agent) = (&turn.context, &turn.spec.name);
         let call = &shown.call;
@@ -109,7 +109,7 @@ impl PermissionRequest {
         is_once(&option) && self.options.iter().filter(is_once).count() == 1
     }
 
-    /// Leaves only options that refuse if a part of the text is not shown, or if there are too many options.
+    /// Removes the options that allow if `is_cut` says that a part of the text is not shown, or if there are too many options.
     fn bound_options(&mut self, is_cut: bool) {
         if is_cut || self.options.len() > MOST_OPTIONS {
             self.options.retain(|it| refuses(it.kind));
@@ -117,7 +117,7 @@ impl PermissionRequest {
         }
     }
 
-    /// Returns the answer for a reply of the person; none means that the question was withdrawn.
+    /// Returns the answer for a reply of the person. A reply of `None` means that the question was withdrawn.
     pub(super) fn answer(&self, reply: Option<Reply>) -> PermissionAnswer {
         let chosen = match reply {
             Some(Reply::Chosen(answers)) => self.chosen(&answers),
@@ -150,7 +150,7 @@ impl PermissionRequest {
         }
     }
 
-    /// Returns the answer that refuses once.
+    /// Returns the answer that refuses this one call.
     fn refusal(&self, words: String) -> PermissionAnswer {
         PermissionAnswer {
             option: self.find(PermissionOptionKind::RejectOnce),
@@ -165,10 +165,10 @@ impl PermissionRequest {
         found.map(|it| it.option_id.clone())
     }
 
-    /// Returns the answer that needs no person: a deny rule refuses the command, or it only looks, or a rule allows it. None if
-    /// co cannot read a command in the request.
+    /// Returns the answer that co gives without the person: a deny rule refuses the command, the command is read-only, or a rule
+    /// allows the command. Returns `None` if the person must decide, or if co finds no command in the request.
     ///
-    /// co says yes only if the agent is confined, because then the kernel holds whatever it does with the yes.
+    /// co says yes only if the agent is confined, because then the kernel limits whatever the agent does after the yes.
     pub(super) async fn decided(
         &self,
         asked: &AskedCall<'_>,
@@ -191,7 +191,7 @@ impl PermissionRequest {
         }
     }
 
-    /// Returns the option that allows the call once, if there is one.
+    /// Returns the option that allows only this call; none if the agent offers no such option.
     pub(super) fn once(&self) -> Option<PermissionOptionId> {
         self.find(PermissionOptionKind::AllowOnce)
     }
@@ -210,8 +210,8 @@ fn verdict(judge: &Judge, program: &Program, cwd: &Path) -> Verdict {
 }
 
 impl ShownCall {
-    /// Returns the text of the question about the call, and whether a part was left out. The command comes first, because the
-    /// agent chooses the order of all else. A title that only repeats the command is left out.
+    /// Returns the text of the question about the call, and true if a part was left out. The command comes first, because the
+    /// agent chooses the order of the rest. A title that only repeats the command is left out.
     fn text(&self, agent: &str) -> (String, bool) {
         let title = self.call.title.trim();
         let about = format!("{agent} asks for permission: {title}");
@@ -239,8 +239,8 @@ impl ShownCall {
 }
 
 impl AskedCall<'_> {
-    /// Returns whether co may say yes for the person: the agent is confined, and the call is a command in this directory and
-    /// nothing else.
+    /// Returns true if co may allow the call for the person: the agent is confined, and the call is a command in this directory
+    /// and nothing else.
     fn may_be_allowed(&self, cwd: &Path) -> bool {
         let only_command = self
             .input
@@ -249,8 +249,8 @@ impl AskedCall<'_> {
     }
 }
 
-/// Returns the input of a call without its command and the directory `cwd`; none if nothing is left. If the text of the command
-/// does not say all of it, the whole input is returned.
+/// Returns the fields of an input other than the command and the directory `cwd`; none if no field remains. If [`command_text`]
+/// does not represent the whole command, returns the whole input.
 pub(super) fn input_beside_command(
     input: &serde_json::Value,
     cwd: &Path,
@@ -283,7 +283,7 @@ pub(super) fn input_beside_command(
     (!rest.is_empty()).then_some(serde_json::Value::Object(rest))
 }
 
-/// Returns the text of the command in the input of a call, if it has one.
+/// Returns the text of the command in the input of a call; none if the input has no command.
 pub(super) fn command_text(input: &serde_json::Value) -> Option<String> {
     command(input).map(|it| match it {
         Program::Shell(text) => text,
@@ -291,7 +291,7 @@ pub(super) fn command_text(input: &serde_json::Value) -> Option<String> {
     })
 }
 
-/// Returns the command in the input of a call, if it has one.
+/// Returns the command in the input of a call; none if the input has no command.
 fn command(input: &serde_json::Value) -> Option<Program> {
     let value = COMMAND_FIELDS.iter().find_map(|name| input.get(name))?;
     if let Some(text) = value.as_str() {
@@ -324,7 +324,7 @@ fn refuses(kind: PermissionOptionKind) -> bool {
     )
 }
 
-/// Returns the kind of an option in words.
+/// Returns the description of a kind of option.
 fn words(kind: PermissionOptionKind) -> &'static str {
     match kind {
         PermissionOptionKind::AllowOnce => "allows it once",

@@ -1,4 +1,4 @@
-//! The prompt of a turn in the form of the protocol.
+//! Writes the prompt of a turn in the form of the protocol.
 
 use super::parts::TurnParts;
 use super::past::sent_text;
@@ -9,15 +9,15 @@ use co_acp::schema::{ContentBlock, ImageContent};
 use co_llm::transcript::Item;
 use co_text::one_line;
 
-/// Returns the items of a transcript since its last turn.
+/// Returns the items of a transcript after the end of the last turn.
 pub(in crate::chat) fn since_last_turn(items: &[Item]) -> Vec<Item> {
     let last = items.iter().rposition(|it| matches!(it, Item::End { .. }));
     items[last.map_or(0, |at| at + 1)..].to_vec()
 }
 
 impl TurnParts {
-    /// Adds a note to the prompt about files that the agent has changed before, and somebody else since. The process was told
-    /// about some of them already.
+    /// Adds a note to the prompt about files that the agent changed, and that somebody else has changed since. Leaves out the
+    /// files that this process has been told about already.
     pub(super) async fn tell_changed(
         &self,
         changed: &[CurrentFile],
@@ -39,7 +39,7 @@ impl TurnParts {
         Ok(())
     }
 
-    /// Returns the prompt in the form of the protocol. The person is told of images that the agent does not take.
+    /// Returns the prompt in the form of the protocol. Tells the person which images the agent does not accept.
     pub(super) async fn prompt_blocks(
         &self,
         items: &[Item],

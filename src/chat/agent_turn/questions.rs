@@ -1,4 +1,4 @@
-//! The questions of an agent to the person: for permissions, and by elicitation.
+//! The questions of an agent to the person: requests for permission, and elicitations.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,18 +25,18 @@ use co_acp::schema::{
 };
 use co_text::{one_line, start_of};
 
-/// The number of a question, and the reply to it; none if it was withdrawn.
+/// Resolves to the id of a question and the reply to it. The reply is `None` if the question was withdrawn.
 type QuestionReply = Pin<Box<dyn Future<Output = (u64, Option<Reply>)> + Send + Sync>>;
 
 /// The open questions of an agent in a turn.
 pub(super) struct AgentQuestions {
     turn: Arc<TurnParts>,
-    /// The requests of the agent, with the numbers of their questions.
+    /// The requests of the agent, each with the id of its question.
     asked: Vec<(AgentRequest, u64)>,
     replies: FuturesUnordered<QuestionReply>,
 }
 
-/// A request of the agent that the person answers.
+/// A request of the agent that the person must answer.
 enum AgentRequest {
     Permission(PermissionRequest),
     Elicitation(Elicitation),
@@ -45,7 +45,7 @@ enum AgentRequest {
 /// The reply of the person to a question.
 pub(super) struct Replied {
     question: u64,
-    /// None if the question was withdrawn.
+    /// The reply, or `None` if the question was withdrawn.
     reply: Option<Reply>,
 }
 
@@ -67,7 +67,7 @@ impl AgentQuestions {
         }
     }
 
-    /// Waits for the next reply of the person. If the future is dropped, nothing is lost.
+    /// Waits for the next reply of the person. If the returned future is dropped, no reply is lost.
     pub(super) async fn next(&mut self) -> Replied {
         match self.replies.next().await {
             Some((question, reply)) => Replied { question, reply },
@@ -75,7 +75,7 @@ impl AgentQuestions {
         }
     }
 
-    /// Takes the person's reply to a question.
+    /// Handles the person's reply to a question.
     pub(super) async fn replied(
         &mut self,
         connection: &mut AgentConnection,
@@ -105,7 +105,7 @@ impl AgentQuestions {
         }
     }
 
-    /// Withdraws the question about a request that the agent takes back.
+    /// Withdraws the question about a request that the agent has cancelled.
     pub(super) async fn withdrawn(&mut self, id: &RequestId) -> Result<(), Halt> {
         let at = self.asked.iter().position(|(asked, _)| asked.id() == id);
         let Some(at) = at else {
@@ -123,7 +123,7 @@ impl AgentQuestions {
         Ok(())
     }
 
-    /// Withdraws the questions about a call that has ended, and answers the agent's requests.
+    /// Withdraws the questions about a call that has ended, and answers the requests that they belong to.
     pub(super) async fn call_ended(
         &mut self,
         connection: &mut AgentConnection,
@@ -138,7 +138,8 @@ impl AgentQuestions {
         Ok(())
     }
 
-    /// Tells that the person did what an address of the agent is for. An open question about it goes: it is answered.
+    /// Shows that the person has done what an address of the agent is for. If the question about the address is still open,
+    /// closes the question and accepts the request.
     pub(super) async fn completed(
         &mut self,
         connection: &mut AgentConnection,
@@ -155,7 +156,7 @@ impl AgentQuestions {
         output.say("has what it asked you for").await
     }
 
-    /// Asks the person what the agent asks. Declines what co cannot ask.
+    /// Asks the person the question of an elicitation. Declines an elicitation that co cannot show.
     pub(super) async fn elicit(
         &mut self,
         connection: &mut AgentConnection,
@@ -174,7 +175,7 @@ impl AgentQuestions {
         }
     }
 
-    /// Puts what the agent asks to the person, unless the turn is cancelled.
+    /// Shows the person the question of an elicitation, unless the turn is cancelled.
     async fn put_elicitation(
         &mut self,
         connection: &mut AgentConnection,
@@ -197,7 +198,7 @@ impl AgentQuestions {
         self.put(AgentRequest::Elicitation(asked), question).await
     }
 
-    /// Puts the question about a request of the agent to the person.
+    /// Shows the person the question about a request of the agent.
     async fn put(&mut self, request: AgentRequest, question: Question) -> Result<(), Halt> {
         let number = question.id;
         let reply: oneshot::Receiver<Reply> = Questioner::ask(&self.turn.chat, question).await?;
@@ -207,7 +208,7 @@ impl AgentQuestions {
         self.turn.state(ChatState::Asking, "").await
     }
 
-    /// Takes the person's reply to what the agent asks. An answer that the agent cannot take is asked for again.
+    /// Handles the person's reply to an elicitation. If the form does not accept an answer, asks the person again.
     async fn elicited(
         &mut self,
         connection: &mut AgentConnection,
@@ -233,7 +234,8 @@ impl AgentQuestions {
         self.turn.state(ChatState::Running, "").await
     }
 
-    /// Asks the person for a permission, unless a rule decides or the turn is cancelled. `logged` is the call that it is about.
+    /// Asks the person for a permission, unless a rule decides or the turn is cancelled. `logged` is the call that the request is
+    /// about.
     pub(super) async fn ask(
         &mut self,
         connection: &mut AgentConnection,
@@ -290,7 +292,7 @@ impl AgentQuestions {
         }
     }
 
-    /// Answers a request for permission, after the answer is recorded.
+    /// Records the answer to a request for permission, and then sends it to the agent.
     async fn answer(
         &self,
         connection: &mut AgentConnection,

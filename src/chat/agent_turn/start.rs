@@ -1,4 +1,4 @@
-//! The start of an agent in a turn: its process, the login, and its session.
+//! Starts an agent in a turn: its process, its login, and its session.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ use co_exec::{AGENT, Confinement};
 use co_llm::transcript::Item;
 use co_text::{one_line, start_of};
 
-/// The next step after a login in a terminal, or after a start without a login.
+/// The end of a notice that tells the person what to do after a login in a terminal, or after a start without a login.
 const SEND_AGAIN: &str = "then send the prompt again";
 
 impl Progress {
-    /// Returns the process that serves the turn; none if it cannot be started, which the person is told.
+    /// Returns the process that serves the turn. Returns `None`, after a notice to the person, if the process cannot be started.
     pub(super) async fn process(
         &mut self,
         process: Option<AgentProcess>,
@@ -77,7 +77,7 @@ impl Progress {
         self.begin(start, has_past).await
     }
 
-    /// Starts the agent. Returns none if that fails, which the person is told.
+    /// Starts the agent. Returns `None`, after a notice to the person, if the start fails.
     async fn begin(
         &mut self,
         mut start: AgentStart,
@@ -120,8 +120,8 @@ impl Progress {
         }
     }
 
-    /// Records the session of a process that has started, tells the person what the agent knows of the chat, and sends the
-    /// choices of the person.
+    /// Records the session of a process that has started, tells the person what the agent remembers of the chat, and sends the
+    /// person's choices to the agent.
     async fn begin_session(
         &mut self,
         process: &mut AgentProcess,
@@ -181,7 +181,7 @@ impl Progress {
         self.tell_state(process).await
     }
 
-    /// Starts the agent. After a cancel, waits until its processes have ended.
+    /// Starts the agent's process. If the turn is cancelled meanwhile, waits until the processes of the agent have ended.
     async fn start(&self, start: AgentStart) -> Result<ConnectedAgent, StartFault> {
         let (cancel, asker) = (self.turn.context.cancel.clone(), Arc::clone(&start.asker));
         let mut started = std::pin::pin!(start.start(&cancel));
@@ -195,7 +195,8 @@ impl Progress {
         }
     }
 
-    /// Opens the session of an agent, after a login if it needs one. Returns none if it gets none, which the person is told.
+    /// Opens the session of an agent, after a login if the agent needs one. Returns `None`, after a notice to the person, if no
+    /// session can be opened.
     async fn open(
         &mut self,
         mut agent: ConnectedAgent,
@@ -220,8 +221,8 @@ impl Progress {
         }
     }
 
-    /// Logs in by the method of an earlier login, or by the one that the person chooses. Returns false if the agent cannot open a
-    /// session now, which the person is told.
+    /// Logs in with the method of an earlier login, or with the method that the person chooses. Returns false, after a notice to
+    /// the person, if the agent cannot open a session now.
     async fn log_in(
         &mut self,
         agent: &mut ConnectedAgent,
@@ -295,8 +296,8 @@ impl Progress {
         })
     }
 
-    /// Lets the agent log in, which may ask the person to open an address. Returns false if it does not, which the person is
-    /// told.
+    /// Lets the agent log in. The agent may ask the person to open an address. Returns false, after a notice to the person, if
+    /// the login fails.
     async fn authenticate(
         &mut self,
         agent: &mut ConnectedAgent,
@@ -346,7 +347,7 @@ impl Progress {
         Ok(false)
     }
 
-    /// Takes a message of an agent that logs in. It has no session, so only its questions count.
+    /// Handles a message of an agent during its login. There is no session yet, so only its questions count.
     async fn hear_login(
         &mut self,
         agent: &mut ConnectedAgent,
@@ -377,7 +378,7 @@ impl Progress {
         }
     }
 
-    /// Asks whether the agent may have the whole network.
+    /// Asks the person whether the agent may use the whole network.
     async fn ask_for_network(&self) -> Result<bool, Halt> {
         let context = &self.turn.context;
         let name = &self.turn.spec.name;

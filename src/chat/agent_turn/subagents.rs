@@ -1,4 +1,4 @@
-//! The sub-agents of an agent: what they say and do, as a text below their call.
+//! The sub-agents of an agent. The chat shows their texts and calls as output of the call that started them.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,14 @@ use co_acp::schema::{
 };
 use co_text::{one_line, start_of};
 
-/// The most bytes of the output of a sub-agent's call that are shown.
+/// The largest number of bytes that the chat shows of the output of a sub-agent's call.
 const LONGEST_OUTPUT: usize = 4_000;
 
 /// The sub-agents of one turn.
 #[derive(Debug, Default)]
 pub(super) struct SubAgents {
     known: HashMap<SessionId, SubAgent>,
-    /// The sub-agents that send or get a message, by the message.
+    /// For each message between two agents, the sub-agent that sends or receives it.
     messages: HashMap<MessageId, SessionId>,
 }
 
@@ -27,7 +27,7 @@ struct SubAgent {
     title: String,
     description: String,
     calls: HashMap<ToolCallId, String>,
-    /// The kind of its last text, which the next piece may continue.
+    /// The kind of the sub-agent's last text, if the next piece may continue it.
     last: Option<Saying>,
 }
 
@@ -39,7 +39,7 @@ enum Saying {
     Message,
 }
 
-/// The news of a sub-agent.
+/// New text of a sub-agent for the chat.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SubAgentNews {
     pub session: SessionId,
@@ -49,7 +49,7 @@ pub(super) struct SubAgentNews {
 }
 
 impl SubAgents {
-    /// Returns the title of the call of a sub-agent.
+    /// Returns the title of the call that stands for a sub-agent.
     pub(super) fn title(&self, session: &SessionId) -> String {
         let known = self.known.get(session);
         let title = known.map(|it| it.title.as_str()).unwrap_or_default();
@@ -62,7 +62,7 @@ impl SubAgents {
         }
     }
 
-    /// Takes what the agent says about a sub-agent.
+    /// Handles an update of the agent about a sub-agent.
     pub(super) fn announced(&mut self, update: SubagentUpdate) -> SubAgentNews {
         let known = self.known.entry(update.session_id.clone()).or_default();
         patch(&mut known.title, update.title);
@@ -91,7 +91,7 @@ impl SubAgents {
         }
     }
 
-    /// Takes a message between two agents. Returns none if neither agent is known.
+    /// Handles a message between two agents. Returns `None` if neither agent is a known sub-agent.
     pub(super) fn message(
         &mut self,
         within: &SessionId,
@@ -130,7 +130,7 @@ impl SubAgents {
         })
     }
 
-    /// Takes a piece of a message between two agents. Returns none if the message is not known.
+    /// Handles a piece of a message between two agents. Returns `None` if the message is not known.
     pub(super) fn message_chunk(
         &mut self,
         within: &SessionId,
@@ -147,7 +147,7 @@ impl SubAgents {
         })
     }
 
-    /// Takes what a sub-agent says or does.
+    /// Handles an update that comes from a sub-agent.
     pub(super) fn said(
         &mut self,
         session: SessionId,
@@ -196,7 +196,7 @@ impl SubAgents {
 }
 
 impl SubAgent {
-    /// Returns a piece of its text. If the piece begins a text, `words` stand before it.
+    /// Returns the text of a piece. If the piece begins a new text, `words` precede it.
     fn say(&mut self, saying: Saying, words: &str, content: &ContentBlock) -> String {
         let content = block_text(content);
         match self.last.replace(saying) == Some(saying) {
@@ -205,13 +205,13 @@ impl SubAgent {
         }
     }
 
-    /// Returns a text that begins a line.
+    /// Returns `text` on a line of its own, and ends the text before it.
     fn line(&mut self, text: &str) -> String {
         self.last = None;
         format!("\n{text}")
     }
 
-    /// Returns the end of a call, with its output.
+    /// Returns a line about the end of a call, with the output of the call; empty while the call runs.
     fn call(&mut self, update: ToolCallUpdate) -> String {
         if let Some(title) = &update.fields.title {
             let title = one_line(title.trim());

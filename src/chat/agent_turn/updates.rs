@@ -1,4 +1,4 @@
-//! The updates of an agent about its session: each kind of update is shown, or changes the state of the session.
+//! Handles the agent's updates about its session. Each update is shown, or changes the state of the session.
 
 use super::calls::AgentPiece;
 use super::content::{block_text, steps};
@@ -16,14 +16,14 @@ use co_acp::schema::{
 use co_llm::transcript::{Cost, Usage};
 use co_text::{one_line, start_of};
 
-/// The most unknown messages of one turn that the chat shows with their text.
+/// The largest number of unknown messages in one turn that the chat shows with their text.
 const MOST_ODD: usize = 20;
 
-/// The most commands of an agent that Neovim completes.
+/// The largest number of commands of an agent that Neovim completes.
 const MOST_COMMANDS: usize = 200;
 
 impl Progress {
-    /// Takes an update. `unread` are the parts of it that the types of the protocol do not know.
+    /// Handles an update. `unread` are the fields of the update that the types of the protocol do not know.
     pub(super) async fn updated(
         &mut self,
         process: &mut AgentProcess,
@@ -159,7 +159,7 @@ impl Progress {
         }
     }
 
-    /// Shows what a sub-agent says and does, below its call.
+    /// Shows the texts and calls of a sub-agent below the call that started it.
     pub(super) async fn child_updated(
         &mut self,
         process: &mut AgentProcess,
@@ -229,7 +229,7 @@ impl Progress {
         self.called(process, piece, &key, status).await
     }
 
-    /// Shows the changes of a call by an update. If the call has ended, nobody has to be asked about it any more.
+    /// Shows an update of a call. If the call has ended, withdraws the questions about it.
     async fn called(
         &mut self,
         process: &mut AgentProcess,
@@ -257,7 +257,7 @@ impl Progress {
         }
     }
 
-    /// Shows a plan that may have changed.
+    /// Shows a plan. A plan as markdown is shown only if its text has changed.
     async fn planned(&mut self, plan: PlanUpdateContent) -> Result<(), Halt> {
         match plan {
             PlanUpdateContent::Items(items) => {
@@ -277,7 +277,7 @@ impl Progress {
         }
     }
 
-    /// Shows that the agent sums up its session, as a call with the summary as its output.
+    /// Shows that the agent summarizes its session: a call whose output is the summary.
     async fn compacted(
         &mut self,
         process: &mut AgentProcess,
@@ -332,7 +332,7 @@ impl Progress {
     }
 }
 
-/// Returns the id of the call that shows a summing up of the session.
+/// Returns the id of the call that shows a summary of the session.
 fn compaction_call(id: &CompactionId) -> ToolCallId {
     ToolCallId::new(format!("compaction {id}"))
 }
