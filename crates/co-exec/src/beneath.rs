@@ -1,8 +1,10 @@
-//! Opens, makes and removes the files of a workspace: below the handle of its directory, and through no link.
+//! Opens, creates and removes the files of a workspace. Paths are relative to a directory descriptor, and no call follows a
+//! symbolic link.
 //!
-//! A confined command may replace a directory by a link at any moment, while co has the rights of the person. So a path is
-//! resolved once, when its call is judged. From then on, co uses the resolved path here, and each part that has become a link is
-//! an error. A directory that is moved meanwhile is no danger: it stays where the command itself may write.
+//! A confined command may replace a directory by a symbolic link at any moment, while co has the rights of the person. So co
+//! resolves a path only once, when it judges the call. From then on, co uses the resolved path with this module, and a component
+//! that has become a symbolic link is an error. A command may also move a directory, but that is harmless: the directory stays
+//! where the command itself may write.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
@@ -21,10 +23,10 @@ use rustix::io::Errno;
 
 use crate::regular::{self, ChangeTime, FileStamp};
 
-/// Opens a file only to name it, which needs no permission to read.
+/// Opens a file without access to its contents (`O_PATH`), which needs no permission to read the file.
 const NAMED: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const DIRECTORY: OFlags = NAMED.union(OFlags::DIRECTORY);
-/// Opens a file to read it. A FIFO does not wait for its writer.
+/// Opens a file for reading. The open of a FIFO does not wait for a writer.
 const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
@@ -34,13 +36,14 @@ const LIST: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
 
-/// The name of a directory in itself.
+/// The name by which a directory refers to itself.
 const ITSELF: &str = ".";
 
-/// The most attempts to open a path while something is renamed, and to find a name that nobody has.
+/// The most attempts to open a path while other programs rename files, and to find an unused temporary name.
 const MAX_TRIES: usize = 100;
 
-/// An open directory. The paths of its methods are below it and have no `..`; an empty path is the directory itself.
+/// An open directory. Its methods take paths that are relative to this directory and have no `..`. An empty path means the
+/// directory itself.
 #[derive(Debug)]
 pub struct Dir(OwnedFd);
 
@@ -50,43 +53,43 @@ pub enum Kind {
     File,
     Dir,
     Link,
-    /// The mark of an overlay's layer for a file that was removed: a character device with the number 0.
+    /// The mark for a removed file in the layer of an overlay file system: a character device with the device number 0.
     Whiteout,
-    /// Another kind, in words.
+    /// A file of another kind, with a description of the kind, such as a FIFO.
     Special(&'static str),
 }
 
-/// The length in bytes from which on a path is too long for a system call.
+/// The length in bytes at which a path becomes too long for a system call.
 pub(crate) const MAX_PATH_BYTES: usize = 4096;
 
-/// The facts about a file, which may be a link.
+/// The metadata of a file or symbolic link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
     pub kind: Kind,
     pub mode: u32,
-    /// The number of its names (hard links).
+    /// The number of hard links to the file.
     pub names: u64,
-    /// The user and the group.
+    /// The ids of the owner and of the group.
     pub owner: (u32, u32),
     pub stamp: FileStamp,
 }
 
 impl Node {
-    /// Returns whether this is a file with several names (hard links). A directory is none: the `..` in each of its directories
-    /// is a name of it too.
+    /// Returns true for a regular file with several hard links. Returns false for a directory, whose link count also counts the
+    /// `..` of each subdirectory.
     pub fn is_linked(&self) -> bool {
         self.kind == Kind::File && self.names > 1
     }
 }
 
-/// Opens the directories that paths are in. Keeps the last one open, because the next path is often in the same directory.
+/// Opens the parent directories of paths. Keeps the last directory open, because the next path is often in the same directory.
 #[derive(Debug)]
 pub struct Parents<'a> {
     root: &'a Dir,
     last: Option<(PathBuf, Dir)>,
 }
 
-/// A file or symbolic link under a temporary name, which is removed unless it gets another name.
+/// A file or symbolic link with a temporary name. Dropping it removes the file, unless the file has got its final name.
 #[derive(Debug)]
 pub struct Unfinished<'a> {
     dir: &'a Dir,
@@ -103,7 +106,7 @@ impl Dir {
         top.dir(below)
     }
 
-    /// Opens a directory of co's own, which no confined command can replace. The path to it may have links.
+    /// Opens a directory that belongs to co, which no confined command can replace. Follows symbolic links in the path.
     ///
     /// # Errors
     /// The directory cannot be opened.
@@ -121,7 +124,7 @@ impl Dir {
             .map_err(error)
     }
 
-    /// Opens a directory. Returns `None` if there is none, or a component of the path is a symbolic link.
+    /// Opens a directory. Returns `None` if the directory does not exist, or if a component of the path is a symbolic link.
     ///
     /// # Errors
     /// The directory cannot be opened.
@@ -129,7 +132,7 @@ impl Dir {
         found(self.beneath(path.as_ref(), DIRECTORY)).map(|dir| dir.map(Self))
     }
 
-    /// Opens the directory that a path is in. Returns it with the name in it.
+    /// Opens the parent directory of a path. Returns the directory, and the last component of the path.
     ///
     /// # Errors
     /// The directory cannot be opened, or a component of its path is a symbolic link.
@@ -139,8 +142,8 @@ impl Dir {
         Ok((self.dir(above)?, name))
     }
 
-    /// Returns the facts about a file or symbolic link. Returns `None` if there is none, or a component of the path above it is a
-    /// symbolic link.
+    /// Returns the metadata of a file or symbolic link. Returns `None` if the file does not exist, or if a directory in its path
+    /// is a symbolic link.
     ///
     /// # Errors
     /// The system refuses.
@@ -154,8 +157,8 @@ impl Dir {
         Ok(found(stat)?.as_ref().map(Node::from))
     }
 
-    /// Returns the time at which a file or symbolic link was made. Returns `None` if it is not there, or the file system does not
-    /// tell.
+    /// Returns the creation time of a file or symbolic link. Returns `None` if the file does not exist, or if the file system
+    /// does not record the time.
     pub fn born(&self, path: impl AsRef<Path>) -> Option<SystemTime> {
         let file = self.beneath(path.as_ref(), NAMED).ok()?;
         let facts = statx(&file, "", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok()?;
@@ -165,7 +168,7 @@ impl Dir {
         is_told.then(|| SystemTime::UNIX_EPOCH + since)
     }
 
-    /// Returns the facts about the directory itself.
+    /// Returns the metadata of the directory itself.
     ///
     /// # Errors
     /// The system refuses.
@@ -173,7 +176,7 @@ impl Dir {
         Node::of(self)
     }
 
-    /// Opens a regular file. Other kinds are not opened, because opening some devices has effects.
+    /// Opens a regular file. Refuses files of other kinds before opening them, because opening some devices has effects.
     ///
     /// # Errors
     /// The file cannot be read, is another kind of file, or a component of the path is a symbolic link.
@@ -201,16 +204,16 @@ impl Dir {
         Ok((file, node))
     }
 
-    /// Returns the bytes of a regular file.
+    /// Returns the contents of a regular file.
     ///
     /// # Errors
-    /// As for [`Self::file`], or it has more than `most` bytes.
+    /// As for [`Self::file`]. Also an error: the file has more than `most` bytes.
     pub fn read(&self, path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
         regular::read_open(self.file(path)?.0, most)
     }
 
-    /// Fills a buffer with the contents of a regular file in this directory, and returns how many bytes they are. Takes fewer
-    /// system calls than [`Self::read`].
+    /// Fills a buffer with the contents of a regular file in this directory. Returns the number of bytes. Makes fewer system
+    /// calls than [`Self::read`].
     ///
     /// # Errors
     /// The file cannot be read, is another kind of file, or does not fit into the buffer.
@@ -222,7 +225,7 @@ impl Dir {
         (&file).read(&mut buffer[..size])
     }
 
-    /// Returns the names in the directory.
+    /// Returns the names of the directory's entries.
     ///
     /// # Errors
     /// The directory cannot be read.
@@ -231,10 +234,10 @@ impl Dir {
         names.collect()
     }
 
-    /// Reads the directory: returns each name with the kind of the file.
+    /// Reads the directory. Returns the name and the file type of each entry.
     ///
     /// # Errors
-    /// The directory cannot be read. An entry is an error if the rest of them cannot be read.
+    /// The directory cannot be read. If reading fails midway, the last item of the iterator is an error.
     pub fn list(
         &self,
     ) -> io::Result<impl Iterator<Item = io::Result<(OsString, FileType)>> + use<>> {
@@ -266,17 +269,17 @@ impl Dir {
         }))
     }
 
-    /// Returns the target of a link.
+    /// Returns the target of a symbolic link.
     ///
     /// # Errors
-    /// The path names no link, or a component of the path above its last name is a symbolic link.
+    /// The path is no symbolic link, or a directory in the path is one.
     pub fn target(&self, path: impl AsRef<Path>) -> io::Result<PathBuf> {
         let (dir, name) = self.parent(path.as_ref())?;
         let target = rustix::fs::readlinkat(&dir, name, Vec::new())?;
         Ok(OsString::from_vec(target.into_bytes()).into())
     }
 
-    /// Returns whether the mode of a file and its owner let this process write it.
+    /// Returns whether this process may write a file, judging by the file's mode and owner.
     pub fn is_writable(&self, path: impl AsRef<Path>) -> bool {
         let may_write = |(dir, name): (Self, &OsStr)| {
             rustix::fs::accessat(&dir, name, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
@@ -284,10 +287,10 @@ impl Dir {
         self.parent(path.as_ref()).is_ok_and(may_write)
     }
 
-    /// Makes the directories of a path that are missing. Returns the last one.
+    /// Creates the missing directories of a path. Returns the last directory of the path.
     ///
     /// # Errors
-    /// One of them cannot be made, or a part of the path is no directory.
+    /// A directory cannot be created, or a component of the path is no directory.
     pub fn make_dirs(&self, path: impl AsRef<Path>) -> io::Result<Self> {
         let mut dir = self.dir("")?;
         for name in checked(path.as_ref())? {
@@ -304,10 +307,10 @@ impl Dir {
         Ok(dir)
     }
 
-    /// Makes a directory, and opens it.
+    /// Creates a directory, and opens it.
     ///
     /// # Errors
-    /// The directory cannot be made, or something has its name.
+    /// The directory cannot be created, or the name is taken.
     pub(crate) fn make_dir(&self, name: &OsStr) -> io::Result<Self> {
         rustix::fs::mkdirat(self, name, Mode::from(0o777))?;
         self.dir(name)
@@ -326,10 +329,10 @@ impl Dir {
         }
     }
 
-    /// Makes a symbolic link. Never replaces a file.
+    /// Creates a symbolic link. Never replaces a file.
     ///
     /// # Errors
-    /// The symbolic link cannot be made, or a component of the path above it is a symbolic link.
+    /// The symbolic link cannot be created, or a directory in the path is a symbolic link.
     pub fn make_link(&self, target: &Path, path: impl AsRef<Path>) -> io::Result<()> {
         let (dir, name) = self.parent(path.as_ref())?;
         Ok(rustix::fs::symlinkat(target, &dir, name)?)
@@ -338,7 +341,7 @@ impl Dir {
     /// Removes a file or symbolic link.
     ///
     /// # Errors
-    /// The file or symbolic link cannot be removed, or a component of the path above it is a symbolic link.
+    /// The file cannot be removed, or a directory in its path is a symbolic link.
     pub fn remove_file(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let (dir, name) = self.parent(path.as_ref())?;
         Ok(unlinkat(&dir, name, AtFlags::empty())?)
@@ -353,10 +356,10 @@ impl Dir {
         Ok(unlinkat(&dir, name, AtFlags::REMOVEDIR)?)
     }
 
-    /// Gives a file another path. Never replaces a file.
+    /// Renames a file. Never replaces another file.
     ///
     /// # Errors
-    /// The other path exists, the file cannot be moved, or a component of a path above the file is a symbolic link.
+    /// The new path exists, the file cannot be moved, or a directory in one of the paths is a symbolic link.
     pub fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
         let ((old_dir, old), (new_dir, new)) = (self.parent(from)?, self.parent(to)?);
         Ok(rename_new((&old_dir, old), (&new_dir, new))?)
@@ -371,8 +374,8 @@ impl Dir {
         fs::set_permissions(name_of(&file), Permissions::from_mode(mode))
     }
 
-    /// Changes the mode of a file to the one that `change` returns, if it returns one. Returns `None` if there is no file, or no
-    /// change.
+    /// Changes the mode of a file to the mode that `change` returns. Returns `None` if the file does not exist, or if `change`
+    /// returns `None`.
     ///
     /// # Errors
     /// As for [`Self::set_mode`].
@@ -391,10 +394,10 @@ impl Dir {
         fs::set_permissions(name_of(&file), Permissions::from_mode(mode)).map(Some)
     }
 
-    /// Makes a file under a temporary name in this directory, and opens it. The umask applies to `mode`.
+    /// Creates a file with a temporary name in this directory, and opens the file. The umask applies to `mode`.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be created.
     pub fn make_unfinished(&self, prefix: &str, mode: u32) -> io::Result<(Unfinished<'_>, File)> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -404,16 +407,17 @@ impl Dir {
         Ok((unfinished, File::from(file)))
     }
 
-    /// Makes a symbolic link under a temporary name in this directory.
+    /// Creates a symbolic link with a temporary name in this directory.
     ///
     /// # Errors
-    /// The symbolic link cannot be made.
+    /// The symbolic link cannot be created.
     pub fn make_unfinished_link(&self, prefix: &str, target: &Path) -> io::Result<Unfinished<'_>> {
         let link = |name: &str| rustix::fs::symlinkat(target, self, name);
         Ok(Unfinished::new(self, prefix, link)?.0)
     }
 
-    /// Returns a path that leads to this directory, however it was moved, while it is open.
+    /// Returns a path through `/proc` to this directory. The path stays valid while the directory is open, even if the directory
+    /// is moved.
     pub fn path(&self) -> PathBuf {
         name_of(&self.0)
     }
@@ -441,7 +445,7 @@ impl Dir {
         self.by_parts(path, flags)
     }
 
-    /// Opens a path part by part, as [`Self::beneath`] does in one call.
+    /// Opens a path component by component. [`Self::beneath`] does the same in one system call.
     fn by_parts(&self, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let open = |dir: BorrowedFd<'_>, name: &OsStr, flags: OFlags| {
             match openat(dir, name, flags | OFlags::NOFOLLOW, Mode::empty()) {
@@ -473,7 +477,7 @@ impl AsFd for Dir {
 }
 
 impl Node {
-    /// Returns the facts about an open file.
+    /// Returns the metadata of an open file.
     ///
     /// # Errors
     /// The system refuses.
@@ -481,12 +485,12 @@ impl Node {
         Ok(Self::from(&rustix::fs::fstat(file)?))
     }
 
-    /// Returns the number of bytes of the file.
+    /// Returns the size of the file in bytes.
     pub fn size(&self) -> u64 {
         self.stamp.size()
     }
 
-    /// Returns the time of its last change.
+    /// Returns the time of the file's last change.
     pub fn changed(&self) -> ChangeTime {
         self.stamp.changed()
     }
@@ -518,7 +522,7 @@ impl<'a> Parents<'a> {
         Self { root, last: None }
     }
 
-    /// Opens the directory that a path is in; see [`Dir::parent`].
+    /// Opens the parent directory of a path; see [`Dir::parent`].
     ///
     /// # Errors
     /// The directory cannot be opened, or a component of its path is a symbolic link.
@@ -534,7 +538,7 @@ impl<'a> Parents<'a> {
 }
 
 impl<'a> Unfinished<'a> {
-    /// Makes a file under a name that nobody has.
+    /// Creates a file with an unused name by calling `make` with random names.
     fn new<T>(
         dir: &'a Dir,
         prefix: &str,
@@ -554,15 +558,15 @@ impl<'a> Unfinished<'a> {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Returns its temporary name.
+    /// Returns the temporary name of the file.
     pub(crate) fn name(&self) -> &str {
         self.name.as_deref().unwrap_or_default()
     }
 
-    /// Gives the file or symbolic link a name in its directory, and replaces the file or symbolic link that has the name.
+    /// Renames the file to its final name in the same directory. Replaces an existing file of that name.
     ///
     /// # Errors
-    /// The file or symbolic link cannot be renamed, and is removed.
+    /// The file cannot be renamed. The file is then removed.
     pub fn replace(mut self, name: &OsStr) -> io::Result<()> {
         if let Some(own) = &self.name {
             renameat(self.dir, own, self.dir, name)?;
@@ -571,10 +575,10 @@ impl<'a> Unfinished<'a> {
         Ok(())
     }
 
-    /// Gives the file or symbolic link a name in its directory that is free.
+    /// Renames the file to an unused name in the same directory.
     ///
     /// # Errors
-    /// The name exists, or it cannot be renamed. Then it is removed.
+    /// The name exists, or the file cannot be renamed. The file is then removed.
     pub fn create(mut self, name: &OsStr) -> io::Result<()> {
         if let Some(own) = &self.name {
             rename_new((self.dir, own.as_ref()), (self.dir, name))?;
@@ -602,7 +606,8 @@ pub fn open_real(path: &Path) -> io::Result<(File, Node)> {
     Dir::open(path.parent().unwrap_or(path))?.file(name)
 }
 
-/// Opens a regular file. The links of its path are resolved once; after that, no component of the path may be a symbolic link.
+/// Opens a regular file. Resolves the symbolic links of the path once. After that, no component of the path may be a symbolic
+/// link.
 ///
 /// # Errors
 /// As for [`Dir::file`].
@@ -610,7 +615,7 @@ pub(crate) fn open_resolved(path: &Path) -> io::Result<(File, Node)> {
     open_real(&path.canonicalize()?)
 }
 
-/// Returns the bytes of a regular file that `open_resolved` opens.
+/// Returns the contents of a regular file, which `open_resolved` opens.
 ///
 /// # Errors
 /// As for [`Dir::read`].
@@ -618,10 +623,10 @@ pub fn read_resolved(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     regular::read_open(open_resolved(path)?.0, most)
 }
 
-/// Returns the text of a small file that `open_resolved` opens.
+/// Returns the contents of a small text file, which `open_resolved` opens.
 ///
 /// # Errors
-/// As for [`Dir::read`], or it is not UTF-8.
+/// As for [`Dir::read`]. Also an error: the file is not UTF-8.
 pub fn text_resolved(path: &Path) -> io::Result<String> {
     let bytes = read_resolved(path, regular::SMALL_FILE_BYTES)?;
     String::from_utf8(bytes).map_err(io::Error::other)
@@ -639,29 +644,30 @@ pub(crate) fn open_o_path(real: &Path) -> rustix::io::Result<OwnedFd> {
     }
 }
 
-/// Opens a file of any kind or a link with `O_PATH`, by a path in a real directory.
+/// Opens a file of any kind, or a symbolic link, with `O_PATH`. The directories in the path must not be symbolic links.
 ///
 /// # Errors
-/// The file or symbolic link cannot be opened, or a component of the path above it has become a symbolic link.
+/// The file cannot be opened, or a directory in the path has become a symbolic link.
 pub(crate) fn open_place(path: &Path) -> rustix::io::Result<OwnedFd> {
     let (top, below) = split_real(path)?;
     top.beneath(below, NAMED)
 }
 
-/// Opens `/`, and returns it with the rest of a canonical path.
+/// Opens `/`. Returns it with the rest of a canonical path, as a relative path.
 fn split_real(real: &Path) -> rustix::io::Result<(Dir, &Path)> {
     let below = real.strip_prefix("/").map_err(|_| Errno::INVAL)?;
     let top = openat(CWD, "/", DIRECTORY, Mode::empty())?;
     Ok((Dir(top), below))
 }
 
-/// Returns the names in a directory with the kinds of the files, by its canonical path. Leaves out what cannot be read.
+/// Returns the names and the file types of a directory's entries. The directory is given by its canonical path. Skips entries
+/// that cannot be read.
 pub(crate) fn list_real(real: &Path) -> impl Iterator<Item = (OsString, FileType)> + use<> {
     let listed = Dir::open(real).and_then(|dir| dir.list());
     listed.into_iter().flatten().flatten()
 }
 
-/// Returns a path that the methods of [`Dir`] take.
+/// Returns the path in the form that the methods of [`Dir`] take. Refuses `..` and absolute paths.
 fn checked(path: &Path) -> rustix::io::Result<&Path> {
     let mut parts = path.components();
     match parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
@@ -671,7 +677,8 @@ fn checked(path: &Path) -> rustix::io::Result<&Path> {
     }
 }
 
-/// Returns `None` for a file that is not there, or only behind a link.
+/// Converts the result of an open to `None` if the file does not exist, or if a component of its path is a symbolic link or no
+/// directory.
 fn found<T>(opened: rustix::io::Result<T>) -> io::Result<Option<T>> {
     match opened {
         Ok(opened) => Ok(Some(opened)),
@@ -680,12 +687,12 @@ fn found<T>(opened: rustix::io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// An error: a component of a path is a symbolic link.
+/// The error for a path with a component that is a symbolic link.
 #[derive(Debug, thiserror::Error)]
 #[error("it or a directory above it is a link now")]
 struct LinkError;
 
-/// Returns whether something could not be opened because a component of its path is a symbolic link.
+/// Returns whether a file could not be opened because a component of its path is a symbolic link.
 pub(crate) fn is_link_error(error: &io::Error) -> bool {
     error
         .get_ref()
@@ -713,7 +720,7 @@ fn rename_new(
     }
 }
 
-/// Returns the name of an open file.
+/// Returns the path in `/proc` that leads to an open file.
 fn name_of(file: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

@@ -1,4 +1,4 @@
-//! A command to run: its program, its place, and the confinement that it runs in.
+//! A command to run: its program, its working directory, and its confinement.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,42 +6,43 @@ use std::time::Duration;
 use crate::confinement::Confinement;
 use crate::environment::Environment;
 
-/// A time-out without a limit, for a command that ends by itself or is cancelled.
+/// The time-out of a command that has no limit: the command ends by itself, or is cancelled.
 pub const UNTIL_IT_ENDS: Duration = Duration::MAX;
 
-/// A command and all that it needs.
+/// A command, with everything that is needed to run it.
 #[derive(Debug, Clone)]
 pub struct CommandSpec {
     pub program: Program,
-    /// An absolute path. For a command of an agent, a canonical path, no component of which may have become a symbolic link.
+    /// The working directory, an absolute path. For a command of an agent, it must be canonical: no component may have become a
+    /// symbolic link.
     pub cwd: PathBuf,
-    /// Decides the forced variables, and whether remaining processes are kept.
+    /// The caller decides which variables are forced, and whether processes that remain are kept.
     pub caller: Caller,
-    /// The text for standard input. `None` means `/dev/null`.
+    /// The text for standard input. `None` means that standard input is `/dev/null`.
     pub stdin: Option<Vec<u8>>,
-    /// At least a second. For an agent, at most the `max_timeout` of the settings, unless it is [`UNTIL_IT_ENDS`].
+    /// The time-out: at least a second. For an agent, co caps it at the setting `max_timeout`, unless it is [`UNTIL_IT_ENDS`].
     pub timeout: Duration,
     pub confinement: Confinement,
-    /// The source of its shell and variables.
+    /// The source of the command's shell and variables.
     pub environment: Environment,
-    /// Further variables.
+    /// Environment variables to add.
     pub extra_env: Vec<(String, String)>,
 }
 
-/// The forms of a command.
+/// The program of a command: a text for a shell, or a program with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
-    /// `bash --noprofile --norc -c TEXT`, or the shell of [`Environment::Inherit`].
+    /// A text for `bash --noprofile --norc -c`, or for the shell of [`Environment::Inherit`].
     Shell(String),
-    /// A program and its arguments, without a shell.
+    /// A program and its arguments, which start without a shell.
     Argv(Vec<String>),
 }
 
-/// The one for whom a command runs.
+/// The caller for whom a command runs: a model or a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// A model. Processes that remain after its command are named and ended.
+    /// A model. co names the processes that remain after its command, and ends them.
     Agent,
-    /// A person. Processes that remain after their command are named and kept. Those of a trial are ended.
+    /// A person. co names the processes that remain after the command, and keeps them running. After a trial, co ends them.
     Person,
 }

@@ -1,8 +1,8 @@
-//! The confinement of a command: the list of levels, each made in a file of its own.
+//! The confinement of a command: the list of levels. Each level has a file of its own.
 //!
-//! A level is a value with its parts, see [`level::Level`]. Code that starts, limits or follows a command looks at these
-//! parts, and does not ask which level it is. Only [`Confinement::shown_mut`] and [`Confinement::only_looks`] do, for those who
-//! choose a level. To add a level, add a file like [`read_only`] and its lines here.
+//! A level is a value that consists of parts; see [`level::Level`]. Code that starts, limits or supervises a command uses these
+//! parts, and does not ask for the level itself. Only [`Confinement::shown_mut`] and [`Confinement::only_looks`] do, for code
+//! that chooses a level. To add a level, add a file such as [`read_only`], and its lines in this file.
 
 mod agent;
 mod container;
@@ -26,76 +26,77 @@ pub(crate) use workspace::level as workspace_level;
 
 use level::{ClosedBy, ClosedSecrets, GrantedPlaces, Level, Network, OverlayPlaces, ShownSecrets};
 
-/// A level of confinement, and the places that it needs.
+/// A level of confinement, with the paths that the level needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Confinement {
     #[default]
     Plain,
     /// The command writes only in a private temporary directory, has no network, and reads no credentials.
     ReadOnly { workspace: PathBuf },
-    /// The command writes only in the workspace and a private temporary directory.
+    /// The command writes only in the workspace and in a private temporary directory.
     Workspace {
         workspace: PathBuf,
         network: Network,
         shown: ShownSecrets,
     },
-    /// The command sees the workspace and may change it, but all that it writes there goes to a layer: the workspace itself stays
-    /// as it is. It has a network of its own, in which there is nothing but itself.
+    /// The command may change the workspace, but its changes go to a separate layer: the workspace itself stays unchanged. The
+    /// command has its own network, which reaches nothing outside itself.
     Trial {
         workspace: PathBuf,
-        /// A private directory outside the workspace, which the caller makes. Afterwards, `upper` in it has the changes,
-        /// in the form of Linux's overlay file system (`userxattr`).
+        /// A private directory outside the workspace, which the caller creates. After the trial, its subdirectory `upper`
+        /// contains the changes, in the format of Linux's overlay file system (`userxattr`).
         layer: PathBuf,
-        /// A directory of the same form, outside the workspace, whose files hide those of the workspace. A trial holds a
-        /// shared lock (`flock`) on it until its last process has ended. Code that changes it must hold an exclusive lock.
+        /// A directory in the same format, outside the workspace. Its files hide the files of the workspace. A trial holds a
+        /// shared lock (`flock`) on it until the last process of the trial has ended. Code that changes the directory must hold
+        /// an exclusive lock.
         ignored: Option<PathBuf>,
-        /// A directory outside the workspace that the command may change too: the caches of programs. The changes go to `caches`
-        /// in the layer. The locks are the same as for `ignored`.
+        /// A directory outside the workspace that contains the caches of programs. The command may change these caches; the
+        /// changes go to `caches` in the layer. The locks are the same as for `ignored`.
         ///
-        /// The command may also change the places where toolchains keep packages. These changes go to `downloads` in the layer.
-        /// The directory `downloads` beside this one has the changes of earlier trials.
+        /// The command may also change the directories where toolchains keep packages. These changes go to `downloads` in the
+        /// layer. The directory `downloads` beside this directory contains the changes of earlier trials.
         caches: Option<PathBuf>,
-        /// Changes in these places stay.
+        /// Files and directories outside the workspace in which the command's changes persist.
         places: GrantedPlaces,
     },
-    /// The process is another agent. It writes in the workspace and a private temporary directory, and gets places of its own.
+    /// The process is another agent. It writes in the workspace, in a private temporary directory, and in its own granted paths.
     Agent {
         workspace: PathBuf,
         places: GrantedPlaces,
-        /// True if it has the network of the machine. Otherwise it has a network of its own, in which there is nothing but
-        /// itself.
+        /// True if the agent uses the network of the machine. Otherwise the agent has its own network, which reaches nothing
+        /// outside itself.
         whole_network: bool,
     },
-    /// The process is a tool server. It reads the workspace or also writes in it, and changes a private temporary directory and
-    /// places of its own.
+    /// The process is a tool server. It writes in a private temporary directory and in its own granted paths. `access` says
+    /// whether it may also write in the workspace.
     Server {
         workspace: PathBuf,
         places: GrantedPlaces,
         access: ServerAccess,
         network: Network,
     },
-    /// The command runs in a container that has the workspace.
+    /// The command runs in a container that mounts the workspace.
     Container {
         workspace: PathBuf,
         shown: ShownSecrets,
-        /// True for a read-only command: it writes nowhere but in `/tmp`, and has no network.
+        /// True for a read-only command: it writes only in `/tmp`, and has no network.
         read_only: bool,
     },
 }
 
-/// The part of the system that confines a command.
+/// The mechanism that confines a command: nothing, the kernel, or a container engine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Holder<'a> {
-    /// Nothing. It may have limits.
+    /// Nothing confines the command, but it may have limits.
     Nobody,
-    /// The kernel, which the launcher set up.
+    /// The kernel, which the launcher has set up.
     Kernel(Level<'a>),
     /// A container engine.
     Engine(ContainerLevel<'a>),
 }
 
 impl Confinement {
-    /// Returns the part of the system that holds the command, with the parts of the level.
+    /// Returns the mechanism that confines the command, with the parts of the level.
     pub(crate) fn holder(&self) -> Holder<'_> {
         match self {
             Self::Plain => Holder::Nobody,
@@ -139,7 +140,7 @@ impl Confinement {
         }
     }
 
-    /// Returns the level, if the kernel holds the command.
+    /// Returns the level if the kernel confines the command.
     pub fn level(&self) -> Option<Level<'_>> {
         match self.holder() {
             Holder::Kernel(level) => Some(level),
@@ -147,7 +148,7 @@ impl Confinement {
         }
     }
 
-    /// Returns the name, the words and the secrets of the level, unless nothing holds the command.
+    /// Returns the name, the description and the secrets of the level. Returns `None` if nothing confines the command.
     fn parts(&self) -> Option<(&'static str, &'static str, ClosedSecrets<'_>)> {
         match self.holder() {
             Holder::Nobody => None,
@@ -156,30 +157,30 @@ impl Confinement {
         }
     }
 
-    /// Returns the secrets that the level closes, if it has a workspace.
+    /// Returns the secrets that the level closes to the command. Returns `None` if nothing confines the command.
     pub(crate) fn secrets(&self) -> Option<ClosedSecrets<'_>> {
         self.parts().map(|(_, _, secrets)| secrets)
     }
 
-    /// Returns the name of the level: `none`, `read-only`, `workspace`, `trial`, `agent`, `server`,
-    /// `writing-server`, `container`.
+    /// Returns the name of the level: `none`, `read-only`, `workspace`, `trial`, `agent`, `server`, `writing-server` or
+    /// `container`.
     pub fn name(&self) -> &'static str {
         self.parts().map_or(NO_LEVEL, |(name, _, _)| name)
     }
 
-    /// Returns the level in a few words for a person, or `None` if nothing holds the command.
+    /// Returns a short description of the level for a person, or `None` if nothing confines the command.
     pub fn words(&self) -> Option<&'static str> {
         self.parts().map(|(_, words, _)| words)
     }
 
-    /// Returns whether the command has a network of its own. Listening sockets lead from it to hosts, see
+    /// Returns whether the command has its own network. Only listening sockets connect such a network to hosts; see
     /// [`Executor::start_listening`](crate::Executor::start_listening).
     pub fn has_own_network(&self) -> bool {
         self.level()
             .is_some_and(|level| level.network == Network::Own)
     }
 
-    /// Returns the workspace, unless nothing holds the command.
+    /// Returns the workspace, or `None` if nothing confines the command.
     pub fn workspace(&self) -> Option<&Path> {
         self.secrets().map(|secrets| secrets.workspace)
     }
@@ -191,7 +192,7 @@ impl Confinement {
         })
     }
 
-    /// Returns the secrets that the command may open, if a person can choose them.
+    /// Returns the list of secrets that the command may open, if the level lets a person choose them.
     pub fn shown_mut(&mut self) -> Option<&mut ShownSecrets> {
         match self {
             Self::Workspace { shown, .. }
@@ -204,11 +205,11 @@ impl Confinement {
         }
     }
 
-    /// Returns whether the command can only look.
+    /// Returns true if the command is read-only.
     pub fn only_looks(&self) -> bool {
         self.name() == read_only::NAME
     }
 }
 
-/// The name of the level of a command that nothing holds.
+/// The name for "no level": nothing confines the command.
 pub(crate) const NO_LEVEL: &str = "none";

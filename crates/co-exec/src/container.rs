@@ -1,7 +1,7 @@
-//! The container of a command: finds an engine, docker or podman, and calls its command line. A backend has two containers for
+//! Runs commands in containers: finds an engine, docker or podman, and calls its command line. A backend has two containers for
 //! each workspace: one for approved commands, and one for read-only commands.
 //!
-//! The supervisor of a command watches the engine's client; `inside` is the part of the command that the client hides.
+//! The supervisor of a command watches only the engine's client; `inside` handles the processes in the container.
 //!
 //! This module knows nothing of approval, output or time limits.
 

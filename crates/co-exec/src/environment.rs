@@ -10,8 +10,8 @@ use serde_bytes::ByteBuf;
 /// Environment variables: names and values.
 pub(crate) type Variables = Vec<(OsString, OsString)>;
 
-/// Variables that keep git from starting programs and taking locks: no fetch, no pager, no prompt, no file-system monitor,
-/// no hooks.
+/// Variables that keep git from starting programs and from taking optional locks: git then uses no fetch, no pager, no prompt, no
+/// file-system monitor and no hooks.
 pub const GIT_ENVIRONMENT: [(&str, &str); 9] = [
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_NO_LAZY_FETCH", "1"),
@@ -24,20 +24,20 @@ pub const GIT_ENVIRONMENT: [(&str, &str); 9] = [
     ("GIT_CONFIG_VALUE_1", "/dev/null"),
 ];
 
-/// The source of a command's shell and variables.
+/// The source from which a command gets its shell and its variables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Environment {
-    /// bash, and the allowlist of the executor's own variables.
+    /// Uses bash, and those variables of the executor that the allowlist names.
     #[default]
     Executor,
-    /// bash, and the allowlist of these variables.
+    /// Uses bash, and those of the given variables that the allowlist names.
     Restricted(HostEnvironment),
-    /// This shell and these variables, except forbidden ones.
+    /// Uses the given shell, and all given variables except forbidden ones.
     Inherit(HostEnvironment),
 }
 
 impl Environment {
-    /// Returns the variables to select from, if they are not the executor's.
+    /// Returns the variables from which the command's variables are selected. Returns `None` for the variables of the executor.
     pub(crate) fn variables(&self) -> Option<&Variables> {
         match self {
             Self::Executor => None,
@@ -50,7 +50,7 @@ impl Environment {
         matches!(self, Self::Inherit(_))
     }
 
-    /// Returns the words before the text of the command, if the shell is not bash.
+    /// Returns the shell and its flags, which precede the text of the command. Returns `None` for bash.
     pub(crate) fn shell(&self) -> Option<&[OsString]> {
         match self {
             Self::Inherit(host) if !host.shell.is_empty() => Some(&host.shell),
@@ -59,10 +59,10 @@ impl Environment {
     }
 }
 
-/// The shell and the variables of the editor. Values may be secrets, so [`Debug`](fmt::Debug) leaves them out.
+/// The shell and the variables of the editor. The values may be secrets, so [`Debug`](fmt::Debug) omits them.
 #[derive(Clone, Default, PartialEq)]
 pub struct HostEnvironment {
-    /// The shell and its flags; the command's text follows.
+    /// The shell and its flags. The text of the command is the next argument.
     pub shell: Vec<OsString>,
     pub variables: Vec<(OsString, OsString)>,
 }
@@ -74,7 +74,7 @@ impl fmt::Debug for HostEnvironment {
     }
 }
 
-/// Reads `{ shell, variables }`: words, and `NAME=value` entries, of any bytes.
+/// Reads `{ shell, variables }`: a list of arguments, and a list of `NAME=value` entries. Both may have any bytes.
 impl<'de> Deserialize<'de> for HostEnvironment {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]

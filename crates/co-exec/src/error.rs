@@ -1,4 +1,4 @@
-//! The errors of this crate, with texts for people.
+//! The errors of this crate, with messages for people.
 
 pub(crate) mod engine;
 pub(crate) mod refusal;
@@ -12,8 +12,7 @@ use rustix::io::Errno;
 use crate::error::engine::EngineFault;
 use crate::error::refusal::SandboxRefusal;
 
-/// The reason why a command did not start. The result of a command that ran is a
-/// [`CommandOutcome`](crate::CommandOutcome).
+/// The reason why a command did not start. A command that ran has a [`CommandOutcome`](crate::CommandOutcome) instead.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("there is no command to run: give one")]
@@ -73,7 +72,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns whether a permission was missing.
+    /// Returns true if the command was refused: a permission is missing, or the command cannot be confined.
     pub fn is_permission(&self) -> bool {
         match self {
             Self::Cwd { source, .. } | Self::Spawn { source, .. } => {
@@ -85,7 +84,7 @@ impl Error {
     }
 }
 
-/// Returns advice for an error of the system.
+/// Returns advice on an error of the system.
 fn advice(source: &io::Error) -> &'static str {
     match Errno::from_io_error(source) {
         Some(Errno::MFILE | Errno::NFILE) => {
@@ -97,7 +96,7 @@ fn advice(source: &io::Error) -> &'static str {
     }
 }
 
-/// Returns advice for a program that does not start.
+/// Returns advice on a program that does not start.
 fn program_advice(source: &io::Error) -> &'static str {
     match Errno::from_io_error(source) {
         Some(Errno::NOENT) => "; give the path of a program that exists",

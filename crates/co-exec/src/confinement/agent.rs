@@ -1,5 +1,5 @@
-//! The level of another agent: it works in the workspace as approved commands do, for as long as its chat, and has places of its
-//! own.
+//! The level of another agent: the agent writes in the workspace, as approved commands do, and in its own granted paths. It runs
+//! as long as its chat.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use super::level::{
     ShownSecrets, TmpPlace,
 };
 
-/// The name of the level.
+/// The name of the agent level.
 pub const NAME: &str = "agent";
-/// The level in a few words.
+/// A short description of the agent level for a person.
 pub const WORDS: &str = "confined to the workspace and the directory of the agent";
 
 pub(super) fn level<'a>(

@@ -1,11 +1,11 @@
-//! The level of containers, whose limits an engine enforces.
+//! The level of containers, whose limits a container engine enforces.
 
 use std::path::Path;
 
 use super::level::{ClosedBy, ClosedSecrets, ShownSecrets};
 use super::read_only;
 
-/// The level in a few words.
+/// A short description of the container level for a person.
 pub const WORDS: &str = "confined to the workspace (container)";
 
 /// A level of confinement by a container engine.

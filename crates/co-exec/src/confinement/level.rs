@@ -1,53 +1,54 @@
-//! The parts of a level.
+//! The parts of a level of confinement by the kernel.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// A level of confinement by the kernel. The launcher carries out each part of it, so a level needs no code but this value.
+/// A level of confinement by the kernel. The launcher enforces each part of the level, so a new level needs only a new value of
+/// this type.
 #[derive(Debug, Clone, Copy)]
 pub struct Level<'a> {
-    /// A word, for outcomes and the audit file.
+    /// The name of the level, for outcomes and the audit file.
     pub(crate) name: &'static str,
-    /// A few words, for a person.
+    /// A short description of the level for a person.
     pub(crate) words: &'static str,
     pub(crate) secrets: ClosedSecrets<'a>,
     pub(crate) access: Access<'a>,
-    /// Places outside the workspace that are granted beside those of every command.
+    /// Files and directories outside the workspace that are granted in addition to those of every command.
     pub(crate) places: Option<&'a GrantedPlaces>,
     pub(crate) calls: Calls,
     pub(crate) network: Network,
     pub(crate) tmp: TmpPlace,
-    /// True if git gets variables that keep it from starting programs.
+    /// True if co sets variables that keep git from starting programs.
     pub(crate) hardens_git: bool,
     pub(crate) limits: LevelLimits,
 }
 
-/// The secrets of a workspace, and the way in which they are closed.
+/// The secrets of a workspace, and the mechanism that closes them to the command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClosedSecrets<'a> {
     pub(crate) workspace: &'a Path,
-    /// The secrets that the command may open.
+    /// The secrets that the command may open all the same.
     pub(crate) shown: &'a ShownSecrets,
     pub(crate) closed_by: ClosedBy,
 }
 
-/// Files and directories outside the workspace that a command gets, by their absolute paths. A missing place is not granted.
+/// Files and directories outside the workspace that a command may use, by their absolute paths. Missing ones are skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GrantedPlaces {
-    /// The command reads these, and runs programs in them.
+    /// The paths in which the command may read files and run programs.
     pub read: Vec<PathBuf>,
-    /// The command also changes these.
+    /// The paths in which the command may also write.
     pub write: Vec<PathBuf>,
 }
 
 impl GrantedPlaces {
-    /// Returns true if no place is granted.
+    /// Returns true if nothing is granted.
     pub(crate) fn is_empty(&self) -> bool {
         self.read.is_empty() && self.write.is_empty()
     }
 
-    /// Returns whether a path leads into a place that the command may change.
+    /// Returns whether a path is inside a path that the command may write.
     pub(crate) fn writes(&self, path: &Path) -> bool {
         let real = path.canonicalize();
         self.write.iter().any(|place| {
@@ -58,12 +59,12 @@ impl GrantedPlaces {
     }
 }
 
-/// The access of a command to its workspace, in which the secrets and the files that run later are protected.
+/// The command's access to its workspace. Secrets, and files that run later, are protected even if the command may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access<'a> {
     Read,
     Write,
-    /// The command writes to a layer over the workspace.
+    /// The command writes to a layer over the workspace, not to the workspace.
     Overlay(OverlayPlaces<'a>),
 }
 
@@ -75,27 +76,27 @@ pub(crate) struct OverlayPlaces<'a> {
     pub(crate) caches: Option<&'a Path>,
 }
 
-/// The system calls that a command may make.
+/// The set of system calls that a command may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Calls {
-    /// The calls of programs that read and compute.
+    /// The calls of programs that only read and compute.
     Look,
-    /// Also the calls of builds, tests and servers.
+    /// All calls of `Look`, and the calls of builds, tests and servers.
     Work {
-        /// True if programs may preallocate disk space (`fallocate`), which is faster than co counts.
+        /// True if programs may preallocate disk space (`fallocate`). They can do that faster than co can measure the disk usage.
         reserve: bool,
     },
 }
 
 impl Calls {
-    /// Returns whether programs may do more than look.
+    /// Returns true for [`Self::Work`].
     pub(crate) const fn work(self) -> bool {
         matches!(self, Self::Work { .. })
     }
 }
 
-/// The network of a command.
+/// The network access of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Network {
@@ -103,51 +104,51 @@ pub enum Network {
     None,
     /// The network of the machine.
     Machine,
-    /// A network of its own, in which only the loopback interface is up. It needs namespaces.
+    /// A network namespace of the command's own, in which only the loopback interface is up. This needs user namespaces.
     Own,
 }
 
-/// The place of the private temporary directory.
+/// The location of the private temporary directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TmpPlace {
-    /// In memory, if there are mount namespaces.
+    /// In memory (tmpfs), if the system allows mount namespaces.
     Memory,
     Disk,
 }
 
-/// The limits of a level that other levels do not have; see `limits`.
+/// The limits that only some levels have; see `limits`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LevelLimits {
-    /// True if the settings have lower limits for its commands, because they run unasked.
+    /// True if the settings have lower limits for commands of this level, because these commands run without a question.
     pub(crate) unasked: bool,
-    /// True if nobody approved this command. Its processes then have limits even if a person started it, and it gets few threads
-    /// and signals.
+    /// True if nobody approved this command. Its processes then have limits even if a person started it. The limits include a low
+    /// number of threads and of pending signals.
     pub(crate) unapproved: bool,
-    /// True if the amounts in a layer and in caches are limited, whoever wants the command.
+    /// True if the disk usage of the layer and the caches is limited, even for a command of the person.
     pub(crate) layer: bool,
-    /// True if what is in the granted places that it may change is limited.
+    /// True if the disk usage of the granted paths that the command may write is limited.
     pub(crate) places: bool,
 }
 
 /// The mechanism that closes secrets to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClosedBy {
-    /// Landlock grants reading around the secrets. So a file that appears beside a secret is closed too.
+    /// Landlock rules grant reading of everything but the secrets. A file that appears beside a secret later is closed too.
     Rules,
-    /// A mount over an overlay covers each secret. The mount stays if the file below is removed.
+    /// A mount over an overlay covers each secret. The mount stays even if the file below it is removed.
     OverlayMounts,
-    /// A mount covers each secret, and the command changes nothing in the workspace.
+    /// A mount covers each secret. The command cannot change the workspace.
     Mounts,
-    /// A mount covers each secret, and the command itself may make other secrets.
+    /// A mount covers each secret. The command can change the workspace, and so may itself create more secrets.
     WritableMounts,
 }
 
-/// The secret files of the workspace that a command may open.
+/// The secret files of the workspace that a command may open all the same.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ShownSecrets {
     #[default]
     Nothing,
-    /// Files and directories by their canonical paths.
+    /// The listed files and directories, by their canonical paths.
     These(Vec<PathBuf>),
     Everything,
 }

@@ -1,4 +1,4 @@
-//! The read-only level: commands that look. They run unasked.
+//! The read-only level: commands that only read, which run without a question.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::level::{
     Access, Calls, ClosedBy, ClosedSecrets, Level, LevelLimits, Network, ShownSecrets, TmpPlace,
 };
 
-/// The name of the level, also in a container.
+/// The name of the read-only level, by the kernel or in a container.
 pub const NAME: &str = "read-only";
 
 pub(super) fn level(workspace: &Path) -> Level<'_> {

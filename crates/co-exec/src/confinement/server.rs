@@ -1,5 +1,5 @@
-//! The level of a tool server: it works for the calls of a model, for as long as its chats, and has a directory of its own. It
-//! reads the workspace, or also changes it.
+//! The level of a tool server: the server reads the workspace, or also writes in it, and has its own directory. It answers the
+//! calls of a model, and runs as long as its chats.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use super::level::{
     ShownSecrets, TmpPlace,
 };
 
-/// The name of the level.
+/// The name of the level of a server that only reads the workspace.
 pub const NAME: &str = "server";
-/// The name of the level of a server that changes the workspace.
+/// The name of the level of a server that also writes in the workspace.
 pub const WRITING_NAME: &str = "writing-server";
 
-/// A tool server that only reads the workspace, or also changes it.
+/// The access of a tool server to the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerAccess {
     Read,

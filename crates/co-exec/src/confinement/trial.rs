@@ -1,4 +1,4 @@
-//! The trial level: commands that change a layer over the workspace.
+//! The trial level: commands whose changes go to a layer over the workspace.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::level::{
     OverlayPlaces, ShownSecrets, TmpPlace,
 };
 
-/// The level in a few words.
+/// A short description of the trial level for a person.
 pub const WORDS: &str =
     "a trial that leaves the workspace as it is and reaches only hosts that you allow";
 

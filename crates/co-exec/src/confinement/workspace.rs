@@ -1,4 +1,4 @@
-//! The workspace level: approved commands, which write in the workspace.
+//! The workspace level: approved commands, which may write in the workspace.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::level::{
     Access, Calls, ClosedBy, ClosedSecrets, Level, LevelLimits, Network, ShownSecrets, TmpPlace,
 };
 
-/// The level in a few words.
+/// A short description of the workspace level for a person.
 pub const WORDS: &str = "confined to the workspace (landlock)";
 
 pub(crate) fn level<'a>(

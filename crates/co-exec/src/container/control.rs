@@ -1,4 +1,5 @@
-//! Reads what the script of a command reports on standard error, which also has the engine's own words.
+//! Reads the reports of the script that runs a command in a container. The script writes them to standard error, mixed with the
+//! engine's own messages.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -9,30 +10,30 @@ use tokio::sync::watch;
 
 use crate::outcome::BackgroundProcess;
 
-/// The most bytes of the engine's words that are kept.
+/// The most bytes of the engine's messages that are kept.
 const MAX_MESSAGE_BYTES: usize = 4_096;
 
-/// The reports of one command. Clones share them.
+/// The reader of the script's reports about one command. Clones share the reports.
 #[derive(Debug, Clone)]
 pub(crate) struct Control {
     reports: Arc<Mutex<Reports>>,
-    /// Changes with each report, and closes when no more will come.
+    /// Changes with each report. The channel closes when no more reports will come.
     changed: watch::Receiver<()>,
 }
 
-/// The reports so far.
+/// The reports that the script has sent so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Reports {
     pub(crate) started: bool,
     /// The exit status of the command, once it has ended.
     pub(crate) code: Option<i32>,
-    /// The processes that it left.
+    /// The processes that the command left running.
     pub(crate) left: Vec<BackgroundProcess>,
     /// True if the kernel killed a process of the container for lack of memory while the command ran.
     pub(crate) out_of_memory: bool,
-    /// Programs that the image lacks.
+    /// The programs that the image lacks.
     pub(crate) missing: Vec<String>,
-    /// All lines that are no reports: the engine's words.
+    /// The lines that are not reports: messages of the engine.
     pub(crate) words: String,
 }
 
@@ -66,7 +67,7 @@ fn background(pid: &str, name: &[&str]) -> Option<BackgroundProcess> {
     })
 }
 
-/// Returns the processes that lines of the script name.
+/// Returns the processes that the lines of the script name.
 pub(super) fn processes(lines: &str) -> Vec<BackgroundProcess> {
     let mut reports = Reports::default();
     lines.lines().for_each(|line| reports.add(line));
@@ -74,7 +75,7 @@ pub(super) fn processes(lines: &str) -> Vec<BackgroundProcess> {
 }
 
 impl Control {
-    /// Starts to read.
+    /// Starts a task that reads the reports from a descriptor.
     pub(crate) fn read(fd: AsyncFd<OwnedFd>) -> Self {
         let (told, changed) = watch::channel(());
         let reports: Arc<Mutex<Reports>> = Arc::default();
@@ -107,12 +108,12 @@ impl Control {
         self.reports.lock().clone()
     }
 
-    /// Waits until the command has started. Returns false if it never does.
+    /// Waits until the command has started. Returns false if it did not start.
     pub(crate) async fn started(&self) -> bool {
         self.wait(|reports| reports.started).await
     }
 
-    /// Waits until the command has ended. Returns false if there is no report about that.
+    /// Waits until the command has ended. Returns false if the script did not report the end.
     pub(crate) async fn ended(&self) -> bool {
         self.wait(|reports| reports.code.is_some()).await
     }
@@ -130,7 +131,7 @@ impl Control {
     }
 }
 
-/// Reads into the buffer; `None` at the end.
+/// Reads into the buffer. Returns the number of bytes read, or `None` at the end of the stream.
 async fn next(fd: &AsyncFd<OwnedFd>, buffer: &mut [u8]) -> Option<usize> {
     loop {
         let mut ready = fd.readable().await.ok()?;

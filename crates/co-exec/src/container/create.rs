@@ -1,4 +1,4 @@
-//! The engine's arguments that make a container: its limits, its user and its mounts.
+//! Makes the engine's arguments that create a container: its limits, its user and its mounts.
 
 use std::ffi::OsString;
 
@@ -8,16 +8,16 @@ use super::mounts::{self, Masks};
 use super::owner::{LABEL, Owner};
 use crate::settings::container::ContainerSettings;
 
-/// The most processes of a container.
+/// The most processes in a container.
 pub(super) const MAX_PROCESSES: u64 = 256;
 
-/// Keeps the container alive. The engine's own init process reaps orphans.
+/// The program of the container, which keeps the container alive. The engine's own init process reaps orphans.
 const IDLE_SCRIPT: &str = "while :; do sleep 86400; done";
 
-/// Returns the arguments that make a container.
+/// Returns the arguments that create a container.
 ///
 /// # Errors
-/// The masks for secrets cannot be made.
+/// The masks that hide secrets cannot be created.
 pub(super) fn arguments(
     container: &Container,
     owner: &Owner,
@@ -54,7 +54,7 @@ pub(super) fn arguments(
     Ok(args)
 }
 
-/// Returns the arguments that limit a container.
+/// Returns the arguments that set the limits of a container.
 pub(super) fn limits(settings: &ContainerSettings, read_only: bool) -> Vec<String> {
     let network = match read_only {
         true => "none",

@@ -11,16 +11,16 @@ use crate::process::{children, env};
 use crate::program_search;
 use crate::settings::container::ContainerSettings;
 
-/// The engines that are looked for on PATH, in this order.
+/// The engines to search for on PATH, in order of preference.
 const ENGINES: [&str; 2] = ["docker", "podman"];
 
-/// The longest wait for one call.
+/// The longest wait for a call of the engine.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Finds the engine of the settings on the PATH of `env`, and checks that it answers and has the image.
+/// Finds the engine of the settings on the PATH of `env`. Checks that the engine answers and has the image.
 ///
 /// # Errors
-/// There is no such engine, it does not answer, or it has no such image.
+/// The engine does not exist, does not answer, or does not have the image.
 pub async fn check_engine(
     settings: &ContainerSettings,
     env: &[(OsString, OsString)],
@@ -34,12 +34,12 @@ pub async fn check_engine(
 #[derive(Debug, Clone)]
 pub struct Engine {
     pub(crate) program: PathBuf,
-    /// The whole environment, because engines find their service and their configuration by it.
+    /// All environment variables, because engines find their service and their configuration by them.
     pub(crate) env: Variables,
 }
 
 impl Engine {
-    /// Finds the engine that the setting `wanted` names on the PATH of `env`. Does not call it.
+    /// Finds the engine that the setting `wanted` names on the PATH of `env`. Does not call the engine.
     ///
     /// # Errors
     /// There is no such engine.
@@ -70,7 +70,8 @@ impl Engine {
         })
     }
 
-    /// Finds the engine as [`find`](Self::find) does. If `auto` may be one of several, prefers the first one that answers.
+    /// Finds an engine as [`find`](Self::find) does. If `wanted` is `auto` and several engines exist, prefers the first engine
+    /// that answers.
     ///
     /// # Errors
     /// There is no such engine.
@@ -93,7 +94,7 @@ impl Engine {
         name.to_string_lossy().into_owned()
     }
 
-    /// Returns the path of its program.
+    /// Returns the path of the engine's program.
     pub fn program(&self) -> &Path {
         &self.program
     }
@@ -121,7 +122,7 @@ impl Engine {
         self.call(&args, image).await.map(drop)
     }
 
-    /// Calls the engine, and returns its output. An error text names `image`.
+    /// Calls the engine, and returns its output. `image` is for the error message.
     ///
     /// # Errors
     /// The engine does not start, fails, or does not answer.

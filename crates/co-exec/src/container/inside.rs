@@ -1,4 +1,4 @@
-//! A command inside a container: the part that the supervisor of the engine's client does not see.
+//! The processes of a command inside a container, which the supervisor cannot see: it sees only the engine's client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,40 +17,41 @@ use crate::regular::ChangeTime;
 use crate::sandbox::WatchedPaths;
 use crate::secrets::exposure::SecretWatch;
 
-/// The time by which the supervisor's own time-out is later than the one inside the container.
+/// The difference between the supervisor's time-out and the earlier time-out inside the container.
 pub(crate) const OUTER_TIMEOUT_MARGIN: Duration = Duration::from_secs(5);
 
-/// The longest wait for the end of the processes inside. Then the container is removed.
+/// The longest wait until the processes inside the container have ended. After it, co removes the container.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The most by which the time of a changed file may be behind the clock, and a bit more.
+/// An upper bound of the time by which the time stamp of a changed file may be behind the clock.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(20);
 
-/// The first and the longest pause between two looks for processes that were left to a person.
+/// The first pause and the longest pause between two checks whether processes that a person's command left still run.
 const FIRST_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_LOOK_INTERVAL: Duration = Duration::from_secs(15);
 
-/// The exit statuses of `timeout` after a time-out: of coreutils, after SIGKILL, and of busybox.
+/// The exit statuses of the program `timeout` after a time-out: of coreutils, of coreutils after SIGKILL, and of busybox.
 const TIME_OUT: [i32; 3] = [124, 137, 143];
 
-/// The mark of the next command; see [`super::script`].
+/// The mark for the next command, which identifies its processes; see [`super::script`].
 static NEXT_MARK: AtomicU64 = AtomicU64::new(1_000_000);
 
-/// A command inside a container.
+/// A command that runs inside a container.
 #[derive(Debug)]
 pub(crate) struct Inside {
     pub(crate) container: Arc<Container>,
     mark: u64,
-    /// The reports of its script. `None` if its streams are a terminal, so that no stream is left for reports.
+    /// The reports of the script that runs the command. `None` if the command has a terminal, because then no stream is left for
+    /// reports.
     control: Option<Control>,
-    /// The time-out that the script in the container enforces.
+    /// The time-out that the script enforces in the container.
     limit: Option<Duration>,
-    /// True if it is read-only.
+    /// True if the command is read-only.
     pub(crate) read_only: bool,
-    /// A time before its start.
+    /// A time shortly before the command started.
     start: ChangeTime,
     pub(crate) secrets: Option<SecretWatch>,
-    /// The files that other programs run or read as configuration.
+    /// The files that other programs run or read as configuration, to compare after the command.
     pub(crate) watched: Arc<WatchedPaths>,
 }
 
@@ -60,7 +61,7 @@ pub(crate) struct InsideRequest<'a> {
     /// The working directory in the container.
     pub(crate) cwd: &'a str,
     pub(crate) env: &'a Variables,
-    /// True if it gets an input.
+    /// True if standard input stays open.
     pub(crate) input: bool,
     pub(crate) terminal: bool,
     pub(crate) limit: Option<Duration>,
@@ -80,12 +81,12 @@ impl Inside {
         }
     }
 
-    /// Returns the same with the reports of its script, if there are any.
+    /// Sets the reports of the script.
     pub(crate) fn with_control(self, control: Option<Control>) -> Self {
         Self { control, ..self }
     }
 
-    /// Returns the level of its confinement.
+    /// Returns the name of the level.
     pub(crate) fn level(&self) -> &'static str {
         match self.read_only {
             true => "read-only",
@@ -124,7 +125,7 @@ impl Inside {
         argv
     }
 
-    /// Returns the reports so far.
+    /// Returns the reports that the script has sent so far.
     pub(crate) fn reports(&self) -> Reports {
         self.control
             .as_ref()
@@ -135,7 +136,7 @@ impl Inside {
     /// Waits until the command has started.
     ///
     /// # Errors
-    /// The command has not started, for this reason.
+    /// The command did not start. The error has the engine's reason.
     pub(crate) async fn started(
         control: &Control,
         container: &Container,
@@ -151,7 +152,7 @@ impl Inside {
         ))
     }
 
-    /// Waits for the report that the command has ended, or for ever.
+    /// Waits until the script reports the end of the command. Without reports, waits forever.
     pub(crate) async fn ended(&self) {
         let ended = match &self.control {
             Some(control) => control.ended().await,
@@ -162,22 +163,22 @@ impl Inside {
         }
     }
 
-    /// Returns whether the time-out inside ended a command that took `wall` and exited with `code`. The time tells it
-    /// from a command that exits with such a status by itself.
+    /// Returns whether the time-out inside the container ended a command that took `wall` and exited with `code`. A command may
+    /// exit with the same status by itself, so the time must have reached the limit too.
     pub(crate) fn timed_out(&self, code: Option<i32>, wall: Duration) -> bool {
         let late = self.limit.is_some_and(|limit| wall >= limit);
         late && code.is_some_and(|code| TIME_OUT.contains(&code))
     }
 
-    /// Returns the limit of the container that ended the command, as far as the kernel tells.
+    /// Returns the memory limit if the kernel killed a process for it and the command failed.
     pub(crate) fn limit(&self) -> Option<ExceededLimit> {
         let reports = self.reports();
         let killed = reports.out_of_memory && reports.code.is_some_and(|code| code != 0);
         killed.then(|| ExceededLimit::Memory(self.container.memory()))
     }
 
-    /// Returns a sentence about an end that the exit status does not explain, or about a program that the image lacks.
-    /// `alone` is true if co did not end the command.
+    /// Returns a sentence for a person: about an end that the exit status does not explain, or about a program that the image
+    /// lacks. `alone` is true if co did not end the command.
     pub(crate) fn note(&self, alone: bool) -> Option<String> {
         let reports = self.control.as_ref()?.reports();
         if alone && reports.code.is_none() {
@@ -215,8 +216,8 @@ impl Inside {
         }
     }
 
-    /// Removes the setuid bits of files that the command made in the workspace. Returns a sentence about these files if there
-    /// were any.
+    /// Removes the setuid bits of files that the command created in the workspace. If there were such files, returns a sentence
+    /// about them.
     pub(crate) async fn clear_setuid(&self) -> Option<String> {
         match self.read_only {
             true => None,
@@ -224,7 +225,7 @@ impl Inside {
         }
     }
 
-    /// Waits until no process of the command is left.
+    /// Waits until no process of the command runs.
     pub(crate) async fn gone(&self) {
         let mut pause = FIRST_LOOK_INTERVAL;
         loop {
@@ -238,7 +239,7 @@ impl Inside {
         }
     }
 
-    /// Returns the processes that the command left.
+    /// Returns the processes that the command left running.
     pub(crate) async fn left(&self) -> Vec<BackgroundProcess> {
         let reports = self.reports();
         if reports.code.is_some() {
@@ -248,7 +249,7 @@ impl Inside {
         listed.map_or_else(|_| Vec::new(), |lines| control::processes(&lines))
     }
 
-    /// Ends all processes of the command. If that fails, ends the container with all commands.
+    /// Ends all processes of the command. If that fails, removes the container, which ends all commands in it.
     pub(crate) async fn end(&self) {
         let ended = tokio::time::timeout(END_TIMEOUT, self.call(END)).await;
         match ended {

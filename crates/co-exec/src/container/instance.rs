@@ -1,4 +1,4 @@
-//! A container of this process, with the state that its commands share.
+//! One container of this process, with the state that its commands share.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
@@ -12,15 +12,15 @@ use crate::error::engine::{EngineFault, FaultKind};
 use crate::sandbox::{Placeholders, ProtectedPaths};
 use crate::settings::container::ContainerSettings;
 
-/// The use of a container.
+/// The use of a container: its workspace, and the kind of its commands.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ContainerUse {
     pub(crate) workspace: PathBuf,
-    /// True for read-only commands.
+    /// True if the container is for read-only commands.
     pub(crate) read_only: bool,
 }
 
-/// A container. When the last handle is dropped, it is removed.
+/// A container. Dropping the last handle removes the container.
 #[derive(Debug)]
 pub(crate) struct Container {
     pub(crate) engine: Engine,
@@ -28,12 +28,12 @@ pub(crate) struct Container {
     pub(super) purpose: ContainerUse,
     pub(super) covers: Vec<Cover>,
     pub(super) settings: ContainerSettings,
-    /// Mounts cover them, so they must stay as long as the container.
+    /// The placeholders that are covered by mounts of the container, so they must exist as long as the container.
     placeholders: Placeholders,
     removed: AtomicBool,
-    /// True if a command ended in it without a report.
+    /// True if a command ended in the container without a report.
     suspect: AtomicBool,
-    /// True once a person was told of programs that the image lacks.
+    /// True once co has told a person which programs the image lacks.
     told: AtomicBool,
     told_unwritable: AtomicBool,
 }
@@ -60,7 +60,7 @@ impl Container {
         }
     }
 
-    /// Returns the path inside of a path of the workspace.
+    /// Returns the path in the container of a file of the workspace. Returns `None` for a path outside the workspace.
     pub(crate) fn inside(&self, path: &Path) -> Option<PathBuf> {
         let below = path.strip_prefix(&self.purpose.workspace).ok()?;
         Some(match below.as_os_str().is_empty() {
@@ -69,17 +69,18 @@ impl Container {
         })
     }
 
-    /// Returns a secret that it does not hide: another program has moved or replaced the file since the container was made.
+    /// Returns a secret that the container does not hide, because another program has moved or replaced the file since the
+    /// container was created.
     pub(crate) fn unhidden(&self, protected: &ProtectedPaths) -> Option<PathBuf> {
         mounts::unhidden(protected, &self.covers)
     }
 
-    /// Returns the image that it is made from.
+    /// Returns the name of the container's image.
     pub(super) fn image(&self) -> &str {
         &self.settings.image
     }
 
-    /// Calls the engine about the container, and returns what it prints.
+    /// Calls the engine with these arguments, and returns its output.
     ///
     /// # Errors
     /// The engine does not start, fails, or does not answer.
@@ -87,7 +88,7 @@ impl Container {
         self.engine.call(args, self.image()).await
     }
 
-    /// Returns a fault of the container.
+    /// Makes an error about this container.
     pub(super) fn fault(&self, kind: FaultKind, words: String) -> EngineFault {
         EngineFault {
             kind,
@@ -97,37 +98,37 @@ impl Container {
         }
     }
 
-    /// Returns the bytes of memory that it may have.
+    /// Returns the memory limit of the container in bytes.
     pub(crate) fn memory(&self) -> u64 {
         self.settings.memory
     }
 
-    /// Returns the workspace, and whether commands in the container are read-only.
+    /// Returns the workspace. Also returns true if commands in the container are read-only.
     pub(crate) fn workspace(&self) -> (&Path, bool) {
         (&self.purpose.workspace, self.purpose.read_only)
     }
 
-    /// Returns true once, so that the person is told once that the workspace cannot be written.
+    /// Returns true at the first call only, so that co tells the person once that the container cannot write the workspace.
     pub(crate) fn tells_unwritable(&self) -> bool {
         !self.told_unwritable.swap(true, Ordering::Relaxed)
     }
 
-    /// Makes the next command create the container anew, or start it if it has stopped.
+    /// Marks the container as suspect. The next command then checks it, and starts or creates it again if necessary.
     pub(crate) fn suspect(&self) {
         self.suspect.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true once after [`Self::suspect`].
+    /// Returns true if [`Self::suspect`] was called since the last call.
     pub(super) fn was_suspected(&self) -> bool {
         self.suspect.swap(false, Ordering::Relaxed)
     }
 
-    /// Returns true once, so that the person is told once of programs that the image lacks.
+    /// Returns true at the first call only, so that co tells the person once which programs the image lacks.
     pub(crate) fn tells_missing(&self) -> bool {
         !self.told.swap(true, Ordering::Relaxed)
     }
 
-    /// Removes the container with all its processes. Ignores errors.
+    /// Removes the container with all its processes. Ignores errors of the engine.
     pub(crate) async fn remove(&self) {
         if !self.removed.swap(true, Ordering::Relaxed) {
             let args = ["rm", "--force", &self.name];
@@ -135,12 +136,12 @@ impl Container {
         }
     }
 
-    /// Notes whether there is a container to remove.
+    /// Sets whether the container is already removed.
     pub(super) fn set_removed(&self, removed: bool) {
         self.removed.store(removed, Ordering::Relaxed);
     }
 
-    /// Returns a sentence if the user inside may not write the workspace, as far as its mode tells.
+    /// Returns a sentence if the container's user may not write the workspace, judging by the mode of the workspace.
     pub(crate) fn unwritable(&self) -> Option<String> {
         let user = self.settings.user();
         let (uid, gid) = user.split_once(':').unwrap_or((&user, "0"));

@@ -1,11 +1,11 @@
-//! Tries the limits of containers in a container made for this purpose, because an engine may ignore an option.
+//! Tests the limits of containers in a container that is created for the test, because an engine may ignore an option.
 
 use super::create;
 use super::engine::Engine;
 use crate::error::engine::EngineFault;
 use crate::settings::container::ContainerSettings;
 
-/// Prints the limits of the shell that runs it. It needs no program.
+/// Prints the limits of the shell that runs it. Uses only builtins of the shell.
 const SCRIPT: &str = r#"
 exec 2>/dev/null
 value() { [ -r "$2" ] && read -r found <"$2" && echo "$1 $found"; }
@@ -23,7 +23,7 @@ done </proc/net/dev
 exit 0
 "#;
 
-/// Returns the names of the limits that do not hold in a container of these settings.
+/// Returns the names of the limits that the engine does not enforce in a container with these settings.
 ///
 /// # Errors
 /// The engine cannot run such a container.

@@ -1,4 +1,4 @@
-//! The mounts of a container: the workspace, and the files in it that a command may not change or open.
+//! The mounts of a container: the workspace, and those of its files that a command must not change or open.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -12,26 +12,27 @@ use parking_lot::Mutex;
 use super::WORKSPACE_INSIDE;
 use crate::sandbox::ProtectedPaths;
 
-/// A path of the workspace that has a mount of its own.
+/// A path of the workspace that gets a mount of its own.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Cover {
     path: PathBuf,
     kind: CoverKind,
-    /// The device and number of the file, and the time at which it was made. If another file takes its place, the mount is lost.
-    /// A new file often gets the number of one that was removed.
+    /// The device, the inode and the creation time of the file. If another file replaces this file, the mount no longer covers
+    /// the path. The creation time is necessary because a new file often gets the inode of a removed file.
     file: (u64, u64, Option<SystemTime>),
     directory: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum CoverKind {
-    /// The path can be changed, but not renamed.
+    /// The command may change the file or the contents of the directory, but cannot rename the path itself.
     Pinned,
     Held,
     Hidden,
 }
 
-/// Returns covers for the protected paths that exist, sorted. A link cannot be covered; its target has a cover of its own.
+/// Returns sorted covers for the protected paths that exist. Skips symbolic links, which cannot be covered; their targets have
+/// covers of their own.
 pub(super) fn covers(protected: &ProtectedPaths) -> Vec<Cover> {
     let kinds = [
         (&protected.hidden, CoverKind::Hidden),
@@ -61,7 +62,8 @@ pub(super) fn covers(protected: &ProtectedPaths) -> Vec<Cover> {
     covers
 }
 
-/// Returns a secret that `covers` do not hide: it was missing when the covers were made, is missing now, or is another file now.
+/// Returns a secret that `covers` do not hide. Either the file was missing when the covers were made, or it is missing now, or
+/// another file has replaced it.
 pub(super) fn unhidden(protected: &ProtectedPaths, covers: &[Cover]) -> Option<PathBuf> {
     let now = self::covers(protected);
     let is_hidden = |path: &&PathBuf| {
@@ -71,7 +73,7 @@ pub(super) fn unhidden(protected: &ProtectedPaths, covers: &[Cover]) -> Option<P
     protected.hidden.iter().find(|it| !is_hidden(it)).cloned()
 }
 
-/// An empty file and an empty directory that nobody may open. They are made when a secret is covered.
+/// An empty file and an empty directory that nobody may open. Both are created when co first covers a secret.
 #[derive(Debug, Default)]
 pub(super) struct Masks(Mutex<Option<Arc<tempfile::TempDir>>>);
 
@@ -101,10 +103,10 @@ impl Masks {
     }
 }
 
-/// Returns the engine's arguments for the workspace and its covers. The engine mounts the outer paths first.
+/// Returns the engine's arguments that mount the workspace and its covers. The engine mounts outer paths first.
 ///
 /// # Errors
-/// The masks cannot be made.
+/// The masks cannot be created.
 pub(super) fn arguments(
     (workspace, read_only): (&Path, bool),
     covers: &[Cover],
@@ -130,7 +132,7 @@ pub(super) fn arguments(
     Ok(args)
 }
 
-/// Returns the engine's text for a mount: fields of CSV.
+/// Returns the value of the engine's option `--mount`, which has the form of CSV fields.
 fn mount_text(source: &Path, target: &OsStr, read_only: bool) -> OsString {
     let mut text = OsString::from("type=bind");
     for (name, path) in [("source", source.as_os_str()), ("target", target)] {
@@ -146,7 +148,7 @@ fn mount_text(source: &Path, target: &OsStr, read_only: bool) -> OsString {
     text
 }
 
-/// Doubles the quotes of a text.
+/// Doubles the quotation marks of a text, as CSV requires.
 fn quoted(text: &OsStr) -> OsString {
     let doubled = text.as_bytes().iter().flat_map(|byte| {
         let count = if *byte == b'"' { 2 } else { 1 };

@@ -1,4 +1,4 @@
-//! The label that says which backend a container belongs to.
+//! The label that identifies the backend that owns a container.
 
 use std::fs;
 
@@ -7,21 +7,21 @@ use crate::process::procfs::{self, Process};
 /// The name of the label.
 pub(super) const LABEL: &str = "co.owner";
 
-/// The owner of a container: a process, identified across all machines that use the engine.
+/// The owner of a container: a process, identified uniquely among all machines that use the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Owner {
-    /// The machine. Several machines may use one engine.
+    /// The id of the machine. Several machines may use the same engine.
     machine: String,
     boot: String,
-    /// The PID namespace in which `pid` counts.
+    /// The PID namespace to which `pid` belongs.
     namespace: String,
     pid: i32,
-    /// The time when the process started.
+    /// The start time of the process.
     start: u64,
 }
 
 impl Owner {
-    /// Returns this process.
+    /// Returns the identity of this process.
     pub(super) fn own() -> Self {
         let read = |path: &str| {
             let text = fs::read_to_string(path).unwrap_or_default();
@@ -38,7 +38,7 @@ impl Owner {
         }
     }
 
-    /// Returns the text of the label.
+    /// Returns the text of the label for this owner.
     pub(super) fn label(&self) -> String {
         let Self {
             machine,
@@ -61,7 +61,7 @@ impl Owner {
         })
     }
 
-    /// Returns whether the owner that a label names has certainly ended. This process is `self`.
+    /// Returns true if the owner that a label names has certainly ended. `self` must be the identity of this process.
     pub(super) fn has_ended(&self, label: &str) -> bool {
         let Some(other) = Self::parse(label) else {
             return false;

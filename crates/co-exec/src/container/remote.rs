@@ -1,4 +1,4 @@
-//! Finds out if an engine has the workspace. An engine of another machine mounts a directory of that machine.
+//! Checks that an engine mounts this machine's workspace. An engine on another machine would mount a directory of that machine.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::environment::Variables;
 use crate::error::engine::{EngineFault, FaultKind};
 use crate::process::env;
 
-/// Returns whether the engine's client may use an engine of another machine, by its variables and configuration.
+/// Returns whether the engine's client may use an engine on another machine, judging by its variables and its configuration.
 fn may_be_remote(variables: &Variables) -> bool {
     let value = |name: &str| env::value(variables, name).and_then(|value| value.into_string().ok());
     let host = ["DOCKER_HOST", "CONTAINER_HOST"]
@@ -29,10 +29,11 @@ fn may_be_remote(variables: &Variables) -> bool {
     context.is_some_and(|context| !matches!(context.as_str(), "" | "default"))
 }
 
-/// Checks with a file that a new container has the workspace, if its engine may be on another machine.
+/// Checks that a new container has the workspace, if the engine may be on another machine. Creates a file in the workspace for
+/// the check.
 ///
 /// # Errors
-/// The container has another directory.
+/// The container has another directory in place of the workspace.
 pub(super) async fn check(container: &Container) -> Result<(), EngineFault> {
     if !may_be_remote(&container.engine.env) {
         return Ok(());

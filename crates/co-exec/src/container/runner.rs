@@ -1,4 +1,5 @@
-//! The containers of this process: makes one when the first command needs it, keeps it, and removes it at the end.
+//! The containers of this process. Creates a container when the first command needs it, keeps the container for later commands,
+//! and removes it at shutdown.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,7 +19,7 @@ use crate::error::engine::{EngineFault, FaultKind};
 use crate::sandbox::{Placeholders, ProtectedPaths};
 use crate::settings::container::ContainerSettings;
 
-/// The prefix of all names.
+/// The prefix of the names of all containers.
 const NAME_PREFIX: &str = "co-runner-";
 
 /// The containers of this process.
@@ -26,18 +27,18 @@ const NAME_PREFIX: &str = "co-runner-";
 pub(crate) struct Containers {
     env: Variables,
     owner: Owner,
-    /// A number that tells this process's containers from those of other processes.
+    /// A random number that distinguishes this process's containers from those of other processes.
     token: u64,
-    /// The number of containers that were made, for their names.
+    /// The number of containers created so far, which makes their names unique.
     made: AtomicU64,
     slots: Mutex<HashMap<ContainerUse, ContainerSlot>>,
-    /// All containers, also replaced ones in which commands still run.
+    /// All containers, including replaced ones in which commands still run.
     all: Mutex<Vec<Weak<Container>>>,
     pruned: AtomicBool,
     masks: Masks,
 }
 
-/// The container for the next command of a use. It is locked while the engine makes one.
+/// The container for the next command of a certain use. The lock is held while the engine creates the container.
 type ContainerSlot = Arc<tokio::sync::Mutex<Option<Arc<Container>>>>;
 
 impl Containers {
@@ -54,10 +55,10 @@ impl Containers {
         }
     }
 
-    /// Returns a container for this use that protects these paths. Makes the container if there is none.
+    /// Returns a container for this use that protects these paths. Creates the container if necessary.
     ///
     /// # Errors
-    /// There is no engine, or it refuses.
+    /// There is no engine, or the engine refuses.
     pub(crate) async fn ready(
         self: &Arc<Self>,
         settings: &ContainerSettings,
@@ -100,7 +101,7 @@ impl Containers {
         Ok(container)
     }
 
-    /// Adds a container to the list of all.
+    /// Adds a container to the list of all containers.
     fn note(&self, container: &Arc<Container>) {
         let mut all = self.all.lock();
         all.retain(|it| it.strong_count() > 0);
@@ -112,7 +113,7 @@ impl Containers {
         Arc::clone(slots.entry(purpose.clone()).or_default())
     }
 
-    /// Makes a container run again that is gone, stopped or broken.
+    /// Starts a container that has stopped. Creates it again if it is gone or broken.
     ///
     /// # Errors
     /// The engine refuses.
@@ -141,7 +142,8 @@ impl Containers {
         self.create(container).await
     }
 
-    /// Returns a new name: commands may still run in the container before it.
+    /// Returns a new name for a container. The name differs from the name of the container before, in which commands may still
+    /// run.
     fn name(&self, purpose: &ContainerUse) -> String {
         let mut hasher = DefaultHasher::new();
         let made = self.made.fetch_add(1, Ordering::Relaxed);
@@ -168,7 +170,7 @@ impl Containers {
         created
     }
 
-    /// Removes the containers whose backends have ended. Ignores errors.
+    /// Removes the containers of backends that have ended. Ignores errors.
     async fn prune(&self, engine: &Engine) {
         let filter = format!("label={LABEL}");
         let list = ["ps", "--all", "--quiet", "--filter", &filter];
@@ -183,7 +185,7 @@ impl Containers {
         }
     }
 
-    /// Removes all containers. Ignores errors.
+    /// Removes all containers of this process. Ignores errors.
     pub(crate) async fn remove_all(&self) {
         let all = std::mem::take(&mut *self.all.lock());
         let removals = all

@@ -1,13 +1,13 @@
 //! The shell scripts that run inside a container, for any `sh`.
 //!
-//! A command and all that it starts have a mark: a limit of file locks that no other command has. The kernel ignores
-//! this limit, and every child inherits it, also with a new environment, session or parent. `/proc` shows it.
+//! All processes of a command have the same mark: a limit of file locks that no other command has. The kernel ignores this limit,
+//! and every child inherits it, also with a new environment, session or parent. `/proc` shows it.
 
 use crate::process::command_processes::STOP_GRACE_PERIOD;
 
-/// Starts a command, and reports on standard error; see [`super::control`].
+/// Starts a command, and reports to standard error; see [`super::control`].
 ///
-/// Arguments: the mark, the seconds until the time-out or 0, `shell` or `argv`, `tty` or `pipe`, the command.
+/// Arguments: the mark, the seconds until the time-out (0 for no time-out), `shell` or `argv`, `tty` or `pipe`, the command.
 pub(super) const RUN: &str = r#"
 mark=$1 seconds=$2 kind=$3 streams=$4 fg=
 shift 4
@@ -47,15 +47,15 @@ echo "co end $code" >&3
 exit "$code"
 "#;
 
-/// Prints the processes that have the mark. The argument is the mark.
+/// Prints the processes that have a mark. Argument: the mark.
 pub(super) const LEFT: &str = r#"
 mark=$1
 exec 3>&1 2>/dev/null
 LIST
 "#;
 
-/// Ends the processes with a mark: SIGTERM, a pause, then SIGKILL until none is left. It fails if some are left. It
-/// looks several times, because each process may have started the next one and ended.
+/// Ends the processes that have a mark: sends SIGTERM, pauses, then sends SIGKILL until no such process is left. Fails if some
+/// are left. Searches several times, because a process may have started another one before it ended.
 ///
 /// Argument: the mark.
 pub(super) const END: &str = r#"
@@ -80,7 +80,7 @@ done
 [ "$quiet" = 10 ]
 "#;
 
-/// Finds the processes with the mark, except this shell and those that have ended. It needs no program.
+/// Finds the processes that have the mark, except this shell and processes that have ended. Uses only builtins of the shell.
 const LIST: &str = r#"
 for dir in /proc/[0-9]*; do
   pid=${dir#/proc/}
@@ -101,7 +101,7 @@ for dir in /proc/[0-9]*; do
 done
 "#;
 
-/// Returns a script with its parts.
+/// Returns a script, with the placeholders for its shared parts filled in.
 pub(super) fn script(text: &str) -> String {
     let grace = STOP_GRACE_PERIOD.as_secs_f32().to_string();
     text.replace("LIST", LIST).replace("GRACE", &grace)

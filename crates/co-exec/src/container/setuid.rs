@@ -1,5 +1,5 @@
-//! Removes the setuid bits of files that a command in a container made. The engine lets the command set these bits, and the
-//! workspace is outside of the container: anybody on the machine could run such a program with the permissions of its owner.
+//! Removes the setuid bits of files that a command in a container created. The engine lets the command set these bits, and the
+//! workspace is visible outside the container: anybody on the machine could run such a program with the permissions of its owner.
 
 use std::ffi::OsString;
 use std::io;
@@ -15,30 +15,30 @@ use crate::regular::ChangeTime;
 
 /// The longest time for a search of the workspace.
 const MAX_TIME: Duration = Duration::from_secs(10);
-/// The most directories above a file that are opened by one path.
+/// The most nested directories that one relative path may pass through.
 const MAX_DEPTH: usize = 100;
-/// The most files that a person is told of.
+/// The most files that the message to the person names.
 const MAX_NAMED: usize = 10;
 
 const SETUID: u32 = 0o4000;
 
-/// Removes the bits with the container's own `chmod`. Arguments: the paths.
+/// Removes the setuid bits by the `chmod` of the container. Arguments: the paths.
 const CHMOD: &str = r#"for file; do chmod u-s "$file"; done"#;
 
-/// A search for the files of a workspace that changed since a time.
+/// A search for the setuid files of a workspace that changed since a certain time.
 #[derive(Debug)]
 struct SetuidSearch {
     since: ChangeTime,
     until: Instant,
     cleared: Vec<PathBuf>,
-    /// Files whose bits this process may not remove.
+    /// The files whose setuid bits this process may not remove.
     refused: Vec<PathBuf>,
-    /// True if every file was looked at.
+    /// True if the search has checked every file.
     whole: bool,
 }
 
-/// Removes the setuid bits of the files of the workspace that changed since a time. Returns a sentence about the files with such
-/// bits; `None` if there were none.
+/// Removes the setuid bits of the workspace's files that changed since a certain time. Returns a sentence about the files that
+/// had such bits, or `None` if no file had them.
 pub(super) async fn clear(container: &Container, since: ChangeTime) -> Option<String> {
     let mut look = look(container, since).await?;
     if !look.refused.is_empty() {
@@ -82,7 +82,7 @@ impl SetuidSearch {
         look
     }
 
-    /// Looks at the files below a directory, which is at a path in the workspace.
+    /// Checks the files below a directory. `at` is the path of that directory in the workspace.
     fn below(&mut self, top: &Dir, at: &Path) {
         let (mut left, mut closed) = (vec![PathBuf::new()], Vec::new());
         while let Some(path) = left.pop() {
@@ -111,7 +111,7 @@ impl SetuidSearch {
         }
     }
 
-    /// Looks at the files in a directory, and returns the names of the directories in it.
+    /// Checks the files in a directory. Returns the names of its subdirectories.
     fn files(&mut self, dir: &Dir, at: &Path) -> io::Result<Vec<OsString>> {
         let mut dirs = Vec::new();
         for entry in dir.list()? {
@@ -137,7 +137,7 @@ impl SetuidSearch {
         node.kind == Kind::File && node.mode & SETUID != 0 && !node.changed().is_before(self.since)
     }
 
-    /// Returns a sentence about the search, unless there is nothing to tell.
+    /// Returns a sentence about the result of the search, or `None` if no setuid bit was found and the search was complete.
     fn told(&self) -> Option<String> {
         let names = |paths: &[PathBuf]| {
             let mut names: Vec<String> = paths
@@ -170,7 +170,7 @@ impl SetuidSearch {
     }
 }
 
-/// Makes a directory listable for this process. Returns its old mode if the mode had to change.
+/// Makes a directory readable for this process. If this changes its mode, returns the old mode.
 fn open(dir: &Dir) -> io::Result<Option<u32>> {
     let mode = dir.itself()?.mode;
     if mode & 0o500 == 0o500 {

@@ -1,4 +1,4 @@
-//! The failures of a container engine, each with the engine's own words and the next step.
+//! The failures of a container engine, each with the engine's own message and the next step for the person.
 
 use std::fmt;
 
@@ -8,16 +8,16 @@ pub struct EngineFault {
     pub kind: FaultKind,
     /// The engine's name.
     pub engine: String,
-    /// The image that the call was about.
+    /// The image that was needed.
     pub image: String,
-    /// The last line that the engine printed, or the reason why it did not start.
+    /// The last line that the engine printed, or the reason why the engine did not start.
     pub words: String,
 }
 
-/// The kinds of failures that have a next step of their own.
+/// The kinds of engine failures. Each kind has its own advice for the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
-    /// There is no engine on PATH, or the engine that the settings name is not there.
+    /// There is no engine on PATH, or the engine that the settings name does not exist.
     Missing,
     /// The engine's service does not answer.
     NotRunning,
@@ -27,14 +27,15 @@ pub enum FaultKind {
     /// The workspace cannot be mounted.
     Mount,
     NoSpace,
-    /// No call ended in time.
+    /// The engine did not answer in time.
     Slow,
-    /// The container is gone or does not run.
+    /// The container does not exist, or does not run.
     Gone,
     Other,
 }
 
-/// Parts of an engine's words, in lower case, and what they mean. The first that fits holds.
+/// Parts of the engine's messages, in lower case, and the kind of failure that each part means. The first part that the message
+/// contains decides.
 const MEANINGS: &[(&str, FaultKind)] = &[
     ("no space left", FaultKind::NoSpace),
     ("disk quota exceeded", FaultKind::NoSpace),
@@ -63,7 +64,7 @@ const MEANINGS: &[(&str, FaultKind)] = &[
 ];
 
 impl EngineFault {
-    /// Returns the fault that an engine's words tell of.
+    /// Makes an error from the output of an engine.
     pub(crate) fn of(engine: &str, image: &str, printed: &str) -> Self {
         let lines = printed.lines().map(str::trim);
         // The docker client adds a line about its help, and podman one about the exit status of a helper.

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 /// The reason why a command cannot be confined, in one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SandboxRefusal {
-    /// The system or the place does not allow it. The sentence has advice.
+    /// The system does not allow the confinement, or the path does not. The sentence contains advice.
     #[error("{0}")]
     Unable(String),
-    /// A person may run the command without hidden secrets.
+    /// The secrets cannot be hidden. A person may decide to run the command without hiding them.
     #[error(transparent)]
     Unready(#[from] HidingRefusal),
 }
 
-/// The reason why the secrets of a workspace cannot be hidden from a command that only reads.
+/// The reason why the secrets of a workspace cannot be hidden from a read-only command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HidingRefusal {
     #[error("co has not looked for secrets everywhere in {}, so it cannot hide them", .0.display())]
