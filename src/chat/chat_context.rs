@@ -1,4 +1,4 @@
-//! The parts of a chat that most of its handlers need: its services and directories, and the ways to its person.
+//! The parts of a chat that most of its handlers need: its services, its directories, and the ways to send events to the person.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::protocol::{Choice, NoticeLevel, ToEditor};
 use crate::services::Services;
 use crate::workspace::judge::{Judge, workspace_of};
 
-/// The parts of a chat that a handler gets beside the state that it changes.
+/// The parts of a chat that every handler gets, in addition to the state that the handler changes.
 pub(super) struct ChatContext {
     pub id: u64,
     pub services: Arc<Services>,
@@ -34,17 +34,17 @@ impl ChatContext {
         self.front_end.show(event);
     }
 
-    /// Answers a command of the person.
+    /// Shows the person the answer to one of their commands.
     pub(super) fn say(&self, message: impl Into<String>) {
         self.services.answer(NoticeLevel::Info, message);
     }
 
-    /// Tells the person why a command of theirs is not carried out.
+    /// Shows the person the reason why one of their commands is not carried out.
     pub(super) fn complain(&self, message: impl Into<String>) {
         self.services.answer(NoticeLevel::Error, message);
     }
 
-    /// Lets the person choose the arguments of a slash command.
+    /// Shows the person a list from which to choose the arguments of a slash command.
     pub(super) fn offer(&self, name: &str, title: &str, choices: Vec<Choice>) {
         self.services.editor.tell(ToEditor::Choose {
             chat: self.id,
@@ -54,7 +54,8 @@ impl ChatContext {
         });
     }
 
-    /// Resolves a path that the person typed. It is relative to the chat's working directory; `~` is the home directory.
+    /// Resolves a path that the person typed. A relative path is relative to the chat's working directory, and `~` is the home
+    /// directory.
     pub(super) fn named(&self, path: &str) -> PathBuf {
         let home = &self.services.places.home;
         match path.strip_prefix("~/") {
@@ -64,7 +65,7 @@ impl ChatContext {
         }
     }
 
-    /// Returns the directories for `/cd` with a path; none, after a notice, if the chat cannot go there.
+    /// Returns the directories of the chat after `/cd path`. Returns `None`, after a notice, if the chat cannot go there.
     pub(super) async fn new_directories(&self, path: &str) -> Option<WorkDirs> {
         let asked = self.named(if path.is_empty() { "~" } else { path });
         let (there, now) = (asked.clone(), self.dirs.workspace.clone());

@@ -1,8 +1,8 @@
 //! The contexts of a prompt that co reads from the workspace: `@file:`, `@diff`, `@git:`, `@search:` and `@lsp:`, and the check
 //! of the files whose text the editor sends.
 //!
-//! Files go through the reader and the judge of the file tools, and git runs as a command that only looks. The person is asked
-//! before a file goes to the model that the model may not read itself, such as a file outside the workspace.
+//! co reads these files with the reader and the judge of the file tools, and runs git at the read-only level. It asks the person
+//! before it sends the model a file that the model may not read itself, such as a file outside the workspace.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -31,41 +31,41 @@ use crate::workspace::judge::{Judge, workspace_of};
 use crate::workspace::own_git::{GitCommand, GitError, OwnGit, PLAIN_DIFF};
 use co_text::{one_line, start_of};
 
-/// The most bytes of one text. The editor cuts a longer text.
+/// The largest number of bytes of one context. The editor cuts a longer text.
 const LONGEST: usize = 512 << 10;
-/// The most lines of a definition.
+/// The largest number of lines that co reads of a definition.
 const DEFINITION_LINES: usize = 40;
-/// The most bytes of a text that its question shows.
+/// The largest number of bytes of a text that the question about it shows.
 const LONGEST_SHOWN: usize = 64 << 10;
-/// The capacity of the channel of questions. A reader waits until the chat has taken its question.
+/// The capacity of the channel of questions. A reader waits until the chat has received its question.
 const MAX_WAITING: usize = 1;
 
-/// The files that the person let the chat send, and the questions about other files.
+/// The files that the person allowed this chat to send, and the questions about other files.
 pub(super) struct ContextReads {
     shared: Shared,
     questions: mpsc::Receiver<ContextQuestion>,
-    /// The ids of questions that may be open.
+    /// The ids of the questions that may still be open.
     open: Vec<u64>,
 }
 
 #[derive(Clone)]
 struct Shared {
-    /// The real paths of the files that the person let the chat send.
+    /// The canonical paths of the files that the person allowed the chat to send.
     allowed: Arc<Mutex<HashSet<PathBuf>>>,
     ask: mpsc::Sender<ContextQuestion>,
 }
 
-/// A question whether the model may be sent a text.
+/// A question that asks whether co may send a text to the model.
 pub(super) struct ContextQuestion {
     question: TrustQuestion,
     reply: oneshot::Sender<Reply>,
 }
 
-/// The reason why there is no context.
+/// The reason why a context cannot be read.
 enum NoContext {
-    /// A few words for the person.
+    /// The reason in a few words for the person.
     Because(String),
-    /// The person cancelled.
+    /// The person cancelled the question.
     Cancelled,
 }
 
@@ -92,7 +92,7 @@ impl ContextReads {
         }
     }
 
-    /// Reads a context in another task, and sends it to the editor.
+    /// Reads a context in another task, and sends the context to the editor.
     pub(super) fn start(
         &self,
         context: &ChatContext,
@@ -131,21 +131,21 @@ impl ContextReads {
         });
     }
 
-    /// Asks the person whether the model may be sent a text.
+    /// Asks the person whether co may send a text to the model.
     pub(super) fn ask(&mut self, asked: ContextQuestion, questions: &mut OpenQuestions) {
         self.open.retain(|id| questions.is_open(*id));
         self.open.push(asked.question.id);
         questions.put_trust(asked.question, asked.reply);
     }
 
-    /// Withdraws the questions about contexts: their prompts come back.
+    /// Withdraws the questions about contexts. The prompts that contain these contexts go back to the person.
     pub(super) fn cancel(&mut self, questions: &mut OpenQuestions) {
         for id in std::mem::take(&mut self.open) {
             questions.withdraw(id);
         }
     }
 
-    /// Waits for a question about a file.
+    /// Waits for the next question about a file.
     pub(super) async fn question(&mut self) -> ContextQuestion {
         match self.questions.recv().await {
             Some(question) => question,
@@ -156,14 +156,14 @@ impl ContextReads {
 
 /// Reads one context.
 struct ContextReader {
-    /// The word of the prompt, such as `@file:README.md`.
+    /// The context as written in the prompt, such as `@file:README.md`.
     word: String,
     cwd: PathBuf,
     judge: Arc<Judge>,
     services: Arc<Services>,
     shared: Shared,
     servers: ChatServers,
-    /// The workspace of the chat, whose servers these are.
+    /// The workspace of the chat, which determines the tool servers.
     workspace: PathBuf,
     cancel: CancellationToken,
 }
@@ -230,8 +230,8 @@ impl ContextReader {
         }
     }
 
-    /// Returns the whole lines in place of a part of them if they contain a secret: the redactor would not recognise half of a
-    /// secret.
+    /// Returns the whole lines if the selected part of them is inside a line with a secret. The redactor would not recognize half
+    /// of a secret.
     async fn lines_of_part(&self, lines: Option<String>) -> Result<ContextRead, NoContext> {
         let Some(lines) = lines else {
             return Ok(ContextRead::default());
@@ -270,7 +270,8 @@ impl ContextReader {
         })
     }
 
-    /// Returns the reason why the model may not read a file; none if it may, or the person let this chat send the file before.
+    /// Returns the reason why the model may not read a file. Returns `None` if the model may read it, or if the person has
+    /// allowed this chat to send it.
     async fn problem(&self, real: &Path) -> Result<Option<String>, String> {
         if self.shared.allowed.lock().contains(real) {
             return Ok(None);
@@ -279,8 +280,8 @@ impl ContextReader {
         blocking(move || Ok::<_, String>(judge.reading_problem(&path))).await
     }
 
-    /// Asks the person about a text if the model itself may not read all of its files. Files that they let this chat send
-    /// before are not asked about again.
+    /// Asks the person whether co may send a text, if the model itself may not read all of its files. Does not ask again about
+    /// files that the person has allowed this chat to send.
     async fn check(&self, files: &[PathBuf], size: usize, text: &str) -> Result<(), NoContext> {
         let mut problems = Vec::new();
         for file in files {
@@ -347,7 +348,7 @@ impl ContextReader {
         })
     }
 
-    /// Returns the text of a skill, with the way to its other files.
+    /// Returns the text of a skill, and the path of the directory with its other files.
     async fn skill(&self, name: &str) -> Result<ContextRead, NoContext> {
         let skills = skills::for_model(&self.services, self.judge.root()).await?;
         let Some(skill) = skills.into_iter().find(|it| it.name == name) else {
@@ -361,7 +362,7 @@ impl ContextReader {
         })
     }
 
-    /// Returns a resource or a prompt of a tool server, which starts if it does not run.
+    /// Returns a resource or a prompt of a tool server. Starts the server if it does not run.
     async fn of_server(&self, name: &str, wanted: Wanted<'_>) -> Result<ContextRead, NoContext> {
         let read = self
             .servers
@@ -394,8 +395,8 @@ impl ContextReader {
         }
     }
 
-    /// Returns the lines of definitions, and the lines of references to the name. Asks the person about definitions that the
-    /// model may not read, and leaves out such references.
+    /// Returns the lines of the definitions of a name, and the lines that refer to the name. Asks the person about definitions in
+    /// files that the model may not read, and leaves out references in such files.
     async fn places(
         &self,
         definitions: Vec<ServerPlace>,
@@ -475,7 +476,7 @@ impl ContextReader {
     }
 }
 
-/// Returns the real path and the row of each place.
+/// Returns the canonical path and the row of each place.
 async fn real_places(places: Vec<ServerPlace>) -> Result<Vec<(PathBuf, usize)>, String> {
     blocking(move || {
         let rows = places.iter().map(|place| place.row);
@@ -484,7 +485,7 @@ async fn real_places(places: Vec<ServerPlace>) -> Result<Vec<(PathBuf, usize)>, 
     .await
 }
 
-/// Returns some lines from each place on, each with the path below `cwd` and its number.
+/// Returns some lines from each place on. Each line has its number, and its path relative to `cwd`.
 async fn read_lines(
     mut reader: PlaceReader,
     places: Vec<(PathBuf, usize)>,
@@ -520,7 +521,7 @@ fn text_read(text: String) -> ContextRead {
     }
 }
 
-/// Returns the note about secret files that a difference does not have.
+/// Returns a note about the secret files that the diff leaves out; none if it leaves out no file.
 pub(super) fn left_out(secrets: &[PathBuf]) -> Option<String> {
     let names: Vec<_> = secrets
         .iter()

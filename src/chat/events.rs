@@ -1,26 +1,25 @@
 //! The events that a chat sends to its front end, in the order in which they happen.
 //!
-//! An event has data, not text in the language of a front end. `retell` makes the same events from a
-//! transcript.
+//! An event contains data, not the text that a front end shows. `retell` makes the same events from a transcript.
 
 use crate::tool::event::CallEvent;
 use co_exec::Caller;
 use co_llm::Fault;
 use co_llm::transcript::{Context, End};
 
-/// Shows a chat to its person.
+/// Shows the events of a chat to the person.
 pub trait FrontEnd: Send + Sync {
-    /// Shows an event. It must not block.
+    /// Shows an event. The implementation must not block.
     fn show(&self, event: ChatEvent);
 }
 
-/// An event of a chat. Its texts are printable, except those of the model and the person.
+/// An event of a chat. Its texts are printable, except those that come from the model or the person.
 pub enum ChatEvent {
     /// The person sent a prompt.
     Prompt {
         text: String,
         context: Vec<Context>,
-        /// Seconds since 1970, if they are known.
+        /// The time in seconds since 1970; none if unknown.
         at: Option<u64>,
     },
     TurnStarted,
@@ -28,63 +27,63 @@ pub enum ChatEvent {
     AnswerStarted,
     /// A piece of the model's text.
     Text(String),
-    /// The model starts to think. This event and the next three are sent only if the settings show thoughts.
+    /// The model starts to think. co sends this event and the next three only if the settings show thoughts.
     ThinkingStarted,
-    /// From line `from` on, the thought is now `lines`.
+    /// The lines of the thought from index `from` on are now `lines`.
     Thinking {
         block: u64,
         from: usize,
         lines: Vec<String>,
     },
-    /// The thought is complete.
+    /// The thought on the screen is complete.
     ThinkingEnded {
         block: u64,
     },
-    /// A complete thought of a transcript.
+    /// A complete thought, from a transcript.
     Thought(String),
     /// A command that the person typed.
     TypedCommand {
-        /// The number of its output.
+        /// The number of the block with the command's output.
         block: u64,
         command: String,
     },
     /// An event of a call, or of a command that the person typed.
     Call(CallEvent),
-    /// The line about a job that ended.
+    /// A line about the end of a job.
     JobEnded(String),
     /// A notice about the turn, or about a command that the person typed.
     Notice {
         text: String,
         caller: Caller,
     },
-    /// A note from co to the model.
+    /// A note of co to the model.
     ToldModel(String),
-    /// The model gets a summary of the earlier turns.
+    /// From here on, the model gets a summary in place of the earlier turns.
     Summarised,
     /// From here on, the model gets older outputs and contexts in a shortened form.
     TextsShortened,
-    /// The model no longer sees the text since [`ChatEvent::AnswerStarted`].
+    /// The text since [`ChatEvent::AnswerStarted`] is no longer sent to the model.
     AnswerDropped,
-    /// The person asked for another answer.
+    /// The person asked for another answer to the last prompt.
     AskedAgain,
-    /// The person asked the model to continue.
+    /// The person asked the model to continue its last answer.
     AskedToContinue,
     TurnEnded {
         end: End,
         fault: Option<Fault>,
-        /// It was the turn of an agent, which no `/retry` asks again.
+        /// True if an agent did the turn. `/retry` does not repeat such a turn.
         by_agent: bool,
     },
-    /// A slash command failed because of the provider.
+    /// A slash command failed because the provider failed.
     ProviderFailed(Fault),
-    /// Another transcript replaces the one on the screen.
+    /// A resumed transcript replaces the one on the screen.
     Resumed {
         events: Vec<ChatEvent>,
-        /// The last answer is the end of the transcript: `/retry` replaces it.
+        /// True if the transcript ends with an answer, which `/retry` replaces.
         answered: bool,
     },
-    /// The person sees the end of a resumed text, and the front end is ready for the next part. `above` is the number of
-    /// bytes that belong above the shown text.
+    /// The person has reached the top of a resumed text, and the front end can take the next part. `above` is the number of bytes
+    /// of the text that are not shown yet.
     EarlierTextWanted {
         above: usize,
     },

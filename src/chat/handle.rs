@@ -47,7 +47,7 @@ impl ChatHandle {
         self.messages.send(message).is_ok()
     }
 
-    /// Returns the tools of the chat, for a program that offers some of its own.
+    /// Returns the tools of the chat, to which a program can add its own.
     pub fn tools(&self) -> &ToolSet {
         &self.tools
     }

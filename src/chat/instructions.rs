@@ -1,7 +1,9 @@
-//! The instructions for the model: a `CO.md`, `AGENTS.md` or `CLAUDE.md` of the working directory, of the directories above
-//! it in the workspace, and of the person, as soon as the person trusts its text.
+//! The instructions for the model. They come from files named `CO.md`, `AGENTS.md` or `CLAUDE.md` in the working directory, in
+//! the directories above it in the workspace, and in the person's configuration. co sends the text of a file only after the
+//! person trusts it.
 //!
-//! A prompt never waits for the answer: co sends it without the instructions, and the first turn after a yes has them.
+//! A prompt never waits for the person's answer about a file. co sends the prompt without the file, and adds the file from the
+//! first turn after a yes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,17 +19,17 @@ use crate::trust::{FileText, TrustAnswer};
 use co_llm::transcript::InstructionFile;
 use co_text::one_line;
 
-/// The names of instruction files. In each directory, co uses the first file that the person does not refuse.
+/// The names of instruction files. In each directory, co uses the first of these files that the person does not refuse.
 const NAMES: [&str; 3] = ["CO.md", "AGENTS.md", "CLAUDE.md"];
 
-/// The most bytes of all instructions that co sends.
+/// The largest number of bytes that co sends of all instructions together.
 const LONGEST_TOGETHER: usize = 2 * prompt::LONGEST_INSTRUCTIONS;
 
 /// The instructions of a turn.
 #[derive(Debug, Default)]
 pub(super) struct Instructions {
     trusted: Vec<(PathBuf, InstructionFile)>,
-    /// The texts that the person was asked about.
+    /// The texts that co has asked the person about.
     asked: Vec<AskedText>,
 }
 
@@ -38,7 +40,7 @@ struct AskedText {
 }
 
 impl Instructions {
-    /// Reads the instructions for a new turn. Returns a notice about each file that has begun to wait for the person's answer.
+    /// Reads the instructions for a new turn. Returns a notice about each file that now waits for the person's answer.
     pub(super) async fn renew(&mut self, context: &ChatContext) -> Vec<String> {
         let found = find(&context.services, &context.dirs).await;
         let before = std::mem::replace(self, found);
@@ -55,21 +57,21 @@ impl Instructions {
         new.map(notice).collect()
     }
 
-    /// Returns the name of the file `path`, if its text is among those that go to the model. Without `path`, returns the name of
-    /// any such file.
+    /// Returns the name of the file `path` if the model gets the text of this file. If `path` is `None`, returns the name of any
+    /// file that the model gets.
     pub(super) fn sent(&self, path: Option<&Path>) -> Option<&str> {
         let mut trusted = self.trusted.iter();
         let sent = trusted.find(|(sent, _)| path.is_none_or(|path| path == sent));
         sent.map(|(_, file)| file.name.as_str())
     }
 
-    /// Returns the texts that go to the model.
+    /// Returns the texts that the model gets.
     pub(super) fn texts(&self) -> Vec<InstructionFile> {
         self.trusted.iter().map(|(_, file)| file.clone()).collect()
     }
 }
 
-/// The directories whose instructions hold for a chat, the one that counts most first.
+/// The directories in which co looks for the instructions of a chat. The most important directory comes first.
 struct InstructionDirs {
     workspace: PathBuf,
     home: PathBuf,
@@ -88,7 +90,7 @@ impl InstructionDirs {
         }
     }
 
-    /// Returns the short name of a file.
+    /// Returns the short name of a file, for the person.
     fn name(&self, path: &Path) -> String {
         if let Ok(inside) = path.strip_prefix(&self.workspace) {
             return one_line(&inside.display().to_string());
@@ -100,10 +102,10 @@ impl InstructionDirs {
     }
 }
 
-/// The files of each directory, from one reading.
+/// The instruction files of all directories, read at one time.
 #[derive(Default)]
 struct InstructionFiles {
-    /// For each directory, its files.
+    /// The files in each directory.
     files: Vec<Vec<FileText>>,
     problems: Vec<String>,
 }
@@ -131,7 +133,7 @@ impl InstructionFiles {
     }
 }
 
-/// Finds the instructions of a chat. Asks the person about each text that they neither trusted nor refused.
+/// Finds the instructions of a chat. Asks the person about each text that they have neither trusted nor refused.
 async fn find(services: &Services, work: &WorkDirs) -> Instructions {
     let shared = &services.trust_answers;
     let dirs = Arc::new(InstructionDirs::new(work, &services.places));
@@ -148,7 +150,8 @@ async fn find(services: &Services, work: &WorkDirs) -> Instructions {
     })
 }
 
-/// Returns the instructions for the model in a directory that is not that of a chat.
+/// Returns the trusted instructions for directories that are not those of a chat. Asks the person about each text that they have
+/// neither trusted nor refused.
 pub(super) async fn trusted(services: &Services, work: &WorkDirs) -> Vec<InstructionFile> {
     find(services, work).await.texts()
 }

@@ -1,7 +1,7 @@
-//! The jobs of a chat: commands that the model started in the background. They end with the chat, except those that
-//! the person keeps.
+//! The jobs of a chat: commands that the model started in the background. They end with the chat, except those that the person
+//! keeps.
 //!
-//! The chat owns the list. A turn gets a `JobView` of a job.
+//! The chat owns the list of jobs. A turn gets a `JobView` of each job.
 
 mod follow;
 
@@ -25,11 +25,11 @@ use crate::tool::job_list::{JobListRequest, JobView, StartedJob};
 use co_llm::transcript::{self, Item};
 use co_text::short_command;
 
-/// The most jobs of one chat that run at once.
+/// The largest number of jobs of one chat that run at the same time.
 const MAX_RUNNING: usize = 8;
-/// The most ended jobs of one chat that can still be read. Their output is in memory.
+/// The largest number of ended jobs of one chat whose output stays in memory.
 const MAX_ENDED: usize = 16;
-/// The time that a chat waits for its cancelled jobs when it closes.
+/// The longest time that a closing chat waits for its cancelled jobs to end.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The jobs of a chat.
@@ -38,7 +38,7 @@ pub(super) struct Jobs {
     chat: u64,
     next: u64,
     entries: BTreeMap<u64, JobEntry>,
-    /// Ends all jobs except the kept ones.
+    /// Ends all jobs except those that the person keeps.
     over: CancellationToken,
     tell: mpsc::UnboundedSender<u64>,
     ended: mpsc::UnboundedReceiver<u64>,
@@ -47,22 +47,22 @@ pub(super) struct Jobs {
 struct JobEntry {
     view: JobView,
     control: JobControl,
-    /// The job's end is in the transcript.
+    /// True if the transcript has the end of the job.
     recorded: bool,
-    /// The files at the start of the job; none after its changes are recorded.
+    /// The state of the files at the start of the job; none after its changes are recorded.
     checkpoint: Option<JobCheckpoint>,
 }
 
-/// The end of a job, for the transcript.
+/// The end of a job that the transcript must record.
 struct JobEnd {
     job: u64,
     text: String,
-    /// The model was told it.
+    /// True if the model already knows about the end.
     told: bool,
 }
 
 impl Jobs {
-    /// Returns an empty list. It continues the numbers of the transcript, so that no number is used twice.
+    /// Returns an empty list. The numbers of new jobs continue those in the transcript, so that no number is used twice.
     pub(super) fn new(services: Arc<Services>, chat: u64, items: &[Item]) -> Self {
         // The channel needs no bound: it has one message for each job.
         let (tell, ended) = mpsc::unbounded_channel();
@@ -98,12 +98,12 @@ impl Jobs {
         Ok(())
     }
 
-    /// Returns true if a job runs.
+    /// Returns true if at least one job runs.
     pub(super) fn any_runs(&self) -> bool {
         self.entries.values().any(|job| job.view.runs())
     }
 
-    /// Returns the jobs that have a checkpoint. `/undo` knows their changes only after they end.
+    /// Returns the numbers of the jobs that have a checkpoint. `/undo` learns their changes only after they end.
     pub(super) fn with_checkpoints(&self) -> Vec<u64> {
         let jobs = self.entries.iter();
         jobs.filter_map(|(number, job)| job.checkpoint.is_some().then_some(*number))
@@ -185,7 +185,7 @@ impl Jobs {
         view
     }
 
-    /// Drops the oldest ended jobs.
+    /// Removes the oldest ended jobs from the list.
     fn forget(&mut self) {
         let ended = self
             .entries
@@ -210,7 +210,7 @@ impl Jobs {
             .collect()
     }
 
-    /// Carries out a request of a turn.
+    /// Carries out a request of a turn about jobs.
     pub(super) async fn carry_out(&mut self, request: JobListRequest, recorder: &mut Recorder) {
         // If the turn was cancelled meanwhile, nobody takes the reply.
         match request {
@@ -234,8 +234,8 @@ impl Jobs {
         }
     }
 
-    /// Records and shows the ends of jobs. Returns the commands that failed in the read-only sandbox. Call it only between two
-    /// steps or turns: never within an answer of the model, nor between a call and its outcome.
+    /// Records and shows the ends of jobs. Returns the commands that failed in the read-only confinement. Call it only between
+    /// two steps or turns, never within an answer of the model, and never between a call and its outcome.
     pub(super) async fn tell_ends(
         &mut self,
         context: &ChatContext,
@@ -259,8 +259,8 @@ impl Jobs {
         failed_confined
     }
 
-    /// Ends all jobs except those that the person keeps, before the chat closes or resumes another transcript. Records their
-    /// ends.
+    /// Ends all jobs except those that the person keeps, and records their ends. Call it before the chat closes or resumes
+    /// another transcript.
     pub(super) async fn end_all(&mut self, neovim_is_gone: bool, recorder: &mut Recorder) {
         for (job, text) in self.end(neovim_is_gone).await {
             let told = false;
@@ -269,7 +269,7 @@ impl Jobs {
         }
     }
 
-    /// Records the changes of a job and its end.
+    /// Records the end of a job, and the changes that the job made.
     async fn record_end(&mut self, end: JobEnd, recorder: &mut Recorder, in_turn: bool) {
         let JobEnd { job, text, told } = end;
         let entry = self.entries.get_mut(&job);
@@ -279,8 +279,8 @@ impl Jobs {
         recorder.record(Item::JobEnded { job, text, told }).await;
     }
 
-    /// Ends all jobs except those that the person keeps. Returns a line about each job for the transcript. If Neovim is
-    /// gone, the executor ends the kept jobs too.
+    /// Ends all jobs except those that the person keeps. Returns the number of each job and a line about it for the transcript.
+    /// If Neovim is gone, the executor ends the kept jobs too.
     async fn end(&mut self, neovim_is_gone: bool) -> Vec<(u64, String)> {
         self.over.cancel();
         let ends = self.entries.values_mut().filter(|job| !job.control.kept());
@@ -309,7 +309,7 @@ impl Jobs {
 }
 
 impl Drop for Jobs {
-    /// Ends the jobs, however the chat ends.
+    /// Ends the jobs when the chat ends for any reason.
     fn drop(&mut self) {
         self.over.cancel();
     }

@@ -1,4 +1,4 @@
-//! The things that the person does in a chat and that no other part of it keeps: most slash commands, `!` lines and drafts.
+//! The person's actions in a chat that no other part of the chat handles: most slash commands, `!` lines and drafts.
 
 pub mod agent;
 pub mod command;

@@ -1,4 +1,4 @@
-//! The task of one job: waits for its end and reports it.
+//! The task of one job. It waits for the job's end and reports the end to the chat.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) struct JobFollower {
     pub(super) control: JobControl,
     pub(super) record: Option<Record>,
     pub(super) showing: LiveOutput,
-    /// The confinement in a few words.
+    /// A short description of the confinement.
     pub(super) confinement: Option<&'static str>,
     pub(super) network: Network,
     pub(super) tell: watch::Sender<Option<Arc<JobEnd>>>,

@@ -1,4 +1,4 @@
-//! The agent of a chat: the person's choice with `/agent`, before the first prompt.
+//! The agent that works in a chat. The person chooses it with `/agent` before the first prompt.
 
 use std::sync::Arc;
 
@@ -17,28 +17,28 @@ use co_exec::AGENT_WORDS;
 use co_llm::transcript::Item;
 use co_text::{one_line, printable, start_of};
 
-/// The word that gives a chat back to a model.
+/// The argument of `/agent` after which a model works in the chat again.
 const NONE: &str = "none";
 
-/// The most bytes of the line of a session.
+/// The largest number of bytes of a session's line in the list.
 const LONGEST_LABEL: usize = 500;
 
 /// The agent of a chat.
 #[derive(Default)]
 pub(in crate::chat) struct ChatAgent {
-    /// The process of the agent, while no turn has the process.
+    /// The agent's process; none while a turn has it, or before it starts.
     pub process: Option<Box<AgentProcess>>,
-    /// The modes, options and commands that it told last.
+    /// The modes, options and commands that the agent reported last.
     told: SessionState,
-    /// The choices of the person, for each process that starts.
+    /// The modes and options that the person chose. Each new process of the agent gets them.
     pub wishes: Vec<AgentWish>,
-    /// Takes the choices of the person to the running turn.
+    /// Sends the person's choices to the running turn.
     pub new_wishes: Option<mpsc::Sender<AgentWish>>,
-    /// The session that the person chose for the first prompt.
+    /// The agent's session that the person chose for the first prompt.
     pub session: Option<String>,
-    /// The method by which it was logged in.
+    /// The method by which the agent logged in.
     pub login: Option<AuthMethodId>,
-    /// The title that it gave the chat last.
+    /// The last title that the agent gave the chat.
     title: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl ChatAgent {
         &self.told
     }
 
-    /// Sets a mode, a model or an effort of the agent, or offers those that it has.
+    /// Sets a mode, a model or an effort of the agent. Without an argument, lets the person choose.
     pub(in crate::chat) fn set_option(
         &mut self,
         context: &ChatContext,
@@ -103,7 +103,7 @@ impl ChatAgent {
         self.tell_state(context, Some(name));
     }
 
-    /// Takes the modes, options and commands of the agent with this name. Returns false if they are the same as before.
+    /// Stores the modes, options and commands that the agent with this name reported. Returns false if they are unchanged.
     pub(in crate::chat) fn take_state(
         &mut self,
         context: &ChatContext,
@@ -118,7 +118,7 @@ impl ChatAgent {
         is_new
     }
 
-    /// Sends Lua the words that complete the slash commands of the agent.
+    /// Sends the completions of the agent's slash commands to Lua.
     pub(in crate::chat) fn tell_state(&self, context: &ChatContext, name: Option<&str>) {
         let state = &self.told;
         let words = |option| state.values(option).into_iter().map(|it| it.word).collect();
@@ -136,7 +136,8 @@ impl ChatAgent {
         });
     }
 
-    /// Gives the chat the title of the agent, unless the person gave it one. Returns whether the chat has another title now.
+    /// Sets the title of the chat to the agent's title, unless the person has set one. Returns true if the title of the chat has
+    /// changed.
     ///
     /// # Errors
     /// The title cannot be written.
@@ -157,13 +158,14 @@ impl ChatAgent {
         Ok(renamed)
     }
 
-    /// Forgets all that is known of the agent, because the agent or its session is another one.
+    /// Forgets everything about the agent, because the person chose another agent or another session.
     pub(in crate::chat) fn reset(&mut self, context: &ChatContext, name: Option<&str>) {
         *self = Self::default();
         self.tell_state(context, name);
     }
 
-    /// Carries out `/session [id]` before the first prompt: the agent goes on with an earlier session of its own.
+    /// Carries out `/session [id]`, which only works before the first prompt. The agent then continues one of its earlier
+    /// sessions.
     pub(in crate::chat) fn switch_session(
         &mut self,
         context: &ChatContext,
@@ -223,7 +225,7 @@ impl ChatAgent {
     }
 }
 
-/// Lets the person choose an agent. Installed agents come first.
+/// Lets the person choose an agent. Installed agents come first in the list.
 fn offer(context: &ChatContext) {
     let config = &context.services.config;
     let specs = names(config);
@@ -256,8 +258,8 @@ fn is_installed(context: &ChatContext, spec: &AgentSpec) -> bool {
     path.is_some_and(|(_, path)| spec.installed(path).is_some())
 }
 
-/// Opens a terminal in the home directory with the command that logs in to the agent, as a run of the person. Gives the last
-/// prompt back, to be sent again.
+/// Runs the command that logs in to the agent in a terminal, in the home directory, as a run of the person. Gives the last prompt
+/// back, so that the person can send it again.
 pub(in crate::chat) fn log_in_by(context: &ChatContext, recorder: &Recorder, command: String) {
     let mut items = recorder.items().iter().rev();
     let prompt = items.find_map(|item| match item {
@@ -276,7 +278,7 @@ pub(in crate::chat) fn log_in_by(context: &ChatContext, recorder: &Recorder, com
     });
 }
 
-/// Starts the agent, and lets the person choose one of its sessions.
+/// Starts the agent, and lets the person choose one of the agent's sessions.
 fn list_sessions(context: &ChatContext, spec: AgentSpec) {
     let (services, name, chat) = (Arc::clone(&context.services), spec.name.clone(), context.id);
     let workspace = context.dirs.workspace.clone();
@@ -314,7 +316,7 @@ fn list_sessions(context: &ChatContext, spec: AgentSpec) {
     });
 }
 
-/// Returns a session for the list: its title and the time of its last change.
+/// Returns the list entry of a session, with its title and the time of its last change.
 fn session_choice(session: SessionInfo) -> Choice {
     let id = session.session_id.to_string();
     let title = session.title.filter(|it| !it.trim().is_empty());

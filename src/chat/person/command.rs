@@ -1,4 +1,4 @@
-//! A command that the person typed, with `:Co!` or in a `!` line: its settings and the text about its end.
+//! A command that the person typed, with `:Co!` or in a `!` line: how it starts, and the line about its end.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use co_exec::{
     Streams, TRIAL_WORDS, UNTIL_IT_ENDS,
 };
 
-/// The editor of git in a command that has no terminal and cannot open files in Neovim.
+/// The value of git's editor variables for a command that has no terminal and cannot open files in Neovim.
 const NO_EDITOR: &str =
     "echo \"co: no terminal here for an editor, run it with :Co! ++pty\" >&2; false";
 
@@ -35,42 +35,43 @@ pub struct PersonCommand {
     pub streams: Streams,
     pub options: RunOptions,
     pub confinement: Confinement,
-    /// The grants of an agent whose program the command starts, if the command runs as a trial.
+    /// The grants of an agent, if the command runs as a trial and starts the program of this agent.
     pub grants: Option<TrialGrants>,
 }
 
 /// A command that has started.
 pub struct StartedCommand {
     pub running: RunningCommand,
-    /// The command's access to hosts, if it has any.
+    /// The command's access to hosts; none if the command has no such access.
     pub access: Option<OpenAccess>,
     pub conditions: RunConditions,
-    /// While this value exists, the programs of the command can open files in Neovim.
+    /// Lets the programs of the command open files in Neovim until it is dropped.
     pub editor: Option<RunEditor>,
 }
 
-/// Asks the person about the hosts of a command, in its chat or for its run.
+/// Asks the person about the hosts that a command contacts, in the chat of the command or for its run.
 #[derive(Clone)]
 pub struct CommandQuestioner {
     pub asker: Asker,
     pub questioner: Arc<dyn Questioner>,
 }
 
-/// The facts about a command for the line about its end.
+/// The facts about a command that the line about its end needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunConditions {
     command: String,
-    /// The command; none if it has a terminal or an input.
+    /// The text of the command; none if the command has a terminal or an input.
     alone: Option<String>,
-    /// The time limit of `shell_max_timeout`; none if the person gave another limit.
+    /// The time limit from `shell_max_timeout`; none if the person set another limit.
     limit: Option<Duration>,
-    /// The confinement in a few words.
+    /// A short description of the confinement.
     confinement: Option<&'static str>,
     network: Network,
 }
 
 impl PersonCommand {
-    /// Returns the command for the executor. `editor` are the variables by which it can open files in Neovim.
+    /// Returns the command for the executor. `editor` are the variables through which programs of the command can open files in
+    /// Neovim.
     fn spec(
         self,
         services: &Services,
@@ -125,7 +126,8 @@ impl PersonCommand {
         (spec, conditions)
     }
 
-    /// Starts the command in the confinement of approved commands. It calls `workspace` only if the confinement needs one.
+    /// Starts the command in the confinement of approved commands. Calls `workspace` only if this confinement needs the
+    /// workspace.
     ///
     /// # Errors
     /// The command cannot be confined or started, or a container engine that it needs does not answer.
@@ -144,7 +146,8 @@ impl PersonCommand {
         self.start(services, Some(by)).await
     }
 
-    /// Starts the command in its own confinement. With `by`, it gets access to hosts, if the confinement allows it.
+    /// Starts the command in the confinement of its field `confinement`. If `by` is set, the person can allow the command to
+    /// contact hosts.
     ///
     /// # Errors
     /// The command cannot be started.
@@ -177,7 +180,7 @@ impl PersonCommand {
         })
     }
 
-    /// Returns the access to hosts; none if the confinement or the settings give it none.
+    /// Returns the access to hosts. Returns `None` if the confinement or the settings allow no such access.
     async fn access(&self, services: &Arc<Services>, by: CommandQuestioner) -> Option<HostAccess> {
         let reaching = ReachingCommand {
             asker: by.asker,
@@ -197,8 +200,8 @@ impl PersonCommand {
         }
     }
 
-    /// Returns a socket by which the command can open files in Neovim, and the variables that name it; none if the command is
-    /// confined.
+    /// Returns a socket through which the command can open files in Neovim, and the variables that name the socket. Returns
+    /// `None` if the command is confined.
     async fn editor(&self, services: &Services) -> Option<(EditorSocket, Vec<(String, String)>)> {
         let launcher = services.executor.launcher();
         let launcher = launcher.filter(|_| self.confinement == Confinement::Plain)?;
@@ -211,7 +214,7 @@ impl PersonCommand {
         Some((socket, variables))
     }
 
-    /// Waits for an answer of the container engine, if the command is unconfined and needs the engine.
+    /// Waits until the container engine answers, if the command is unconfined and uses the engine.
     ///
     /// # Errors
     /// The engine does not answer.
@@ -239,8 +242,8 @@ impl PersonCommand {
 }
 
 impl RunConditions {
-    /// Returns a line about the command's end, with its confinement and the hosts that it wanted. If the time limit ended it, the
-    /// line names the settings that change it. If the command wanted a terminal, the line says so.
+    /// Returns a line about the command's end, with its confinement and the hosts that it tried to contact. If the time limit
+    /// ended the command, the line names the settings that change the limit. If the command needed a terminal, the line says so.
     pub fn status(&self, outcome: &CommandOutcome, hosts: &HostReport) -> String {
         let mut line = confinement_hint::status(outcome, self.confinement, self.network);
         let alone = self.alone.as_deref();

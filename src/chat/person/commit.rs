@@ -1,4 +1,4 @@
-//! `/commit` without a buffer of a commit: one question about the files, the message and the commit.
+//! `/commit` typed outside of a commit's buffer: asks one question about the files, the message and the commit.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::workspace::own_git::{GitCommand, OwnGit};
 use co_policy::rules::shell_join;
 use co_text::one_line;
 
-/// The most bytes of the list of changed files.
+/// The largest number of bytes of the list of changed files.
 const LONGEST_STATUS: usize = 256 << 10;
 
-/// The remark about a file that the model may not see.
+/// The remark about a file that co does not show the model.
 const MAY_BE_SECRET: &str = ", it may hold a secret";
 
 /// The changes of a work tree, as `git status` lists them.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Status {
-    /// Each with the letter of its change.
+    /// The staged files, each with the letter of its change.
     staged: Vec<String>,
     changed: Vec<String>,
     untracked: Vec<String>,
@@ -30,8 +30,8 @@ struct Status {
 }
 
 impl Status {
-    /// Reads the output of `git status --porcelain -z`. Leaves `secrets` out: co's git cannot read them, so it lists them as
-    /// changed.
+    /// Reads the output of `git status --porcelain -z`. Leaves out `secrets`: git runs in a confinement that cannot read them, so
+    /// it lists them as changed.
     fn read(text: &str, secrets: &[PathBuf]) -> Self {
         let mut status = Self::default();
         let mut entries = text.split('\0');
@@ -65,7 +65,7 @@ impl Status {
         status
     }
 
-    /// Returns the commit of the staged changes; if there are none, the commit of all changes of tracked files.
+    /// Returns the commit of the staged changes. If nothing is staged, returns the commit of all changes of tracked files.
     fn commit(self) -> Result<Commit, String> {
         if let Some(file) = self.unmerged.first() {
             return Err(format!("{file} has a merge conflict"));
@@ -92,7 +92,7 @@ impl Status {
     }
 }
 
-/// The task of a `/commit`.
+/// The task that carries out a `/commit`.
 struct CommitTask {
     chat: u64,
     cwd: PathBuf,
@@ -100,10 +100,10 @@ struct CommitTask {
     options: RunOptions,
 }
 
-/// A commit, and the changes from which its message is written.
+/// A commit, and the changes that the model gets to write the message.
 struct Planned {
     commit: Commit,
-    /// The pathspecs of `git add`. They leave out tracked secrets.
+    /// The pathspecs for `git add`. They leave out tracked secret files.
     pathspecs: Vec<String>,
     changes: (String, Vec<String>),
 }
@@ -217,14 +217,14 @@ impl CommitTask {
 }
 
 impl Planned {
-    /// Returns whether both commits have the same changes. Files that neither has may differ.
+    /// Returns true if both commits contain the same changes. Files outside of both commits may differ.
     fn commits_the_same(&self, other: &Self) -> bool {
         (&self.commit.files, self.commit.staged) == (&other.commit.files, other.commit.staged)
             && self.pathspecs == other.pathspecs
             && self.changes.0 == other.changes.0
     }
 
-    /// Returns the command that makes the commit with a message.
+    /// Returns the command line that makes the commit with this message.
     fn command(&self, message: &str) -> String {
         // If a hook refuses the commit, git leaves what is staged as it was.
         let (all, pathspecs) = match (self.commit.staged, self.pathspecs.as_slice()) {

@@ -1,4 +1,4 @@
-//! The draft of the next prompt, which stays on disk with the transcript, and the prompts of a resumed chat.
+//! The draft of the next prompt, which co saves with the transcript, and the earlier prompts of a resumed chat.
 
 use std::time::Instant;
 
@@ -8,12 +8,12 @@ use crate::chat::record::Recorder;
 use crate::protocol::{NoticeLevel, ToEditor};
 use co_llm::transcript::Item;
 
-/// The most prompts that a resumed chat gets back, and their most bytes together.
+/// The largest number of earlier prompts that a resumed chat gets.
 const MOST_PROMPTS: usize = 200;
 const MOST_BYTES: usize = 1 << 20;
 
-/// Makes the transcript of a draft ready. If there is none and `begins` is set, begins one. Returns the draft without secret
-/// values; none, maybe after a notice, if it cannot be kept.
+/// Prepares the transcript of a draft. If there is no transcript and `begins` is true, begins one. Returns the draft without
+/// secret values. Returns `None`, perhaps after a notice, if the draft cannot be saved.
 pub(in crate::chat) async fn prepare(
     context: &ChatContext,
     recorder: &mut Recorder,
@@ -37,7 +37,7 @@ pub(in crate::chat) async fn prepare(
     recorder.ready(&context.dirs, &text).await.then_some(text)
 }
 
-/// Keeps the draft with the transcript.
+/// Saves the draft with the transcript.
 pub(in crate::chat) async fn save(context: &ChatContext, transcript: String, text: String) {
     let store = context.services.store.clone();
     if let Err(why) = blocking(move || store.save_draft(&transcript, &text)).await {
@@ -50,7 +50,7 @@ fn is_lost(context: &ChatContext, why: &str) {
     context.services.notice(NoticeLevel::Warn, message);
 }
 
-/// Gives the prompts and the draft of a resumed chat to Lua.
+/// Sends the earlier prompts and the draft of a resumed chat to Lua.
 pub(in crate::chat) async fn show_prompts(context: &ChatContext, recorder: &Recorder) {
     let Some(transcript) = recorder.id() else {
         return;

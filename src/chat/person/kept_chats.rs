@@ -1,5 +1,5 @@
-//! The chats that are kept: `/chats` (`lua/co/chat/chat_list.lua` adds the open ones), `/resume`, `/rename`, `/delete`, `/fork`
-//! and `/export`.
+//! The saved chats: `/chats` (`lua/co/chat/chat_list.lua` adds the open ones), `/resume`, `/rename`, `/delete`, `/fork` and
+//! `/export`.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use crate::tool::ToolSet;
 use co_exec::beneath::Dir;
 use co_text::age;
 
-/// A kept chat that is open to be continued.
+/// A saved chat that has been opened to be continued.
 pub(in crate::chat) struct OpenedChat {
     pub log: TranscriptWriter,
     pub loaded: LoadedChat,
-    /// The event that shows it.
+    /// The event that shows the chat.
     pub shown: ChatEvent,
 }
 
-/// Opens a kept chat.
+/// Opens a saved chat.
 ///
 /// # Errors
-/// The chat cannot be read, or another process has it: a sentence.
+/// A sentence for the person: the chat cannot be read, or another process has opened it.
 pub(in crate::chat) async fn open(
     context: &ChatContext,
     tools: &ToolSet,
@@ -42,7 +42,7 @@ pub(in crate::chat) async fn open(
     blocking(open).await
 }
 
-/// Lets the person choose a chat of the workspace for a slash command.
+/// Lets the person choose a chat of the workspace as the argument of a slash command.
 pub(in crate::chat) async fn choose(context: &ChatContext, name: &str, title: &str) {
     match kept(context).await {
         Ok(choices) if choices.is_empty() => context.say("no chat of this workspace is kept yet"),
@@ -51,7 +51,7 @@ pub(in crate::chat) async fn choose(context: &ChatContext, name: &str, title: &s
     }
 }
 
-/// Sends the saved chats of the workspace to Lua, which adds the chats that it has open.
+/// Sends the saved chats of the workspace to Lua. Lua adds its open chats.
 pub(in crate::chat) async fn list(context: &ChatContext) {
     match kept(context).await {
         Ok(choices) => context.offer("chats", "Chats", choices),
@@ -59,7 +59,7 @@ pub(in crate::chat) async fn list(context: &ChatContext) {
     }
 }
 
-/// Returns the saved chats of the workspace, the last changed one first.
+/// Returns the saved chats of the workspace. The chat that changed last comes first.
 async fn kept(context: &ChatContext) -> Result<Vec<Choice>, String> {
     let services = Arc::clone(&context.services);
     let workspace = context.dirs.workspace.clone();
@@ -73,7 +73,7 @@ async fn kept(context: &ChatContext) -> Result<Vec<Choice>, String> {
     Ok(found.into_iter().map(choice).collect())
 }
 
-/// Gives the chat another title. Returns false, after a notice, if that failed.
+/// Changes the title of the chat. Returns false, after a notice, if that fails.
 pub(in crate::chat) async fn rename(
     context: &ChatContext,
     recorder: &mut Recorder,
@@ -91,7 +91,7 @@ pub(in crate::chat) async fn rename(
     false
 }
 
-/// Deletes another chat, or lets the person choose one.
+/// Deletes another chat. Without an `id`, lets the person choose the chat.
 pub(in crate::chat) async fn delete(context: &ChatContext, recorder: &Recorder, id: &str) {
     if id.is_empty() {
         return choose(context, "delete", "Delete for good").await;
@@ -112,8 +112,8 @@ pub(in crate::chat) async fn delete(context: &ChatContext, recorder: &Recorder, 
     }
 }
 
-/// Makes the recorder continue in a copy of its transcript. The copy has the first `upto` items, and the changes of the turns
-/// before `end`. If that fails, notifies the person and returns false.
+/// Makes a copy of the transcript with its first `upto` items and the changes of the turns before `end`. The recorder continues
+/// in the copy. Returns false, after a notice, if that fails.
 pub(in crate::chat) async fn copy(
     context: &ChatContext,
     recorder: &mut Recorder,
@@ -141,7 +141,7 @@ pub(in crate::chat) async fn copy(
     }
 }
 
-/// Writes the chat as markdown into a file.
+/// Writes the chat as markdown to a file.
 pub(in crate::chat) async fn export(context: &ChatContext, recorder: &Recorder, path: &str) {
     let name = match path {
         "" => format!(

@@ -1,7 +1,7 @@
-//! The model of a chat: the person's choice with `/model` and `/effort`, and the provider that answers.
+//! The model of a chat: the person's choice with `/model` and `/effort`, and the provider of the model.
 //!
-//! A bare name means the provider that answers now, if it has a model of that name. Otherwise the person chooses among the
-//! providers that could be meant: nothing goes to another provider without its name on the screen.
+//! A bare model name refers to the current provider, if this provider has such a model. Otherwise the person chooses among the
+//! providers that the name could refer to. So nothing goes to another provider without its name on the screen.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,24 +20,24 @@ use co_llm::provider_table;
 use co_llm::transcript::Item;
 use co_llm::{Effort, Fault, Provider, UnknownEffort};
 
-/// The longest wait for the list of a server. After that, the server counts as one without the model.
+/// The longest time to wait for a server's list of models. After that, co assumes that the server does not have the model.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The model of one chat.
 #[derive(Default)]
 pub(in crate::chat) struct ChatModel {
-    /// None until the first turn needs it, or after a change of the choice.
+    /// The provider; none until the first turn needs it, and after each change of the choice.
     provider: Option<Arc<dyn Provider>>,
     /// The model and the effort that the person chose for this chat.
     choice: ModelChoice,
-    /// The requests that this provider accepted and refused in this chat.
+    /// The requests that the provider accepted and refused in this chat.
     pub(in crate::chat) history: Arc<RequestHistory>,
-    /// The model that is looked up in the list of the provider. The result of the task is true if the model is in the list.
+    /// The name of the model that a task looks up in the provider's list. The task returns true if the list has the model.
     lookup: Option<(String, JoinHandle<bool>)>,
 }
 
 impl ChatModel {
-    /// Returns the name of the model for the winbar; empty if no model is known yet.
+    /// Returns the name of the model for the winbar; empty if the model is not known yet.
     pub(in crate::chat) fn label(&self, config: &Config) -> String {
         match (&self.provider, &self.choice) {
             (
@@ -67,15 +67,15 @@ impl ChatModel {
         self.choice.model.is_some() || self.choice.agent.is_some()
     }
 
-    /// Returns the name of the agent that works in the place of a model, if one does.
+    /// Returns the name of the agent that works in the chat in place of a model; none if a model works.
     pub(in crate::chat) fn agent(&self) -> Option<&str> {
         self.choice.agent.as_deref()
     }
 
-    /// Returns the settings of the chat's agent, if it has one.
+    /// Returns the settings of the chat's agent; none if a model works in the chat.
     ///
     /// # Errors
-    /// The settings have no such agent any more.
+    /// The settings no longer contain the agent.
     pub(in crate::chat) fn agent_spec(
         &self,
         services: &Services,
@@ -85,25 +85,25 @@ impl ChatModel {
         Some(found.ok_or_else(|| format!("the settings have no agent {name} any more")))
     }
 
-    /// Returns whether an agent works in the chat that nothing confines.
+    /// Returns true if an agent without confinement works in the chat.
     pub(in crate::chat) fn agent_is_unconfined(&self, services: &Services) -> bool {
         let spec = self.agent_spec(services).and_then(Result::ok);
         spec.is_some_and(|spec| spec.confinement == AgentConfinement::None)
     }
 
-    /// Uses another choice from the next turn on.
+    /// Uses another model from the next turn on.
     pub(in crate::chat) fn choose(&mut self, choice: ModelChoice) {
         self.choice = choice;
         self.provider = None;
         self.history = Arc::default();
     }
 
-    /// Returns true while a model is looked up. A prompt waits for the result.
+    /// Returns true while co looks a model up. Prompts wait for the result.
     pub(in crate::chat) fn is_looking_up(&self) -> bool {
         self.lookup.is_some()
     }
 
-    /// Waits until a model was looked up. Returns its name, and whether the provider has it.
+    /// Waits until the lookup of a model has ended. Returns the name of the model, and true if the provider has it.
     pub(in crate::chat) async fn looked_up(&mut self) -> (String, bool) {
         let found = match &mut self.lookup {
             Some((_, task)) => task.await.unwrap_or(false),
@@ -113,7 +113,7 @@ impl ChatModel {
         (name.unwrap_or_default(), found)
     }
 
-    /// Carries out `/model [name [provider]]`. With `in_turn`, a turn runs, which keeps its provider.
+    /// Carries out `/model [name [provider]]`. `in_turn` says that a turn runs. This turn keeps its provider.
     pub(in crate::chat) fn switch_model(
         &mut self,
         context: &ChatContext,
@@ -145,7 +145,7 @@ impl ChatModel {
         }
     }
 
-    /// Looks a model up in the list of the provider, in another task, so that a slow server delays nothing.
+    /// Looks a model up in the provider's list. A separate task does so, so that a slow server does not block the chat.
     fn look_up(&mut self, provider: Arc<dyn Provider>, name: String) {
         let wanted = name.clone();
         let task = tokio::spawn(async move {
@@ -157,7 +157,7 @@ impl ChatModel {
         }
     }
 
-    /// Uses a model that was looked up, or asks which provider is meant.
+    /// Switches to a model that was looked up. If the provider does not have the model, asks which provider is meant.
     pub(in crate::chat) fn found_model(
         &mut self,
         context: &ChatContext,
@@ -179,7 +179,8 @@ impl ChatModel {
         }
     }
 
-    /// Returns the choice of a model at a provider: a profile, a provider of the table, or the provider that answers now.
+    /// Returns the choice of a model at a provider. `provider` names a profile, a provider of the table, or the current provider.
+    /// Returns `None` if it names none of these.
     fn choice_at(
         &mut self,
         services: &Services,
@@ -205,7 +206,7 @@ impl ChatModel {
         })
     }
 
-    /// Returns the name of the provider that answers now: the name of a profile, or of a provider of the table.
+    /// Returns the name of the current provider: the name of a profile, or of a provider of the table.
     fn provider_name(&mut self, services: &Services) -> Option<String> {
         let profile = services.config.profile_name(&self.choice);
         if profile.is_some() {
@@ -215,7 +216,7 @@ impl ChatModel {
         label.split('/').next().map(str::to_owned)
     }
 
-    /// Lets the person choose the provider that a name means. If only one is possible, uses it at once.
+    /// Lets the person choose the provider that a name refers to. If only one provider is possible, uses it at once.
     fn offer_providers(&mut self, context: &ChatContext, name: &str, in_turn: bool) {
         let mut candidates = self.candidates(&context.services, name);
         if candidates.len() < 2 {
@@ -240,7 +241,7 @@ impl ChatModel {
         context.offer("model", &title, candidates.iter().map(choice).collect());
     }
 
-    /// Returns the providers that could answer for a model: the one that answers now, the profiles, the usual provider, the
+    /// Returns the providers that could have a model of this name: the current provider, the profiles, the usual provider, the
     /// vendor of the model, and the provider with which the name begins.
     fn candidates(&mut self, services: &Services, name: &str) -> Vec<Candidate> {
         let profiles = services.config.providers.iter();
@@ -304,7 +305,7 @@ impl ChatModel {
         });
     }
 
-    /// Uses another model or effort from the next turn on. `words` makes the notice from the provider's label.
+    /// Uses another model or effort from the next turn on. `words` makes the text of the notice from the provider's label.
     fn switch(
         &mut self,
         context: &ChatContext,
@@ -321,7 +322,8 @@ impl ChatModel {
         }
     }
 
-    /// Asks the provider for its models in another task, so that a slow server delays nothing.
+    /// Lets the person choose one of the provider's models. A separate task gets the list, so that a slow server does not block
+    /// the chat.
     fn offer_models(&mut self, context: &ChatContext) {
         let provider = match self.provider(&context.services) {
             Ok(provider) => provider,
@@ -352,14 +354,14 @@ impl ChatModel {
         });
     }
 
-    /// Sends the editor the words that complete the argument of `/model`.
+    /// Sends the editor the completions of the argument of `/model`.
     pub(in crate::chat) fn list_models(&mut self, context: &ChatContext, head: String) {
         let provider = self.provider(&context.services).ok();
         let services = Arc::clone(&context.services);
         tokio::spawn(list_models(services, provider, Some(context.id), head));
     }
 
-    /// Returns the provider that answers now.
+    /// Returns the current provider of the chat.
     ///
     /// # Errors
     /// No provider is set up, or its key is missing.
@@ -375,14 +377,14 @@ impl ChatModel {
         Ok(provider)
     }
 
-    /// Returns the values that the provider uses as keys, if the provider is made already.
+    /// Returns the values that the provider uses as keys; empty if the provider has not been made yet.
     pub(in crate::chat) fn keys(&self) -> Vec<String> {
         let keys = self.provider.as_ref().map(|provider| provider.secrets());
         keys.unwrap_or_default()
     }
 
-    /// Records the model and the effort that the person chose, if they are not those of the last turn, so that a resumed chat
-    /// goes to the same provider.
+    /// Records the model and the effort that the person chose, if they differ from those of the last turn. A resumed chat then
+    /// uses the same provider.
     pub(in crate::chat) async fn record_choice(&self, config: &Config, recorder: &mut Recorder) {
         if ModelChoice::recorded(recorder.items()).0 != self.choice {
             let chosen = Item::ModelChosen {
@@ -396,8 +398,8 @@ impl ChatModel {
         }
     }
 
-    /// Goes back to the model that the person chose for a resumed chat. If the profile of that model is gone, warns that the
-    /// chat goes to another provider.
+    /// Restores the model that the person chose in a resumed chat. If the profile of this model no longer exists, warns that
+    /// another provider gets the chat.
     pub(in crate::chat) fn resume_choice(&mut self, services: &Services, items: &[Item]) {
         let (choice, profile) = ModelChoice::recorded(items);
         self.choose(choice);
@@ -412,15 +414,15 @@ impl ChatModel {
     }
 }
 
-/// A provider that a name of a model could mean.
+/// A provider that a model name could refer to.
 struct Candidate {
-    /// The names of the provider and the model.
+    /// The label that names the provider and the model.
     label: String,
     choice: ModelChoice,
 }
 
-/// Sends the editor the words that complete the argument of `/model`: the models of the profile that `head` names, or else the
-/// models of the provider and the names of all profiles.
+/// Sends the editor the completions of the argument of `/model`. If `head` names a profile, they are the models of this profile.
+/// Otherwise, they are the models of the provider and the names of all profiles.
 pub async fn list_models(
     services: Arc<Services>,
     provider: Option<Arc<dyn Provider>>,
@@ -454,7 +456,7 @@ pub async fn list_models(
     services.editor.tell(ToEditor::Models { chat, head, words });
 }
 
-/// Returns a label as unambiguous arguments of `/model`: `work/some-model` becomes `some-model work`.
+/// Returns a label as arguments of `/model` that are not ambiguous: `work/some-model` becomes `some-model work`.
 fn spelled(label: &str) -> String {
     match label.split_once('/') {
         Some((provider, model)) => format!("{model} {provider}"),

@@ -7,19 +7,19 @@ use crate::protocol::{NoticeLevel, ToEditor};
 use co_llm::transcript::{self, Item};
 use co_text::start_of;
 
-/// The prompt that starts the work with the plan.
+/// The prompt that starts the work on the plan.
 const GO: &str = "/go";
 
-/// The most bytes of a plan that is kept.
+/// The largest number of bytes of a saved plan.
 const LONGEST_PLAN: usize = 64 * 1024;
 
 const NO_PLAN: &str = "this chat has no plan yet: /plan {task} asks the model for one";
 
-/// The notice below the answer to `/plan`.
+/// The notice below an answer to `/plan`.
 const PLANNED: &str =
     "this answer is the plan: /plan opens it to be changed, /go starts the work with it";
 
-/// Keeps the answer of the turn that ends as the plan, if the turn was asked for one.
+/// Saves the answer of the turn that ends as the plan, if the person asked for a plan.
 pub(in crate::chat) async fn keep_answer(context: &ChatContext, recorder: &mut Recorder) {
     let items = recorder.items();
     if !transcript::is_planning(items) {
@@ -34,7 +34,7 @@ pub(in crate::chat) async fn keep_answer(context: &ChatContext, recorder: &mut R
     show(context, recorder.items(), false);
 }
 
-/// Keeps the plan as the person wrote it.
+/// Saves the text of the plan that the person edited.
 pub(in crate::chat) async fn keep(context: &ChatContext, recorder: &mut Recorder, text: String) {
     if text.len() > LONGEST_PLAN {
         let message = format!(
@@ -51,14 +51,14 @@ pub(in crate::chat) async fn keep(context: &ChatContext, recorder: &mut Recorder
     }
 }
 
-/// Opens the buffer of the plan.
+/// Opens the plan in a buffer of Neovim.
 pub(in crate::chat) fn open(context: &ChatContext, items: &[Item]) {
     if !show(context, items, true) {
         context.say(NO_PLAN);
     }
 }
 
-/// Sends the plan to Lua. Returns false if there is none.
+/// Sends the plan to Lua. Returns false if the chat has no plan.
 fn show(context: &ChatContext, items: &[Item], open: bool) -> bool {
     let Some(text) = transcript::last_plan(items) else {
         return false;
@@ -71,7 +71,7 @@ fn show(context: &ChatContext, items: &[Item], open: bool) -> bool {
     true
 }
 
-/// Gives the plan to a prompt that starts the work with it. Returns false, after a notice, if there is none.
+/// Adds the plan to a prompt that starts the work on the plan. Returns false, after a notice, if the chat has no plan.
 pub(in crate::chat) fn add(context: &ChatContext, items: &[Item], prompt: &mut Prompt) -> bool {
     let text = prompt.sent_text();
     if transcript::asks_for_plan(text) || transcript::task_to_explore(text).is_some() {

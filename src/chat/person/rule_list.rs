@@ -10,8 +10,8 @@ use crate::trust::TrustAnswer;
 use crate::workspace::rules;
 use co_policy::{HostPattern, Pattern};
 
-/// Carries out `/rules`: shows all rules, or removes the chosen one. Returns the words about one that is removed, and that a turn
-/// which runs may still have.
+/// Carries out `/rules`: lists all rules, or removes the rule that the person chose. Returns a text about the removed permission
+/// for the running turn, which may still have a copy of it.
 pub(in crate::chat) async fn rules(
     context: &ChatContext,
     permissions: &mut Permissions,
@@ -68,7 +68,7 @@ pub(in crate::chat) async fn rules(
     })
 }
 
-/// Removes a saved rule. Returns the words about it; none, after a notice, if it was not saved.
+/// Removes a saved rule. Returns a text about the removed rule. Returns `None`, after a notice, if there was no such rule.
 async fn remove_saved(context: &ChatContext, rule: &str) -> Result<Option<String>, String> {
     let pattern = (rule.parse::<Pattern>()).map_err(|error| error.to_string())?;
     let (dir, workspace) = saved_rules(context);
@@ -80,7 +80,7 @@ async fn remove_saved(context: &ChatContext, rule: &str) -> Result<Option<String
     Ok(Some(format!("no longer saved: {rule}")))
 }
 
-/// Removes a saved host. Returns the words about it; none, after a notice, if it was not saved.
+/// Removes a saved host. Returns a text about the removed host. Returns `None`, after a notice, if there was no such host.
 async fn remove_saved_host(context: &ChatContext, text: &str) -> Result<Option<String>, String> {
     let host = (text.parse::<HostPattern>()).map_err(|error| error.to_string())?;
     let (dir, workspace) = saved_rules(context);
@@ -94,7 +94,7 @@ async fn remove_saved_host(context: &ChatContext, text: &str) -> Result<Option<S
     )))
 }
 
-/// Takes back that co may try commands of the workspace before it asks. Returns the words about that.
+/// Revokes the saved permission to try commands of the workspace before asking. Returns a text about that.
 async fn ask_before_trials(context: &ChatContext) -> Result<Option<String>, String> {
     let (dir, workspace) = saved_rules(context);
     blocking(move || rules::set_try_first(&dir, &workspace, false)).await?;
@@ -103,7 +103,7 @@ async fn ask_before_trials(context: &ChatContext) -> Result<Option<String>, Stri
     Ok(Some(text.to_owned()))
 }
 
-/// Removes the answer about a file, for all chats.
+/// Removes the person's answer about a file, in all chats.
 async fn forget_file(context: &ChatContext, file: &str) {
     match context.services.trust_answers.forget(file.into()).await {
         Ok(true) => context.say(format!("the next prompt asks about {file} again")),
@@ -112,7 +112,7 @@ async fn forget_file(context: &ChatContext, file: &str) {
     }
 }
 
-/// Returns the directory of saved rules and the workspace.
+/// Returns the directory of the saved rules, and the workspace.
 fn saved_rules(context: &ChatContext) -> (PathBuf, PathBuf) {
     (
         context.services.places.rules.clone(),
@@ -120,7 +120,7 @@ fn saved_rules(context: &ChatContext) -> (PathBuf, PathBuf) {
     )
 }
 
-/// Returns all rules, hosts and files, with the permissions of the chat.
+/// Returns all rules, hosts and files, and the permissions of the chat.
 async fn choices(context: &ChatContext, permissions: &Permissions) -> Vec<Choice> {
     let choice = |kind: &str, effect: &str, rule: &str| {
         removable(
@@ -206,7 +206,7 @@ async fn file_choices(context: &ChatContext) -> Vec<Choice> {
     answers.iter().map(choice).collect()
 }
 
-/// Returns the choice that removes an entry, with a confirmation.
+/// Returns a list entry that removes a rule after a confirmation.
 fn removable(label: String, value: String) -> Choice {
     let confirm = Some(format!("Remove `{label}`?"));
     Choice {

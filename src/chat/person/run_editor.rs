@@ -26,20 +26,20 @@ use co_policy::rules::shell_join;
 /// The subcommand of co-nvim that a program starts as its editor.
 pub const SUBCOMMAND: &str = "__edit";
 
-/// The variables that name an editor.
+/// The environment variables that name an editor.
 const VARIABLES: [&str; 4] = ["GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "VISUAL", "EDITOR"];
 
-/// The variables of git that the message of `/commit` needs. Without them, the message is about another repository or another
-/// index.
+/// The variables of git that `/commit` needs in the buffer of a commit message. Without them, co would describe another
+/// repository or another index.
 const GIT_VARIABLES: [&str; 3] = ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"];
 
-/// The most bytes of a request, with all its parts.
+/// The largest number of bytes of a request, with all its parts.
 const LONGEST_REQUEST: u64 = 16 << 10;
 
-/// The pause after a connection that failed, such as for want of descriptors.
+/// The pause after a failed `accept`, such as without free file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The start of the answer: the person has closed the file, or the program must fail.
+/// The start of the answer if the person has closed the file.
 const CLOSED: &str = "closed";
 const FAILED: &str = "failed ";
 
@@ -50,7 +50,7 @@ pub(super) struct EditorSocket {
     dir: PrivateTmp,
 }
 
-/// Serves the editors of a command until it is dropped.
+/// Opens files for the programs of a command until it is dropped.
 pub struct RunEditor {
     path: PathBuf,
     _dir: PrivateTmp,
@@ -61,7 +61,7 @@ impl EditorSocket {
     /// Makes a socket in a new private directory below `parent`.
     ///
     /// # Errors
-    /// The directory or the socket cannot be made, as if its path is too long.
+    /// The directory or the socket cannot be made, for example because the path is too long.
     pub(super) fn new(parent: &Path, removals: &Removals) -> io::Result<Self> {
         private_dir(parent)?;
         let dir = PrivateTmp::new_in(parent, removals)?;
@@ -75,7 +75,7 @@ impl EditorSocket {
         })
     }
 
-    /// Returns the variables by which programs find the editor. `program` is co-nvim.
+    /// Returns the environment variables through which programs find the editor. `program` is the path of co-nvim.
     pub(super) fn variables(&self, program: &Path) -> Option<Vec<(String, String)>> {
         let words = [program.to_str()?, SUBCOMMAND, self.path.to_str()?];
         let editor = shell_join(&words);
@@ -86,7 +86,8 @@ impl EditorSocket {
         )
     }
 
-    /// Opens the files that programs of the command ask for. The time-out of the command is paused while a file is open.
+    /// Starts to open the files that programs of the command ask for. While a file is open, the time-out of the command is
+    /// paused.
     pub(super) fn serve(self, buffers: Buffers, command: String, time: TimeLimit) -> RunEditor {
         let Self {
             listener,
@@ -132,7 +133,7 @@ impl Drop for RunEditor {
     }
 }
 
-/// Reads a request, and answers it when the person has closed the file. Returns early if the program ends.
+/// Reads a request, opens its file, and answers when the person has closed the file. Returns early if the program ends.
 async fn answer(
     stream: UnixStream,
     buffers: &Buffers,
@@ -178,7 +179,7 @@ async fn answer(
     stream.write_all(text.as_bytes()).await
 }
 
-/// Reads a part of a request. A NUL ends it.
+/// Reads one part of a request, up to the next NUL.
 async fn read_part(reader: &mut Take<BufReader<UnixStream>>) -> io::Result<Vec<u8>> {
     let mut part = Vec::new();
     reader.read_until(0, &mut part).await?;
@@ -188,11 +189,11 @@ async fn read_part(reader: &mut Take<BufReader<UnixStream>>) -> io::Result<Vec<u
     }
 }
 
-/// Opens files in the Neovim whose backend has made the socket, one after the other, and waits until each is closed. `arguments`
-/// are the socket, and the arguments that the program gave its editor.
+/// Opens files one after the other in the Neovim to which the socket belongs, and waits until each file is closed. `arguments`
+/// are the path of the socket, and the arguments that the program gave its editor.
 ///
 /// # Errors
-/// The reason why the program must not use the files.
+/// The reason why a file could not be edited. The program must fail.
 pub fn edit(arguments: &[OsString]) -> Result<(), String> {
     let Some((socket, given)) = arguments.split_first() else {
         return Err(format!("{SUBCOMMAND} is for co itself"));

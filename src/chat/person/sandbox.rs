@@ -1,4 +1,4 @@
-//! `/sandbox`: the confinement of commands in words, and what trials left for later ones.
+//! `/sandbox`: describes the confinement of commands, and removes the files that trials left for later trials.
 
 use crate::blocking::blocking;
 use crate::chat::chat_context::ChatContext;
@@ -14,7 +14,8 @@ pub(in crate::chat) async fn sandbox(context: &ChatContext, args: &str) {
     }
 }
 
-/// Returns the line about the confinement of approved and of unasked commands, with the other choices.
+/// Returns a line about the confinement of approved commands and of commands that run without approval, with the other levels
+/// that the person can choose.
 async fn words(context: &ChatContext) -> String {
     let isolation = context.services.probe.isolation().await;
     let inside = isolation.in_container();
@@ -57,21 +58,21 @@ async fn words(context: &ChatContext) -> String {
     )
 }
 
-/// Returns the reason why trials are refused, as the end of a sentence; empty if they are not.
+/// Returns the reason why trials are refused, as the end of a sentence; empty if trials are possible.
 async fn trial_words(context: &ChatContext) -> String {
     let judge = context.judge();
     let checked = blocking(move || judge.check_trial()).await;
     checked.map_or_else(|why| format!("; {why}"), |()| String::new())
 }
 
-/// Tries how a command reaches hosts. Returns the result as the end of a sentence.
+/// Tests whether a command can reach hosts. Returns the result as the end of a sentence.
 async fn host_words(context: &ChatContext) -> String {
     let tried = try_access(&context.services.executor).await;
     let words = tried.map_or_else(|why| why, str::to_owned);
     format!("; {words}")
 }
 
-/// Removes the files that trials left for later ones.
+/// Removes the files that trials left for later trials.
 async fn clear_trials(context: &ChatContext) {
     let dir = context.services.places.trials.clone();
     let launcher = context.services.executor.launcher();

@@ -1,6 +1,5 @@
-//! Commands that the person typed at the prompt with `!`, and commands of trials that the person runs for real with `/real`. The
-//! transcript keeps a notice about each end of a typed command, for the person alone. The model is told the end of a command of a
-//! trial.
+//! Commands that the person typed at the prompt with `!`, and commands of trials that the person runs for real with `/real`. When
+//! a typed command ends, the transcript gets a notice for the person only. When a command of a trial ends, the model gets a note.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +28,7 @@ use co_llm::transcript::{Decision, Item, ShownPart};
 use co_policy::Verdict;
 use co_text::{code, short_command};
 
-/// The time that a chat waits for its cancelled commands when it closes.
+/// The longest time that a closing chat waits for its cancelled commands to end.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The typed commands of a chat.
@@ -37,20 +36,20 @@ pub(in crate::chat) struct TypedCommands {
     running: usize,
     tell: mpsc::UnboundedSender<TypedEvent>,
     events: mpsc::UnboundedReceiver<TypedEvent>,
-    /// Notices and notes that wait to be recorded until the model's text pauses.
+    /// Notices and notes that wait until the model's text pauses. Then they are recorded.
     unrecorded: Vec<Item>,
-    /// Takes the questions about hosts.
+    /// Sends the questions about hosts to the person.
     questioner: Arc<dyn Questioner>,
     /// Cancels the commands that have started since the last cancel.
     cancel: Option<CancellationToken>,
 }
 
-/// A command to start.
+/// A request to start a command.
 pub(in crate::chat) struct TypedRequest {
     command: String,
     cwd: PathBuf,
     options: RunOptions,
-    /// The call that ran the command as a trial; none if the person typed the command.
+    /// The id of the call that ran the command as a trial; none if the person typed the command.
     tried: Option<String>,
 }
 
@@ -72,7 +71,7 @@ impl TypedRequest {
     /// Returns the request that runs the command of the last trial for real.
     ///
     /// # Errors
-    /// The command may not run: a sentence.
+    /// A sentence with the reason why the command may not run.
     pub(in crate::chat) async fn tried(
         items: &[Item],
         context: &ChatContext,
@@ -124,9 +123,9 @@ pub(in crate::chat) enum TypedEvent {
     },
     Ended {
         end: Box<CallEnd>,
-        /// The number of its output; none if it did not start.
+        /// The number of the block with the command's output; none if the command did not start.
         output: Option<u64>,
-        /// The items for the transcript; none if the command could not start.
+        /// The items to record; none if the command could not start.
         items: Vec<Item>,
     },
 }
@@ -145,12 +144,12 @@ impl TypedCommands {
         }
     }
 
-    /// Returns true if a command runs.
+    /// Returns true if at least one command runs.
     pub(in crate::chat) fn any_runs(&self) -> bool {
         self.running > 0
     }
 
-    /// Waits for the next event, for [`Self::take`].
+    /// Waits for the next event. Pass it to [`Self::take`].
     pub(in crate::chat) async fn next_event(&mut self) -> TypedEvent {
         match self.events.recv().await {
             Some(event) => event,
@@ -159,14 +158,14 @@ impl TypedCommands {
         }
     }
 
-    /// Cancels the commands that run.
+    /// Cancels the running commands.
     pub(in crate::chat) fn cancel(&mut self) {
         if let Some(cancel) = self.cancel.take() {
             cancel.cancel();
         }
     }
 
-    /// Shows an event. The notice about an end waits for [`Self::record`].
+    /// Shows an event. The notice about the end of a command waits for [`Self::record`].
     pub(in crate::chat) async fn take(
         &mut self,
         event: TypedEvent,
@@ -209,7 +208,7 @@ impl TypedCommands {
         }
     }
 
-    /// Waits for the ends of the commands, and records them. They must be cancelled already.
+    /// Waits for the ends of the commands, and records them. Cancel the commands first.
     pub(in crate::chat) async fn end(&mut self, context: &ChatContext, recorder: &mut Recorder) {
         let all = async {
             while self.any_runs() {
@@ -269,10 +268,10 @@ struct TypedCommand {
     services: Arc<Services>,
     workspace: PathBuf,
     cwd: PathBuf,
-    /// The number of its output.
+    /// The number of the block with the command's output.
     block: u64,
     command: String,
-    /// The call that ran the command as a trial. The model then gets the end of the command.
+    /// The id of the call that ran the command as a trial. If it is set, the model gets a note about the end of the command.
     tried: Option<String>,
     cancel: CancellationToken,
     tell: mpsc::UnboundedSender<TypedEvent>,
@@ -280,7 +279,7 @@ struct TypedCommand {
 }
 
 impl TypedCommand {
-    /// Runs the command until it ends or is cancelled. `listed` keeps it in the list of the chat's commands.
+    /// Runs the command until it ends or is cancelled. `listed` keeps the command in the chat's list of commands.
     async fn run(self, options: RunOptions, listed: ForegroundGuard) {
         let done = self.carry_out(options).await;
         drop(listed);
@@ -299,7 +298,7 @@ impl TypedCommand {
         });
     }
 
-    /// Returns the items about the end of the command.
+    /// Returns the items that record the end of the command.
     fn items(&self, status: &str) -> Vec<Item> {
         let name = code(&co_text::printable(&short_command(&self.command)));
         let Some(call) = &self.tried else {
@@ -323,7 +322,7 @@ impl TypedCommand {
         }
     }
 
-    /// Returns the number of its output, if it started, and its end.
+    /// Runs the command. Returns the number of its block, or `None` if it was cancelled before it started, and its end.
     async fn carry_out(&self, options: RunOptions) -> Result<(Option<u64>, CallEnd), String> {
         let _person_run = self.services.person_runs().await;
         let StartedCommand {
@@ -375,7 +374,7 @@ impl TypedCommand {
     }
 }
 
-/// Returns the last command that ran as a trial, with its call and the index of the decision to try it.
+/// Returns the last command that ran as a trial. The index is that of the decision to try it, and the text is the id of its call.
 fn last_tried(items: &[Item]) -> Option<(usize, &str, CommandRequest)> {
     let (at, id) = (items.iter().enumerate().rev()).find_map(|(at, item)| match item {
         Item::Decision { call, decision } if *decision == Decision::Tried => Some((at, call)),

@@ -1,18 +1,18 @@
-//! Commands that do nothing useful without a terminal.
+//! Recognizes commands that do nothing useful without a terminal.
 
 use std::time::Duration;
 
 use co_exec::CommandOutcome;
 use co_policy::bash;
 
-/// Programs that draw on the whole screen. Without a terminal they fail.
+/// Programs that draw on the whole screen. They fail without a terminal.
 const SCREEN_PROGRAMS: &[&str] = &[
     "btop", "emacs", "fzf", "gitui", "helix", "htop", "hx", "kak", "lazygit", "mc", "micro",
     "nano", "nnn", "nvim", "ranger", "screen", "tig", "tmux", "top", "vi", "view", "vim",
     "vimdiff",
 ];
 
-/// Programs that read commands if they have no arguments. Without a terminal they read nothing and end.
+/// Programs that read commands if they have no arguments. Without a terminal, their input is empty, and they end.
 const PROMPT_PROGRAMS: &[&str] = &[
     "R",
     "bash",
@@ -38,7 +38,7 @@ const PROMPT_PROGRAMS: &[&str] = &[
     "zsh",
 ];
 
-/// Arguments with which a program of `SCREEN_PROGRAMS` does not draw on the screen: it prints, or does its work and ends.
+/// Arguments that keep a program of `SCREEN_PROGRAMS` from drawing on the screen: the program prints, or does its work and ends.
 const PRINT_ONLY_ARGUMENTS: &[&str] = &[
     "--batch",
     "--filter",
@@ -55,7 +55,7 @@ const PRINT_ONLY_ARGUMENTS: &[&str] = &[
     "-l",
 ];
 
-/// Subcommands of git that ask about each change, if they have one of the options below.
+/// The subcommands of git that ask about each change, if they have one of the options below.
 const GIT_ASKING_COMMANDS: &[&str] = &["add", "checkout", "commit", "reset", "restore", "stash"];
 const GIT_PATCH_OPTIONS: &[&str] = &["-p", "--patch"];
 const GIT_INTERACTIVE_OPTION: &str = "--interactive";
@@ -63,11 +63,11 @@ const GIT_INTERACTIVE_OPTION: &str = "--interactive";
 /// The start of the list of answers in git's question about a change.
 const GIT_ANSWERS: &str = "[y,n,";
 
-/// A command that ends later than this did not end for the lack of a terminal.
+/// The longest run time of a command that ends because it has no terminal. A command that runs longer ended for another reason.
 const NO_TERMINAL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Returns the hint for a command that starts without a terminal and without an input; none if it is not a program for the
-/// whole screen. Such a program may never end by itself.
+/// Returns a hint for a command that starts with neither a terminal nor an input. Returns `None` unless the command is a program
+/// for the whole screen, which may never end by itself.
 pub fn hint_at_start(command: &str) -> Option<String> {
     let (name, arguments) = simple(command)?;
     let subcommand = matches!(&*name, "screen" | "tmux") && !arguments.is_empty();
@@ -77,8 +77,9 @@ pub fn hint_at_start(command: &str) -> Option<String> {
     (SCREEN_PROGRAMS.contains(&&*name) && !subcommand && !prints).then(|| hint(&name))
 }
 
-/// Returns the hint for a command that ended and had neither a terminal nor an input; none if it did not want a terminal. A
-/// program for the whole screen wanted one if it failed or was cancelled, other programs if they ended at once.
+/// Returns a hint for a command that had neither a terminal nor an input, and has ended. Returns `None` if the command did not
+/// need a terminal. A program for the whole screen needed one if it failed or was cancelled. Other programs needed one if they
+/// ended at once.
 pub(in crate::chat) fn hint_at_end(command: &str, outcome: &CommandOutcome) -> Option<String> {
     let (name, arguments) = simple(command)?;
     let at_once = outcome.wall < NO_TERMINAL_TIMEOUT && outcome.exit.is_some();
@@ -98,7 +99,8 @@ fn hint(name: &str) -> String {
     format!("{name} may want a terminal: :Co! ++pty gives it one")
 }
 
-/// Returns the program and the arguments of a command; none for a command with several parts, where one may feed another.
+/// Returns the program and the arguments of a command. Returns `None` if the command has several parts, because one part may be
+/// the input of another.
 fn simple(command: &str) -> Option<(String, Vec<String>)> {
     let script = bash::parse(command);
     let [simple] = &script.commands[..] else {
