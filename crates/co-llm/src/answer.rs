@@ -5,7 +5,8 @@ use crate::transcript::Item;
 
 /// Builds the items of one answer.
 ///
-/// It returns each item as soon as it is complete: text when something else follows it, a call at once.
+/// [`Self::push`] returns each item as soon as it is complete. A text is complete when another item follows it; a call is
+/// complete at once.
 #[derive(Debug, Default)]
 pub struct AnswerBuilder {
     text: String,
@@ -43,7 +44,7 @@ impl AnswerBuilder {
         done
     }
 
-    /// Returns the items of an answer that ends here, even if it broke off.
+    /// Ends the answer and returns its last items. The answer may have broken off.
     pub fn finish(&mut self) -> Vec<Item> {
         let mut done = Vec::new();
         done.extend(self.take_reasoning(None));

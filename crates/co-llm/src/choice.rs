@@ -6,20 +6,20 @@ use crate::fault::Fault;
 use crate::provider_table::{COMPATIBLE, FALLBACK, PROVIDERS, Protocol, ProviderInfo};
 use crate::settings::ProviderSettings;
 
-/// The provider that answers, as far as it is known before the first request.
+/// The chosen provider and the facts that are known about it before the first request.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Choice {
     pub(super) provider: &'static ProviderInfo,
     pub(super) protocol: Protocol,
-    /// The name that a person reads: `Anthropic`, or the host of another server.
+    /// The name to show to the person: `Anthropic`, or the host of another server.
     pub(super) title: String,
-    /// Ends in a slash.
+    /// The base address. It ends in a slash.
     pub(super) base_url: String,
-    /// True if `base_url` is the provider's own server.
+    /// True if `base_url` is the address of the provider's own server.
     pub(super) own: bool,
-    /// None: the preferred model of those that the server offers.
+    /// The name of the model. If it is `None`, the first request asks the server for its models and takes the preferred one.
     pub(super) model: Option<String>,
-    /// True if nothing was set: then the fallback's address is a guess.
+    /// True if no setting and no key chose the provider. Then it is the fallback, and its address is a guess.
     pub(super) guessed: bool,
 }
 
@@ -71,7 +71,7 @@ impl Choice {
         }
     }
 
-    /// Returns the address for messages. It leaves out a password and a query, which may hold a key.
+    /// Returns the address for messages. The address has no password and no query, because they may contain a key.
     pub(super) fn shown_url(&self) -> String {
         let Ok(mut url) = reqwest::Url::parse(&self.base_url) else {
             return self.base_url.clone();
@@ -91,8 +91,8 @@ impl Choice {
 impl ProviderSettings {
     /// Returns the settings for a request to another model.
     ///
-    /// If neither a provider nor an address is set, the model's name may mean another vendor. The key, headers, fields and limits
-    /// of these settings were meant for the first vendor, so they are left out then.
+    /// If neither a provider nor an address is set, the model's name may select another vendor. In this case the result has no
+    /// key, headers, fields and limits, because they were meant for the first vendor.
     pub fn with_model(&self, model: &str, env: &dyn Fn(&str) -> Option<String>) -> Self {
         let other = Self {
             model: Some(model.to_owned()),
@@ -111,9 +111,9 @@ impl ProviderSettings {
 }
 
 impl ProviderSettings {
-    /// Returns the settings for a model of a provider of the table, whatever the name of the model says.
+    /// Returns the settings for a model of the given provider. The name of the model does not change the provider.
     ///
-    /// The key, headers, fields and limits of these settings stay only if they are meant for that provider.
+    /// The result keeps the key, headers, fields and limits only if they are meant for this provider.
     pub fn with_provider(
         &self,
         provider: &str,
@@ -135,7 +135,7 @@ impl ProviderSettings {
     }
 }
 
-/// Returns the provider, and whether it is a guess.
+/// Returns the provider. The second value is true if the provider is a guess.
 fn pick(
     settings: &ProviderSettings,
     env: &dyn Fn(&str) -> Option<String>,
@@ -167,7 +167,7 @@ fn pick(
     })
 }
 
-/// Returns the address in the variable of Ollama's own tools. These also take a host or a port alone for an address.
+/// Returns the address in the variable of Ollama's own tools. The variable may also hold only a host or a port.
 fn ollama_host(provider: &ProviderInfo, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let given = env("OLLAMA_HOST").filter(|_| provider.protocol == Protocol::Ollama)?;
     let given = given.trim();
@@ -190,7 +190,7 @@ fn ollama_host(provider: &ProviderInfo, env: &dyn Fn(&str) -> Option<String>) ->
     Some(format!("http://{host}:{port}"))
 }
 
-/// Returns an address to which the paths of the API can be appended.
+/// Returns the address in a form to which the paths of the API can be appended.
 fn normalise(provider: &ProviderInfo, given: &str) -> Result<String, Fault> {
     let unusable = |cause: &str| Fault::Unreachable {
         url: without_secrets(given),
@@ -214,7 +214,7 @@ fn normalise(provider: &ProviderInfo, given: &str) -> Result<String, Fault> {
     Ok(url.into())
 }
 
-/// Returns text that is no valid address, without a password and a query, for messages.
+/// Removes a password and a query from a text that is no valid address, so that messages can show it.
 fn without_secrets(given: &str) -> String {
     let (rest, _) = given.split_once('?').unwrap_or((given, ""));
     let Some((_, host)) = rest.rsplit_once('@') else {

@@ -1,17 +1,17 @@
-//! The effort of a model's thinking.
+//! The effort that a model puts into its thinking.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The effort that a person asks for. Each family of models has its own name for it.
+/// The effort that a person sets. Each family of models has its own names for efforts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// No thinking, or as little as the model can do with.
+    /// No thinking, or as little as the model allows.
     None,
     Low,
     Medium,
     High,
-    /// As much as the model offers.
+    /// As much thinking as the model offers.
     Max,
 }
 
@@ -46,7 +46,7 @@ impl FromStr for Effort {
     }
 }
 
-/// The text names no effort.
+/// The error for a text that names no effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an effort is none, low, medium, high or max")]
 pub struct UnknownEffort;

@@ -1,4 +1,4 @@
-//! The families of models, in their order of preference, and the properties of their models. The data is in `models.toml`.
+//! The families of models, sorted by preference, and the properties of their models. The data is in `models.toml`.
 
 use std::sync::LazyLock;
 
@@ -7,25 +7,25 @@ use serde::Deserialize;
 use crate::listed_model::ListedModel;
 use crate::price::Price;
 
-/// The properties of a family's models. What is not known is none.
+/// The properties of the models of a family. An unknown property is `None`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Family {
-    /// The name of a model, with `*` for its version.
+    /// The pattern for the names of the models. `*` stands for the version.
     name: String,
-    /// The first version that these properties hold for.
+    /// The first version that has these properties.
     #[serde(default)]
     since: String,
     pub(crate) window: Option<u64>,
     pub(crate) output: Option<u64>,
     pub(crate) thinking: Option<Thinking>,
-    /// True if the models take images.
+    /// True if the models accept images.
     #[serde(default)]
     pub(crate) images: bool,
     price: Option<Price>,
 }
 
-/// The way in which a model thinks.
+/// The control that a model gives over its thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Thinking {
@@ -33,7 +33,7 @@ pub(crate) enum Thinking {
     Adaptive,
     /// The model decides how long it thinks, and thinking cannot be turned off.
     Always,
-    /// The request says for how many tokens the model thinks.
+    /// The request sets the number of tokens for thinking.
     Budget,
 }
 
@@ -49,7 +49,8 @@ static FAMILIES: LazyLock<Vec<Family>> = LazyLock::new(|| {
     file.family
 });
 
-/// Returns the family of a model; none for an unknown model. A variant such as `-mini` is taken for its main model.
+/// Returns the family of a model, or `None` for an unknown model. A variant such as `-mini` belongs to the family of its main
+/// model.
 pub(crate) fn find(model: &str) -> Option<&'static Family> {
     let of = |variants| move |family: &&Family| family.version(model, variants).is_some();
     FAMILIES
@@ -58,7 +59,8 @@ pub(crate) fn find(model: &str) -> Option<&'static Family> {
         .or_else(|| FAMILIES.iter().find(of(true)))
 }
 
-/// Returns the vendor's list price of a model; none for a variant, which has a price of its own.
+/// Returns the vendor's list price of a model. Returns `None` for a variant, because its price differs from the price of the main
+/// model.
 pub(crate) fn list_price(model: &str) -> Option<Price> {
     let mut families = FAMILIES.iter();
     families
@@ -66,7 +68,8 @@ pub(crate) fn list_price(model: &str) -> Option<Price> {
         .price
 }
 
-/// Returns the model to use if the person named none: the newest one of the first family that is on offer, else the first one.
+/// Returns the model to use if the person set none. It is the newest model of the most preferred family that the server offers,
+/// or else the first model on offer.
 pub(crate) fn choose(offered: &[ListedModel]) -> Option<&ListedModel> {
     let newest = |family: &Family| {
         let known = offered.iter().filter_map(|model| {
@@ -80,7 +83,8 @@ pub(crate) fn choose(offered: &[ListedModel]) -> Option<&ListedModel> {
 }
 
 impl Family {
-    /// Returns the version of a model of this family; none for other models. `variants` of a model count as the model.
+    /// Returns the version of a model of this family, or `None` for a model of another family. If `variants` is true, variants
+    /// such as `-mini` belong to the family.
     fn version(&self, model: &str, variants: bool) -> Option<Vec<u32>> {
         let bare = plain(model);
         let same = |rest: &&str| variants || is_snapshot(rest);
@@ -100,19 +104,20 @@ impl Family {
     }
 }
 
-/// Returns a model's name without its vendor, and with `-` between all numbers: gateways write `vendor/claude-sonnet-5.5`.
+/// Returns a model's name in lower case, without its vendor, and with `-` for each dot. Gateways write `vendor/claude-sonnet-5.5`
+/// for `claude-sonnet-5-5`.
 pub(crate) fn plain(model: &str) -> String {
     let bare = model.rsplit('/').next().unwrap_or(model);
     bare.to_ascii_lowercase().replace('.', "-")
 }
 
-/// Returns the numbers of a version. The date of a snapshot is none of them.
+/// Returns the numbers of a version. Leaves out the date of a snapshot.
 fn numbers(version: &str) -> Vec<u32> {
     let parts = version.split('-').filter(|part| part.len() < 4);
     parts.filter_map(|part| part.parse().ok()).collect()
 }
 
-/// Returns true if the rest of a name means the same model: a date, or `-latest` and the like.
+/// Returns true if this end of a name does not change the model, such as a date or `-latest`.
 fn is_snapshot(rest: &str) -> bool {
     rest.split('-').all(|part| {
         matches!(part, "" | "latest" | "preview") || part.chars().all(|c| c.is_ascii_digit())

@@ -1,30 +1,32 @@
-//! The errors of a request, by type. Nothing outside reads an error's text to decide.
+//! The errors of a request, by type. Other modules decide by the type, never by the error message.
 
 use std::time::Duration;
 
-/// The most bytes of text and reasoning in one answer. It is far more than a model writes.
+/// The largest size of one answer, in bytes of text and reasoning. No model writes that much.
 pub(crate) const LONGEST_ANSWER: usize = 4 << 20;
 
-/// The reason why there is no answer, or no more of it.
+/// The reason why a request got no answer, or only a part of one.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Fault {
     #[error("no provider is set up")]
     NoProvider,
-    /// The chat has an agent in the place of a model.
+    /// The chat belongs to an agent, so no model answers in it.
     #[error("{name} works in this chat, so no model answers")]
     AgentWorks { name: String },
-    /// A wrong value could send prompts to another server than the person wants, or protect less.
+    /// A setting has a wrong value. co sends no request, because the value could send prompts to the wrong server or weaken the
+    /// protection.
     #[error("no prompt is sent, because {wrong} is wrong")]
     WrongSetting { wrong: String },
     #[error("there is no provider called {name}")]
     UnknownProvider { name: String },
-    /// The file or program that should have the key gives none.
+    /// The file or program that should provide the key provides none.
     #[error("the key from {source_name} cannot be used")]
     KeyUnusable { source_name: String, cause: String },
     #[error("the key for {provider} is missing")]
     NoKey {
         provider: String,
-        /// The variable to set. None: this server has no usual variable, and the setting `api_key_env` must name it.
+        /// The environment variable to set. It is `None` if this server has no usual variable; then the setting `api_key_env`
+        /// must name one.
         variable: Option<String>,
     },
     /// The provider gives each customer an address of their own, and no setting names this address.
@@ -32,22 +34,22 @@ pub enum Fault {
     NoAddress { provider: String },
     #[error("nothing answers at {url} ({cause})")]
     Unreachable { url: String, cause: String },
-    /// The encrypted connection was refused, such as for a self-signed certificate.
+    /// The TLS connection was refused, for example because of a self-signed certificate.
     #[error("no secure connection to {url} ({cause})")]
     Tls { url: String, cause: String },
-    /// Encrypted connections are impossible, usually because this system has no CA certificates.
+    /// TLS connections are impossible, usually because this system has no CA certificates.
     #[error("no secure connection is possible ({cause})")]
     NoCaCertificates { cause: String },
     #[error("{provider} refused the key (HTTP {status})")]
     Unauthorized {
         provider: String,
         status: u16,
-        /// The variable, file or program that has the key.
+        /// The variable, file or program that provides the key.
         source_name: String,
-        /// The server's own words; empty if there are none.
+        /// The error message of the server. It is empty if the server sent none.
         body: String,
     },
-    /// The key is known, but the account may not do this.
+    /// The key is valid, but the account may not do this.
     #[error("{provider} does not allow this (HTTP {status})")]
     Forbidden {
         provider: String,
@@ -59,7 +61,7 @@ pub enum Fault {
         provider: String,
         model: String,
         body: String,
-        /// The names of models on offer that are most like this name.
+        /// The names on offer that are most similar to the unknown name.
         near: Vec<String>,
     },
     #[error("{provider} asks to slow down (HTTP 429)")]
@@ -67,7 +69,7 @@ pub enum Fault {
         provider: String,
         retry_after: Option<Duration>,
     },
-    /// The credit or the quota is used up: waiting does not help.
+    /// The credit or the quota is used up, so waiting does not help.
     #[error("the quota of {provider} is used up (HTTP {status})")]
     QuotaUsedUp {
         provider: String,
@@ -80,12 +82,12 @@ pub enum Fault {
         status: u16,
         retry_after: Option<Duration>,
         body: String,
-        /// True if the answer was JSON: a server that knows the protocol wrote it, not a gateway.
+        /// True if the body was JSON. Then a server that knows the protocol wrote it, not a gateway.
         explained: bool,
     },
     #[error("the chat is longer than the model's context window")]
     Overflow { body: String },
-    /// The request has too many bytes, perhaps in an image. The context window may have room for it.
+    /// The request has too many bytes, for example because of an image. It may still fit into the context window.
     #[error("the request is larger than {provider} takes (HTTP 413)")]
     TooLarge { provider: String, body: String },
     #[error("{provider} refused the request (HTTP 400)")]
@@ -94,7 +96,7 @@ pub enum Fault {
     HtmlPage { url: String },
     #[error("the answer broke off")]
     Cut,
-    /// The answer has more text and reasoning than co takes.
+    /// The answer has more text and reasoning than co accepts.
     #[error("the answer is longer than {} MiB", LONGEST_ANSWER >> 20)]
     AnswerTooLong,
     #[error("the answer could not be read")]
@@ -106,7 +108,7 @@ pub enum Fault {
 impl Fault {
     /// Returns true if the same request may succeed a little later.
     ///
-    /// Use it only if nothing of the answer was kept: otherwise a retry shows the text twice.
+    /// Retry only if no part of the answer was kept. Otherwise the retry shows the text twice.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -118,7 +120,7 @@ impl Fault {
         )
     }
 
-    /// Returns true if the server refused the request because of its content. The same bytes must not be sent again.
+    /// Returns true if the server refused the request because of its content. Then co must not send the same bytes again.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
@@ -126,8 +128,8 @@ impl Fault {
         )
     }
 
-    /// Returns true if a server that knows the protocol failed at the request. Chat templates and some gateways report a refusal
-    /// like this.
+    /// Returns true if the failure was reported by a server that knows the protocol. Chat templates and some gateways report a
+    /// refused request in this way.
     pub fn is_explained(&self) -> bool {
         matches!(
             self,
@@ -139,8 +141,8 @@ impl Fault {
         )
     }
 
-    /// Returns true if the content of the request may be the reason, though the server reports another one: OpenRouter knows no
-    /// model for images (404), a filter in front of a server answers with a page.
+    /// Returns true if the content of the request may be the cause although the server reports another one. For example,
+    /// OpenRouter answers 404 if no model takes the images, and a filter in front of a server answers with a web page.
     pub fn may_be_refusal(&self) -> bool {
         let by_status = matches!(
             self,
@@ -149,7 +151,7 @@ impl Fault {
         self.is_refusal() || self.is_explained() || by_status
     }
 
-    /// Returns the server's own words about a request that it refused.
+    /// Returns the error message of the server for a request that it refused.
     pub fn words(&self) -> &str {
         match self {
             Self::BadRequest { body, .. }
@@ -160,11 +162,12 @@ impl Fault {
         }
     }
 
-    /// Returns the limit of tokens that the server's words name: 200000 for "prompt is too long: 210543 tokens > 200000 maximum".
+    /// Returns the token limit in the server's error message: 200000 for "prompt is too long: 210543 tokens > 200000 maximum".
     pub fn named_limit(&self) -> Option<u64> {
-        /// The sizes of windows, in tokens. Small numbers and the date of a model are outside this range.
+        /// The possible sizes of a context window, in tokens. This range leaves out small numbers, and the dates in names of
+        /// models.
         const TOKENS: std::ops::RangeInclusive<u64> = 1_024..=10_000_000;
-        /// A request is less than this many times longer than a window.
+        /// A request is assumed to be less than this many times longer than the context window.
         const MOST_TIMES: u64 = 64;
         let words = self.words().to_lowercase();
         let about_tokens = ["token", "context", "length", "n_ctx", "seq_len"];
@@ -179,7 +182,7 @@ impl Fault {
         Some(limit.unwrap_or(longest))
     }
 
-    /// Returns the wait that the provider asks for.
+    /// Returns the waiting time that the provider asks for.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after, .. } | Self::Server { retry_after, .. } => {

@@ -1,6 +1,6 @@
 //! Finds the person's key in a variable, in a private file, or in the output of a program.
 //!
-//! A key is never logged, shown or put into an error. Redaction knows each key that can be sent, see [`source::sources`].
+//! A key is never logged, shown or put into an error. Redaction knows each key that co can send, see [`source::sources`].
 
 mod known;
 mod source;
@@ -17,19 +17,20 @@ use crate::settings::ProviderSettings;
 /// The key of one provider.
 #[derive(Debug)]
 pub(super) struct Key {
-    /// None: there is no key, and the server may need none.
+    /// The place that provides the key. It is `None` if no key was found; the server may need none.
     source: Option<KeySource>,
-    /// The variable to set if there is no key. None: this server has no usual variable, and the setting `api_key_env` must name
-    /// it.
+    /// The environment variable to set if there is no key. It is `None` if this server has no usual variable; then the setting
+    /// `api_key_env` must name one.
     variable: Option<String>,
-    /// The key to send. The program that prints a key runs at the first use, and again if a server refused the key.
+    /// The key to send. If a program prints the key, the program runs before the first request, and again after a server refused
+    /// the key.
     current: Mutex<Option<SecretString>>,
-    /// Every key so far, for redaction.
+    /// Every key that was used so far, for redaction.
     used: parking_lot::Mutex<Vec<SecretString>>,
 }
 
 impl Key {
-    /// Finds the key, or the program that prints it. A provider's own server cannot be used without a key.
+    /// Finds the key, or the program that prints the key. Fails if there is no key for a provider's own server that needs one.
     pub(super) fn find(
         choice: &Choice,
         settings: &ProviderSettings,
@@ -65,7 +66,7 @@ impl Key {
         Ok(found)
     }
 
-    /// Returns the key. Runs the program that prints it, unless it ran already.
+    /// Returns the key. Runs the program that prints the key, unless the key is known.
     pub(super) async fn get(&self) -> Result<Option<SecretString>, Fault> {
         let mut current = self.current.lock().await;
         if let (Some(KeySource::Command(argv)), None) = (&self.source, &*current) {
@@ -74,7 +75,7 @@ impl Key {
         Ok(current.clone())
     }
 
-    /// Adds a key to those that redaction knows.
+    /// Adds a key to the list of used keys, which redaction reads.
     fn remember(&self, key: SecretString) -> SecretString {
         let mut used = self.used.lock();
         if !used
@@ -86,7 +87,7 @@ impl Key {
         key
     }
 
-    /// Drops a key that a server refused, so that the program runs again for the next request.
+    /// Drops a key that a server refused. If a program printed the key, the program runs again for the next request.
     pub(super) fn refused(&self) {
         if let Some(KeySource::Command(_)) = &self.source
             // If it is locked, the program runs already.
@@ -96,7 +97,7 @@ impl Key {
         }
     }
 
-    /// Returns the variable, file or program that has the key, if there is one.
+    /// Returns the variable, file or program that provides the key, or `None` if there is no key.
     pub(super) fn source_name(&self) -> Option<String> {
         match self.source.as_ref()? {
             KeySource::Variable(name) => Some(name.clone()),
@@ -105,13 +106,14 @@ impl Key {
         }
     }
 
-    /// Returns the variable to set if there is no key. None: this server has no usual variable, and the setting `api_key_env`
-    /// must name it.
+    /// Returns the environment variable to set if there is no key. It is `None` if this server has no usual variable; then the
+    /// setting `api_key_env` must name one.
     pub(super) fn variable(&self) -> Option<String> {
         self.variable.clone()
     }
 
-    /// Returns the place where a person corrects the key, if there is one.
+    /// Returns the place where the person can correct the key: the variable, the file or the whole command. Returns `None` if
+    /// there is no key.
     pub(super) fn place(&self) -> Option<String> {
         match &self.source {
             Some(KeySource::Command(argv)) => Some(in_words(argv)),
@@ -119,7 +121,7 @@ impl Key {
         }
     }
 
-    /// Returns every key that was used so far, also those that a server refused.
+    /// Returns every key that was used so far, including keys that a server refused.
     pub(super) fn used(&self) -> Vec<String> {
         let used = self.used.lock();
         let keys = used.iter().map(|key| key.expose_secret().to_owned());

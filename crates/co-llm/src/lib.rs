@@ -1,7 +1,7 @@
 //! Sends a conversation to a language model and streams its answer.
 //!
-//! [`make_provider()`] returns a [`Provider`]; its `stream` turns a [`ModelRequest`] into [`Delta`]s. [`transcript`] has the
-//! items that a conversation is made of. This crate does not know Neovim, files of chats, what tools do, or approval.
+//! [`make_provider()`] returns a [`Provider`]; its method `stream` sends a [`ModelRequest`] and returns [`Delta`]s.
+//! [`transcript`] has the items of a conversation. This crate does not know Neovim, files of chats, what tools do, or approval.
 
 mod answer;
 mod choice;

@@ -1,12 +1,12 @@
-//! A model in the list of a server.
+//! A model in a server's list of models.
 
 /// One model of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ListedModel {
     pub(crate) name: String,
-    /// The tokens that its context window holds, if the server says so.
+    /// The size of the context window in tokens. It is `None` if the server does not report the size.
     pub(crate) window: Option<u64>,
-    /// True if the model takes images. None: the server does not say so.
+    /// True if the model accepts images. It is `None` if the server does not report this.
     pub(crate) images: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Makes a provider from settings and environment. No other module picks a provider.
+//! Makes a provider from the settings and the environment. No other module chooses a provider.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,17 @@ use crate::remote::Remote;
 use crate::server_memory::ServerMemory;
 use crate::settings::ProviderSettings;
 
-/// The longest silence of a server before its answer is given up.
+/// The time-out of a request while the server sends nothing.
 pub const STALL_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Returns the provider that the settings and the environment mean.
+/// Returns the provider that the settings and the environment choose.
 ///
-/// If no provider is set, a base address means the provider of the table that has this address, or else a server that speaks
-/// OpenAI's protocol. Without an address, the name of the model may mean its vendor. Else the first provider of the table whose
-/// key is in the environment is taken, else Ollama on this machine.
+/// The first rule that applies chooses the provider:
+/// - A set provider is taken.
+/// - A base address chooses the provider of the table with this address, or else a server with OpenAI's protocol.
+/// - The name of the model may choose its vendor.
+/// - The first provider of the table whose key is in the environment is taken.
+/// - Otherwise Ollama on this machine is taken.
 ///
 /// Sends nothing, and builds no HTTP client, before the first request.
 pub fn make_provider(
@@ -28,7 +31,8 @@ pub fn make_provider(
     make_provider_with(settings, env, STALL_TIMEOUT, ServerMemory::default())
 }
 
-/// Does the same as [`make_provider`], with another longest silence of the server, and with the facts about servers so far.
+/// Does the same as [`make_provider`]. `stall` is the time-out while the server sends nothing. `memory` has the facts about
+/// servers that are known so far.
 pub fn make_provider_with(
     settings: &ProviderSettings,
     env: &dyn Fn(&str) -> Option<String>,
@@ -40,15 +44,16 @@ pub fn make_provider_with(
     Ok(Arc::new(Remote::new(choice, key, settings, stall, memory)))
 }
 
-/// The provider that [`make_provider`] would return, described without a request.
+/// A description of the provider that [`make_provider`] would return. Making it sends no request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProviderPreview {
     /// The name of the provider in the settings.
     pub provider: &'static str,
     pub base_url: String,
-    /// The host of the address, with its port if it has one. The rest of an address may hold a password.
+    /// The host of the address, with its port if it has one. The rest of the address is left out because it may contain a
+    /// password.
     pub host: String,
-    /// The variable, file or program that has the key, never the key itself; none if no key is needed.
+    /// The variable, file or program that provides the key, never the key itself. It is `None` if no key is needed.
     pub key: Result<Option<String>, Fault>,
 }
 
@@ -69,7 +74,7 @@ pub fn preview_provider(
 
 /// Returns the person's keys for all providers, for redaction.
 ///
-/// The key that a program prints is not among them: [`Provider::secrets`] returns it after its first use.
+/// A key that a program prints is missing here: [`Provider::secrets`] returns it after its first use.
 pub fn known_keys(
     settings: &ProviderSettings,
     env: &dyn Fn(&str) -> Option<String>,

@@ -7,14 +7,14 @@ use serde::Deserialize;
 #[serde(try_from = "PriceSetting")]
 pub struct Price {
     pub input: f64,
-    /// The price of input that the provider reads from its cache.
+    /// The price of input tokens that the provider reads from its cache.
     pub cached: f64,
-    /// The price of input that the provider writes to its cache.
+    /// The price of input tokens that the provider writes to its cache.
     pub written: f64,
     pub output: f64,
 }
 
-/// A price as the settings hold it. A field that is left out has the price of `input`.
+/// A price in the settings. A missing field has the value of `input`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PriceSetting {
@@ -42,12 +42,12 @@ impl TryFrom<PriceSetting> for Price {
     }
 }
 
-/// Prices by `provider/model` or by the model alone.
+/// A list of prices. Each price has the name `provider/model` or the name of the model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prices(pub Vec<(String, Price)>);
 
 impl Prices {
-    /// Returns the price of the model with this label, see `Provider::label`.
+    /// Returns the price of the model with this label (`Provider::label`).
     pub fn find(&self, label: &str) -> Option<Price> {
         let model = label.split_once('/').map_or(label, |(_, model)| model);
         [label, model].iter().find_map(|name| {

@@ -1,19 +1,20 @@
-//! A secret that a program prints, such as a password store.
+//! A secret that a program prints, such as the program of a password store.
 
 use std::process::Stdio;
 use std::time::Duration;
 
-/// The time-out of the program. It may have to ask for a passphrase.
+/// The time-out of the program. It is long because the program may ask for a passphrase.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The hint for a program that prints no secret.
 const TRY_IT: &str = "run it in a terminal to see why";
 
-/// Runs a program with all rights of the person, and returns the first line that it prints. A password store may print notes
-/// after it.
+/// Runs a program with all rights of the person, and returns the first line of its output. Ignores further lines, because a
+/// password store may print notes after the secret.
 ///
 /// # Errors
-/// The program of this setting failed, took too long or printed nothing: the cause, without a word of its output.
+/// The program of this setting failed, took too long or printed nothing. The error has the cause, and nothing of the program's
+/// output.
 pub async fn printed_secret(argv: &[String], setting: &str) -> Result<String, String> {
     let [program, arguments @ ..] = argv else {
         return Err(format!("{setting} is empty"));

@@ -14,14 +14,14 @@ use co_text::start_of;
 /// A service that answers requests with one model.
 #[async_trait]
 pub trait Provider: Send + Sync {
-    /// Returns the name that the person reads, such as `anthropic/claude-sonnet-4-5`.
+    /// Returns the name that the person sees, such as `anthropic/claude-sonnet-4-5`.
     fn label(&self) -> String;
 
-    /// Makes what the first request needs, such as a client with the certificates of the system. A request that comes first does
-    /// so itself.
+    /// Prepares the first request, for example by making an HTTP client with the certificates of the system. Without this call,
+    /// the first request does this work.
     async fn prepare(&self) {}
 
-    /// Starts one request. The stream ends after [`Delta::Stop`] or the first [`Fault`].
+    /// Sends one request and returns its deltas. The stream ends after [`Delta::Stop`] or the first [`Fault`].
     ///
     /// Dropping the stream closes the connection.
     async fn stream(
@@ -37,26 +37,28 @@ pub trait Provider: Send + Sync {
         Ok(self.models().await?.iter().any(|name| name == model))
     }
 
-    /// Returns the tokens that the model's context window holds, as far as is known. May ask the server once.
+    /// Returns the size of the model's context window in tokens, or an assumed size if it is unknown. May send one request to the
+    /// server.
     async fn window(&self) -> u64 {
         DEFAULT_WINDOW
     }
 
-    /// Remembers the size of the window that the server's refusals and answers showed. [`Self::window`] returns no more from then
-    /// on. With none, forgets the size, because the server took more.
+    /// Sets the size of the context window that the server's refusals and answers showed. From then on, [`Self::window`] returns
+    /// at most this size. `None` forgets the size, because the server accepted more.
     fn learn_window(&self, _tokens: Option<u64>) {}
 
-    /// Returns true if the model takes images, as far as is known. May ask the server once.
+    /// Returns true if the model is known to accept images. May send one request to the server.
     async fn takes_images(&self) -> bool {
         false
     }
 
-    /// Returns the vendor's list price of the model; none if it is not known, or if another server than the vendor's answers.
+    /// Returns the vendor's list price of the model. Returns `None` if the price is unknown, or if the server is not the
+    /// vendor's.
     fn list_price(&self) -> Option<Price> {
         None
     }
 
-    /// Returns the keys that were used so far, for redaction. A program's key is known only after its first use.
+    /// Returns the keys that were used so far, for redaction. A key that a program prints is known only after its first use.
     fn secrets(&self) -> Vec<String> {
         Vec::new()
     }
@@ -65,7 +67,7 @@ pub trait Provider: Send + Sync {
 /// The deltas of one answer.
 pub type Deltas = BoxStream<'static, Result<Delta, Fault>>;
 
-/// Ends an answer after 4 MiB of text and reasoning, with [`Fault::AnswerTooLong`].
+/// Ends the stream with [`Fault::AnswerTooLong`] after 4 MiB of text and reasoning.
 pub fn bounded(deltas: Deltas) -> Deltas {
     let mut left = LONGEST_ANSWER;
     deltas
@@ -73,7 +75,7 @@ pub fn bounded(deltas: Deltas) -> Deltas {
         .boxed()
 }
 
-/// Returns a delta. If it has more than `left` bytes, returns its start and the fault.
+/// Returns the delta. If the delta has more than `left` bytes, returns its start and then the fault.
 fn bound(delta: Result<Delta, Fault>, left: &mut usize) -> Vec<Result<Delta, Fault>> {
     let mut delta = delta;
     if let Ok(Delta::Text(text) | Delta::Reasoning(text)) = &mut delta {
@@ -92,33 +94,33 @@ fn bound(delta: Result<Delta, Fault>, left: &mut usize) -> Vec<Result<Delta, Fau
 pub enum Delta {
     Text(String),
     Reasoning(String),
-    /// The signature of the reasoning before it; without reasoning, an encrypted block.
+    /// The signature of the reasoning before it. If no reasoning came before it, it is an encrypted block.
     ///
-    /// The text names its provider. The next request sends it to this provider only.
+    /// The text contains the name of the provider. Later requests send the signature only to this provider.
     Signature(String),
     /// A complete call. Its arguments are a JSON object.
     Call(Call),
-    /// A call whose arguments cannot be used. `detail` says why; `call` has no arguments.
+    /// A call whose arguments are invalid. `detail` is the reason; `call` has no arguments.
     BadCall {
         call: Call,
         detail: String,
     },
-    /// The tokens of this request so far. The last one counts.
+    /// The number of tokens that this request has used so far. Each count replaces the one before it.
     Usage(Usage),
-    /// A sentence for the person, about how this request was made or answered.
+    /// A sentence for the person about this request or its answer.
     Notice(String),
     /// The last delta of a complete answer.
     Stop(Stop),
 }
 
-/// The reason why a model stopped.
+/// The finish reason of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     /// The answer is complete.
     Done,
-    /// The answer reached the output limit.
+    /// The answer reached the output token limit.
     Length,
-    /// The provider filtered the rest.
+    /// The provider filtered the rest of the answer.
     Refused,
 }
 

@@ -1,8 +1,8 @@
-//! The table of providers, and rules about their models.
+//! The table of providers, and the limits of their models.
 //!
-//! To add a provider that speaks one of the protocols, add one row to `ROWS`. The settings, the help, error texts,
-//! the search for a key and redaction all read the table. A new protocol is a new variant of [`Protocol`]; the compiler
-//! then names the places that must know it.
+//! To add a provider that speaks one of the protocols, add one row to `ROWS`. The settings, the help, error texts, the search for
+//! a key and redaction all read the table. A new protocol is a new variant of [`Protocol`]; the compiler then names the places
+//! that must know it.
 
 use reqwest::Url;
 
@@ -12,9 +12,9 @@ use crate::family;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     Anthropic,
-    /// OpenAI's chat completions, which many servers understand.
+    /// OpenAI's Chat Completions API, which many servers support.
     OpenAi,
-    /// OpenAI's Responses.
+    /// OpenAI's Responses API.
     Responses,
     Gemini,
     Ollama,
@@ -42,7 +42,7 @@ impl Protocol {
         all.into_iter().find(|protocol| protocol.name() == name)
     }
 
-    /// Returns its name. Transcripts hold it with signatures, so it must not change.
+    /// Returns the name of the protocol. Transcripts store the name with signatures, so the name must not change.
     pub fn name(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -57,30 +57,32 @@ impl Protocol {
 /// The fixed facts about one provider.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ProviderInfo {
-    /// The name in settings and labels. Transcripts hold it with signatures, so it must not change.
+    /// The name in settings and labels. Transcripts store the name with signatures, so the name must not change.
     pub name: &'static str,
-    /// The name that a person reads in messages.
+    /// The name that a person sees in messages.
     pub title: &'static str,
     pub protocol: Protocol,
-    /// The address of the provider's own server. Ends in a slash. Azure's has a placeholder for the host.
+    /// The address of the provider's own server. It ends in a slash. In Azure's address, a placeholder stands for the customer's
+    /// part of the host name.
     pub base_url: &'static str,
-    /// Further domains of the provider. Every host below one of them is its own.
+    /// Further domains of the provider. All hosts in these domains belong to the provider.
     pub domains: &'static [&'static str],
-    /// The environment variable that the provider's own tools read the key from; none if it needs no key.
+    /// The environment variable in which the provider's own tools expect the key. It is `None` if the provider needs no key.
     pub key_variable: Option<&'static str>,
     /// The HTTP header that carries the key.
     pub key_header: &'static str,
-    /// The path of a list of models that says more than the protocol's, below the base address. Older servers lack it.
+    /// The path, relative to the base address, of a model list with more details than the list of the protocol. Older servers
+    /// lack this path.
     pub models_path: Option<&'static str>,
-    /// A model whose name starts with one of these means this provider, if no provider is set.
+    /// The prefixes of model names that choose this provider if no provider is set.
     pub model_prefixes: &'static [&'static str],
 }
 
-/// The name that stands for the customer's own in an address of the table.
+/// The placeholder for the customer's part of an address in the table.
 const PLACEHOLDER: &str = "RESOURCE";
 
 impl ProviderInfo {
-    /// Returns true if this address is at a server of the provider, by its scheme, host and port.
+    /// Returns true if the scheme, host and port of this address belong to a server of the provider.
     pub(crate) fn is_own(&self, address: &str) -> bool {
         let (Ok(url), Ok(own)) = (Url::parse(address), Url::parse(self.base_url)) else {
             return false;
@@ -92,13 +94,13 @@ impl ProviderInfo {
             && (url.host() == own.host() || domains.any(|domain| is_below(host, domain)))
     }
 
-    /// Returns true if each customer has an address of their own, which `base_url` must name.
+    /// Returns true if each customer has a different address. Then the setting `base_url` must name it.
     pub(crate) fn needs_address(&self) -> bool {
         self.base_url.contains(PLACEHOLDER)
     }
 }
 
-/// Returns true if a host is this domain or below it.
+/// Returns true if the host is this domain or a subdomain.
 pub(crate) fn is_below(host: &str, domain: &str) -> bool {
     let above = host.strip_suffix(domain);
     above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
@@ -151,7 +153,7 @@ const OLLAMA: ProviderInfo = ProviderInfo {
     ..compatible("ollama", "Ollama", "http://localhost:11434/", None)
 };
 
-/// A server of another vendor that speaks chat completions.
+/// Returns the row for another vendor whose server supports OpenAI's chat completions.
 const fn compatible(
     name: &'static str,
     title: &'static str,
@@ -249,16 +251,16 @@ const ROWS: [ProviderInfo; 15] = [
     compatible("llamacpp", "llama.cpp", "http://localhost:8080/v1/", None),
 ];
 
-/// The number of rows that messages name. The others are presets, which the help lists.
+/// The number of rows that messages name, from the start of the table. The other rows are presets, which the help lists.
 const MAIN_ROWS: usize = 5;
 
-/// Every provider. If neither a provider nor a model is set, the first provider whose key is in the environment answers.
+/// All providers. If neither a provider nor a model is set, co chooses the first provider whose key is in the environment.
 pub static PROVIDERS: [ProviderInfo; ROWS.len()] = ROWS;
 
-/// The provider that is assumed if only a server's address is set. Most servers speak its protocol.
+/// The provider that is assumed if only the address of a server is set. Most servers support its protocol.
 pub static COMPATIBLE: ProviderInfo = OPENAI;
 
-/// The provider that is tried if nothing is set and no key is found.
+/// The provider that is used if nothing is set and no key is found.
 pub static FALLBACK: ProviderInfo = OLLAMA;
 
 /// The names of all providers, in the order of the table.
@@ -272,12 +274,12 @@ pub const NAMES: [&str; ROWS.len()] = {
     names
 };
 
-/// Returns the variables that may hold a key, each once.
+/// Returns the variables that may hold a key, without duplicates.
 pub fn key_variables() -> Vec<&'static str> {
     key_variables_of(&PROVIDERS)
 }
 
-/// Returns the variables that messages name, each once.
+/// Returns the variables that messages name, without duplicates.
 pub fn main_key_variables() -> Vec<&'static str> {
     key_variables_of(&PROVIDERS[..MAIN_ROWS])
 }
@@ -294,7 +296,7 @@ pub fn model_prefixes() -> Vec<&'static str> {
     prefixes.copied().collect()
 }
 
-/// Returns the words as a person reads them: `a, b or c`.
+/// Returns a list in words: `a, b or c`.
 pub fn alternatives(words: &[&str]) -> String {
     match words {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
@@ -302,27 +304,28 @@ pub fn alternatives(words: &[&str]) -> String {
     }
 }
 
-/// The context window in tokens that is assumed of an unknown model.
+/// The context window in tokens of a model whose window co does not know.
 pub(crate) const DEFAULT_WINDOW: u64 = 32_768;
 
-/// The context window that Ollama is asked for by default. It needs little memory. The server's own default is 4096 tokens or
-/// more, by the memory of the graphics card.
+/// The default size in tokens of the context window that co asks Ollama for. This size needs little memory. The server's own
+/// default is 4096 tokens or more, depending on the memory of the graphics card.
 pub(crate) const OLLAMA_WINDOW: u64 = 8_192;
 
-/// The most tokens of an answer that Anthropic's protocol asks for from an unknown model.
+/// The output limit in tokens that co sends to an unknown model in Anthropic's protocol. This protocol requires a limit.
 const DEFAULT_OUTPUT: u64 = 64_000;
 
-/// Returns the tokens that the window of a model of a known family holds, by the model's name.
+/// Returns the size in tokens of a model's context window, if the name of the model belongs to a known family.
 pub(crate) fn known_window(model: &str) -> Option<u64> {
     family::find(model).and_then(|family| family.window)
 }
 
-/// Returns true if a request may ask for reasoning. The Responses API refuses that for a model without any.
+/// Returns true if a request may ask for the model's reasoning. The Responses API refuses such a request for a model that does
+/// not reason.
 pub(crate) fn can_return_reasoning(model: &str) -> bool {
     !model.starts_with("gpt-4")
 }
 
-/// Returns the most tokens that an answer of a model may have.
+/// Returns the largest number of tokens that an answer of the model may have.
 pub(crate) fn output_limit(model: &str) -> u64 {
     let known = family::find(model).and_then(|family| family.output);
     known.unwrap_or(DEFAULT_OUTPUT)

@@ -1,7 +1,7 @@
 //! A provider behind HTTP.
 //!
-//! This file puts the parts together. [`conversation`] makes the messages of a request, [`protocol`] writes them and reads
-//! the answer in the format of the server, [`error`] turns errors into faults.
+//! This file connects the other modules. [`conversation`] makes the messages of a request. [`protocol`] writes the messages and
+//! reads the answer in the format of the server. [`error`] turns errors into faults.
 
 mod adapt;
 mod answer;
@@ -69,7 +69,7 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 /// A provider behind HTTP.
 #[derive(Debug)]
 pub(super) struct Remote {
-    /// The name of the profile, or else of the provider.
+    /// The name of the profile. Without a profile, it is the name of the provider.
     name: String,
     choice: Choice,
     key: Arc<Key>,
@@ -83,9 +83,9 @@ pub(super) struct Remote {
     memory: ServerMemory,
     client: OnceCell<reqwest::Client>,
     model: OnceCell<String>,
-    /// True once the person was told which model answers.
+    /// True after the person was told the name of the model.
     said_model: AtomicBool,
-    /// The context window of an Ollama model, once the server reported it.
+    /// The limits of an Ollama model, after the server reported them.
     limits: OnceCell<ModelLimits>,
 }
 
@@ -119,7 +119,7 @@ impl Remote {
         }
     }
 
-    /// Returns the HTTP client. The first call makes it, on a thread for blocking work, because that may read the system's
+    /// Returns the HTTP client. The first call makes it on a thread for blocking work, because making it may read the system's
     /// certificates.
     async fn client(&self) -> Result<&reqwest::Client, Fault> {
         self.client
@@ -184,7 +184,7 @@ impl Remote {
         Ok(request.headers(self.headers(header).await?))
     }
 
-    /// Returns the model's name. If none is set, asks the server for its models.
+    /// Returns the name of the model. If no model is set, asks the server for its models and chooses one.
     async fn model(&self) -> Result<&str, Fault> {
         self.model
             .get_or_try_init(|| async {
@@ -203,7 +203,7 @@ impl Remote {
             .map(String::as_str)
     }
 
-    /// Returns the models that the server offers. It is asked again each time.
+    /// Asks the server for its models and returns them. Each call sends a new request.
     async fn list(&self) -> Result<Arc<[ListedModel]>, Fault> {
         let mut models = match self.choice.provider.models_path {
             Some(path) => self.list_at(path, None).await.unwrap_or_default(),
@@ -228,7 +228,8 @@ impl Remote {
         Ok(listing::read(&list))
     }
 
-    /// Returns what the server says of the model. A server is asked until it gives a list or shows that it has none.
+    /// Returns the server's information about the model. Asks the server until it sends a list of models or shows that it has
+    /// none.
     async fn listed(&self, model: &str) -> Option<ListedModel> {
         let url = &self.choice.base_url;
         let models = match self.memory.models(&self.name, url) {
@@ -302,7 +303,7 @@ impl Remote {
         }
     }
 
-    /// Returns sentences for the person with the first request: the name of the model, if they chose none.
+    /// Returns the notices for the person before the first answer: the name of the model, if the person chose none.
     fn first_words(&self, model: &str) -> Vec<String> {
         let first = !self.said_model.swap(true, Ordering::Relaxed);
         let title = &self.choice.title;
@@ -311,7 +312,7 @@ impl Remote {
         chosen.then(words).into_iter().collect()
     }
 
-    /// Sends a request, unless the server has refused the same one.
+    /// Sends a request. Returns the earlier fault if the server has refused the same request before.
     async fn send(
         &self,
         info: &RequestInfo,
@@ -337,7 +338,8 @@ impl Remote {
         }
     }
 
-    /// Sends a request, and again if the server asks for another form of it. Adds notices about this for the person.
+    /// Sends a request. If the server asks for a change of the request, changes it and sends it again. Adds a notice about each
+    /// change that the person should know of.
     async fn adapted(
         &self,
         model: &str,
@@ -384,9 +386,11 @@ impl Remote {
         }
     }
 
-    /// Learns the window if the server says that the conversation and `limit`, the most tokens of the answer, exceed the window
-    /// together. Returns the tokens that the conversation leaves free; none if the server says something else, or if the window
-    /// is known.
+    /// Learns the size of the context window from a refusal, if the conversation and `limit` together exceed the window. `limit`
+    /// is the output limit of the refused request.
+    ///
+    /// Returns the number of tokens that the conversation leaves free. Returns `None` if the server reports another fault, or if
+    /// the window was known.
     async fn learn_room(
         &self,
         fault: &Fault,
@@ -407,7 +411,7 @@ impl Remote {
         Some(window.saturating_sub(used))
     }
 
-    /// Adds the models on offer whose names are most like the name that the server does not know.
+    /// Adds to a "model not found" fault the names of the models on offer that are most similar to the unknown name.
     async fn with_near_names(&self, mut fault: Fault) -> Fault {
         if let Fault::NotFound { model, near, .. } = &mut fault
             && let Ok(models) = self.list().await
@@ -417,7 +421,7 @@ impl Remote {
         fault
     }
 
-    /// Returns what Ollama says of the model. It is asked once.
+    /// Returns the limits that Ollama reports for the model. Asks the server only once.
     async fn ollama_limits(&self) -> ModelLimits {
         let limits = self.limits.get_or_try_init(|| async {
             let model = self.model().await?;
@@ -442,7 +446,7 @@ impl Remote {
         }
     }
 
-    /// Returns the context window of a model that Ollama does not run; none if it would be a guess.
+    /// Returns the context window of a model on a server other than Ollama. Returns `None` if the size is unknown.
     async fn known_window(&self) -> Option<u64> {
         let model = self.model().await.unwrap_or_default();
         let window = match self.context_window {
@@ -456,13 +460,13 @@ impl Remote {
         [window, self.learned_window()].into_iter().flatten().min()
     }
 
-    /// Returns the context window that refusals and answers of the server showed.
+    /// Returns the context window that refusals and answers of the server have shown.
     fn learned_window(&self) -> Option<u64> {
         let model = self.model.get()?;
         self.memory.window(&self.choice.host(), model)
     }
 
-    /// Returns the context window to ask Ollama for.
+    /// Returns the context window that requests to Ollama set.
     async fn ollama_window(&self) -> u64 {
         let limits = self.ollama_limits().await;
         let body = self.extra_body.as_ref();
@@ -564,13 +568,13 @@ impl Provider for Remote {
     }
 }
 
-/// A request that the server has accepted: its answer begins.
+/// A request that the server has accepted, with the start of the answer.
 struct Accepted {
     key: RequestKey,
     response: Response,
 }
 
-/// Returns true if a server that answers like this has no list of models, or takes too long to be asked for it again.
+/// Returns true if the fault shows that the server has no list of models, or takes too long to send it.
 fn shows_no_list(fault: &Fault) -> bool {
     matches!(
         fault,
@@ -583,7 +587,7 @@ fn shows_no_list(fault: &Fault) -> bool {
     )
 }
 
-/// Returns the fault, and drops the key if the server refused it.
+/// Drops the key if the server refused it, and returns the fault.
 fn drop_refused_key(key: &Key, fault: Fault) -> Fault {
     if matches!(fault, Fault::Unauthorized { .. } | Fault::Forbidden { .. }) {
         key.refused();

@@ -1,4 +1,4 @@
-//! A request to a model, in no provider's format.
+//! A request to a model, in a form that does not depend on the provider.
 
 use std::sync::Arc;
 
@@ -6,19 +6,20 @@ use serde_json::Value;
 
 use crate::transcript::{Item, view};
 
-/// One request to a model: a step of a turn.
+/// One request to a model. Each step of a turn sends one.
 #[derive(Debug, Clone)]
 pub struct ModelRequest {
     pub system: String,
-    /// The conversation so far. Each call in it has an outcome.
+    /// The conversation so far. Each call in it has a result.
     pub items: Arc<[Item]>,
     /// The tools on offer. If there are none, earlier calls are sent as text.
     pub tools: Arc<[ToolSpec]>,
-    /// False if the model must answer with text. The tools stay in the request, so that it begins like the one before it.
+    /// True if the model may call tools. False if it must answer with text; the tools stay in the request, so that its beginning
+    /// is the same as in the previous request.
     pub may_call: bool,
     /// A name for the chat, for the provider's cache. It is the same in all requests of the chat.
     pub cache_key: Option<String>,
-    /// The tokens of the context window that are left for the answer, as far as is known.
+    /// The number of tokens of the context window that are left for the answer. It is `None` if this is unknown.
     pub room: Option<u64>,
 }
 
@@ -33,7 +34,8 @@ impl ModelRequest {
         })
     }
 
-    /// Returns what [`Item::Reduced`] at the end changes, as a person reads it; none if it changes nothing.
+    /// Returns a text for the person that says what an [`Item::Reduced`] at the end of the conversation changes, or `None` if it
+    /// changes nothing.
     pub fn reduction(&self) -> Option<String> {
         let told = view(&self.items);
         let told = told.strip_suffix(&[Item::Reduced]).unwrap_or(&told);
@@ -63,11 +65,11 @@ impl ModelRequest {
     }
 }
 
-/// The description of a tool for a model.
+/// The description of a tool for the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
     pub name: String,
     pub description: String,
-    /// JSON Schema (draft 7) of the arguments.
+    /// The JSON Schema (draft 7) of the arguments.
     pub schema: Value,
 }

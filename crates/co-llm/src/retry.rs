@@ -1,6 +1,6 @@
-//! The waits between the tries of one request.
+//! The waiting times between the tries of one request.
 //!
-//! Has no clock and does not sleep. The caller waits, and shows the wait.
+//! This module has no clock and does not sleep. The caller waits, and shows the waiting time.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use crate::fault::Fault;
 
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const MAX_WAIT: Duration = Duration::from_secs(30);
-/// The longest wait that a provider may ask for. A longer one means that a quota is used up.
+/// The longest waiting time that a provider may ask for. A longer one means that a quota is used up.
 const MAX_ASKED_WAIT: Duration = Duration::from_secs(300);
 const MAX_TRIES: u32 = 5;
-/// The most retries after a server that sent nothing, because each try takes minutes.
+/// The largest number of retries if the server sends nothing. It is small because each try takes minutes.
 const MAX_STALLED_TRIES: u32 = 1;
 
-/// The waits of one request.
+/// The waiting times between the tries of one request.
 ///
-/// The first wait is 500 ms, each next one is twice as long, up to 30 s, and each varies by 20 %. After five waits there
-/// are no more. A wait is longer if the provider asks for that.
+/// The first one is 500 ms. Each next one is twice as long, up to 30 s. Each varies by 20 %. There are at most five. If the
+/// provider asks for a longer one, that one counts.
 #[derive(Debug, Default)]
 pub struct Backoff {
     tries: u32,
@@ -28,7 +28,7 @@ impl Backoff {
         Self::default()
     }
 
-    /// Returns the next wait; none if another try cannot help, or after the last one.
+    /// Returns the next waiting time. Returns `None` if another try cannot help, or if all tries are used up.
     pub fn next(&mut self, fault: &Fault) -> Option<Duration> {
         let most = match fault {
             Fault::Stalled(_) => MAX_STALLED_TRIES,

@@ -18,11 +18,11 @@ use crate::request::ModelRequest;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part {
     Delta(Delta),
-    /// The answer ends with this fault.
+    /// Ends the answer with this fault.
     Fault(Fault),
     /// Sends nothing for this time.
     Pause(Duration),
-    /// Sends nothing more. Only dropping the stream ends it.
+    /// Sends nothing more. The stream stays open until it is dropped.
     Hang,
 }
 

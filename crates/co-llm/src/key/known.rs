@@ -1,4 +1,4 @@
-//! The keys that redaction knows before a provider is used.
+//! The keys that redaction knows before any provider is used.
 
 use secrecy::ExposeSecret;
 
@@ -6,7 +6,7 @@ use super::source::sources;
 use crate::provider_table::{PROVIDERS, key_variables};
 use crate::settings::ProviderSettings;
 
-/// Returns the keys for all providers that can be read without running a program.
+/// Returns the keys of all providers that co can read without running a program.
 pub(crate) fn known(
     settings: &ProviderSettings,
     env: &dyn Fn(&str) -> Option<String>,

@@ -13,14 +13,14 @@ use crate::settings::ProviderSettings;
 pub(super) enum KeySource {
     Variable(String),
     File(PathBuf),
-    /// A program that prints the key, as argv.
+    /// The command line (argv) of a program that prints the key.
     Command(Vec<String>),
 }
 
-/// Returns the places that may hold a key, the first one to use first.
+/// Returns the places that may hold a key, sorted by preference.
 ///
-/// Both [`Key::find`](super::Key::find) and [`known`](super::known::known) read this list, so redaction knows each key that can
-/// be used.
+/// Both [`Key::find`](super::Key::find) and [`known`](super::known::known) use this list, so redaction knows each key that can be
+/// used.
 pub(super) fn sources<'a>(
     settings: &ProviderSettings,
     variables: impl IntoIterator<Item = &'a str>,
@@ -34,7 +34,7 @@ pub(super) fn sources<'a>(
 }
 
 impl KeySource {
-    /// Returns the key, if no program must run for it.
+    /// Returns the key of a variable or a file. Returns `None` if a program must run to print the key.
     pub(super) fn read(
         &self,
         env: &dyn Fn(&str) -> Option<String>,
@@ -90,7 +90,7 @@ pub(super) fn in_words(argv: &[String]) -> String {
     format!("`{}`", argv.join(" "))
 }
 
-/// Returns the first line that a program prints.
+/// Runs a program and returns the first line of its output.
 pub(super) async fn from_command(argv: &[String]) -> Result<SecretString, Fault> {
     let printed = printed_secret(argv, "api_key_cmd").await;
     printed

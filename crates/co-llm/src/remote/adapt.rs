@@ -1,4 +1,4 @@
-//! Finds out from a refused request how the server wants it.
+//! Reads in a refusal which change of the request the server asks for.
 
 use super::options::LEAST_ROOM;
 use super::request_info::RequestInfo;
@@ -6,11 +6,11 @@ use crate::fault::{Fault, numbers};
 use crate::provider_table::Protocol;
 use crate::server_memory::Adaptation;
 
-/// The most times that one request is changed and sent again.
+/// The largest number of changes that co makes to one request.
 pub(super) const MAX_ADAPTATIONS: usize = 4;
 
-/// Returns the change that the server asks for; none if it asks for no change that co can make. `limit` is the most tokens of the
-/// answer in the refused request.
+/// Returns the change that the server asks for, or `None` if co can make no such change. `limit` is the output limit of the
+/// refused request.
 pub(super) fn find(info: &RequestInfo, fault: &Fault, limit: Option<u64>) -> Option<Adaptation> {
     let (Fault::BadRequest { body, .. }
     | Fault::NotFound { body, .. }
@@ -86,7 +86,7 @@ pub(super) fn find(info: &RequestInfo, fault: &Fault, limit: Option<u64>) -> Opt
     possible.then_some(found)
 }
 
-/// Words for a thing that a server does not take.
+/// Phrases by which servers say that they do not support something.
 const REFUSED: [&str; 12] = [
     "not support",
     "unsupported",
@@ -102,8 +102,8 @@ const REFUSED: [&str; 12] = [
     "instead",
 ];
 
-/// Returns true if the words, in lower case, say that a model takes no tools. What they say about one call, or about the choice
-/// among the tools, does not count.
+/// Returns true if an error message, in lower case, says that the model does not support tools. A message about a single call, or
+/// about the field `tool_choice`, does not count.
 fn asks_without_tools(words: &str) -> bool {
     let says = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
     let about_tools = says(&["tool", "function call"]);
@@ -120,7 +120,8 @@ fn asks_without_tools(words: &str) -> bool {
     about_tools && refuses && !about_another_field
 }
 
-/// Returns the longest answer that the words allow, if they refuse `limit` as too long: "max_tokens: 64000 > 8192".
+/// Returns the largest output limit that an error message allows, if the message refuses `limit` as too large: "max_tokens: 64000
+/// > 8192".
 fn limit_of_answers(words: &str, limit: u64) -> Option<u64> {
     let fields = [
         "max_tokens",
@@ -137,7 +138,7 @@ fn limit_of_answers(words: &str, limit: u64) -> Option<u64> {
     smaller.max().filter(|_| named)
 }
 
-/// Returns the sentence for the person about a change that they should know of.
+/// Returns the notice for the person about a change, or `None` if the person need not know of it.
 pub(super) fn notice(info: &RequestInfo, adaptation: Adaptation) -> Option<String> {
     let (title, model) = (&info.title, &info.model);
     match adaptation {

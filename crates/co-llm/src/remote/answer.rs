@@ -1,6 +1,6 @@
-//! Collects the pieces of an answer into deltas. All protocols share it.
+//! Collects the pieces of an answer into deltas. All protocols use this module.
 //!
-//! Calls are passed on only with a proper end, so no call of a broken answer ever runs.
+//! A call is passed on only after the answer has ended properly. So a call of a broken answer never runs.
 
 mod stray;
 mod think;
@@ -20,32 +20,32 @@ use crate::transcript::{Call, Item, Usage};
 /// A call as the server sent it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct RawCall {
-    /// Empty if the protocol has none.
+    /// The id of the call. It is empty if the protocol has no ids.
     pub(super) id: String,
     pub(super) name: String,
-    /// The arguments as JSON text. Empty means none.
+    /// The arguments as JSON text. It is empty if the call has no arguments.
     pub(super) arguments: String,
     pub(super) signature: Option<String>,
 }
 
-/// A piece that waits for the end of the answer, because a call came before it.
+/// A piece of an answer that is held back until the answer ends, because it is a call or follows one.
 enum Piece {
     Delta(Delta),
     Call(RawCall),
 }
 
-/// The answer of a server, as far as it has come.
+/// The answer of a server as received so far.
 pub(super) struct Answer {
     pub(super) info: RequestInfo,
     ready: VecDeque<Result<Delta, Fault>>,
-    /// The first call and all that came after it.
+    /// The first call, and all pieces that came after it.
     held: Vec<Piece>,
     /// The ids of all calls of the chat.
     ids: HashSet<String>,
-    /// The last number tried for each id. Counting from one for each call would be slow for thousands of calls.
+    /// The last number that was added to each id to make it unique. Starting at one again would be slow with thousands of calls.
     numbers: HashMap<String, u32>,
     think: ThinkTags,
-    /// The names of the tools on offer.
+    /// The names of the tools that the request offers.
     tools: Vec<String>,
     stray: StrayText,
     usage: Usage,
@@ -79,17 +79,17 @@ impl Answer {
         }
     }
 
-    /// Returns the next delta that is complete.
+    /// Returns the next complete delta.
     pub(super) fn take(&mut self) -> Option<Result<Delta, Fault>> {
         self.ready.pop_front()
     }
 
-    /// Returns true after a stop or a fault.
+    /// Returns true after a [`Delta::Stop`] or a fault.
     pub(super) fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Adds text of the model.
+    /// Adds a piece of the model's text.
     pub(super) fn text(&mut self, text: &str) {
         if !text.is_empty() {
             self.end_of_tags();
@@ -97,7 +97,7 @@ impl Answer {
         }
     }
 
-    /// Adds text of a model that may write its reasoning between `<think>` and `</think>`.
+    /// Adds a piece of text from a model that may write its reasoning between `<think>` and `</think>`.
     pub(super) fn text_with_tags(&mut self, text: &str) {
         for delta in self.think.push(text) {
             self.add(delta);
@@ -110,7 +110,7 @@ impl Answer {
         }
     }
 
-    /// Adds a signature to the reasoning that came last.
+    /// Adds a signature to the most recent reasoning.
     pub(super) fn signature(&mut self, signature: &str) {
         if !signature.is_empty() {
             self.add(Delta::Signature(self.info.keep_signature(signature)));
@@ -123,17 +123,17 @@ impl Answer {
         self.held.push(Piece::Call(call));
     }
 
-    /// Tells the person something about this answer.
+    /// Adds a notice about this answer for the person.
     pub(super) fn notice(&mut self, text: String) {
         self.add(Delta::Notice(text));
     }
 
-    /// Returns the tokens that were counted so far, to be changed.
+    /// Returns the token counts so far, so that the caller can update them.
     pub(super) fn usage(&mut self) -> &mut Usage {
         &mut self.usage
     }
 
-    /// Passes the count of tokens on: these tokens were used even if the rest of the answer is lost.
+    /// Passes on the token counts, because the tokens are used even if the rest of the answer is lost.
     pub(super) fn report_usage(&mut self) {
         if self.usage != Usage::default() {
             self.ready.push_back(Ok(Delta::Usage(self.usage)));
@@ -147,7 +147,7 @@ impl Answer {
             .any(|piece| matches!(piece, Piece::Call(_)))
     }
 
-    /// Ends the answer as the server ended it.
+    /// Ends the answer with the finish reason of the server.
     pub(super) fn stop(&mut self, stop: Stop) {
         self.end_of_tags();
         if !self.has_call()
@@ -167,7 +167,7 @@ impl Answer {
         self.ended = true;
     }
 
-    /// Ends the answer with a fault. Its text is kept, its calls are not.
+    /// Ends the answer with a fault. The text of the answer is kept; its calls are dropped.
     pub(super) fn fail(&mut self, fault: Fault) {
         self.end_of_tags();
         for piece in std::mem::take(&mut self.held) {
@@ -194,7 +194,7 @@ impl Answer {
         }
     }
 
-    /// Returns the call, or the reason why its arguments cannot be used; none if the output limit cut it off.
+    /// Returns the call, or the reason why its arguments are invalid. Returns `None` if the output limit cut the call off.
     fn checked(&mut self, raw: RawCall, stop: Stop) -> Option<Delta> {
         let whole = object(&raw.arguments);
         if stop == Stop::Length && (whole.is_err() || raw.arguments.trim().is_empty()) {
@@ -217,8 +217,8 @@ impl Answer {
         })
     }
 
-    /// Returns the name of the tool that a model means, if its template left a part of the protocol in it: gpt-oss writes
-    /// `functions.run` and `run<|channel|>commentary`.
+    /// Returns the name of a tool without the control tokens that some chat templates leave in it. For example, gpt-oss writes
+    /// `functions.run` and `run<|channel|>commentary` for `run`.
     fn tool_name(&self, name: String) -> String {
         let bare = name.split("<|").next().unwrap_or_default().trim();
         let bare = bare.strip_prefix("functions.").unwrap_or(bare);
@@ -228,7 +228,8 @@ impl Answer {
         }
     }
 
-    /// Returns an id that no other call of the chat has. Some servers number the calls of each answer from one.
+    /// Returns an id that no other call of the chat has. Some servers number the calls of each answer from one, so their ids
+    /// repeat.
     fn unique(&mut self, id: String, name: &str) -> String {
         let id = match id.is_empty() {
             true => format!("{MADE_UP}{name}"),
@@ -245,17 +246,17 @@ impl Answer {
     }
 }
 
-/// The beginning of an id for a call that came without one.
+/// The prefix of the id that co makes for a call without an id.
 const MADE_UP: &str = "call#";
 
-/// Returns true if the server sent the id of a call.
+/// Returns true if the server sent this id of a call. Returns false if co made the id.
 pub(super) fn is_servers_id(id: &str) -> bool {
     !id.starts_with(MADE_UP)
 }
 
-/// Returns the arguments if they are an object. No arguments count as an empty object.
+/// Returns the arguments if they are a JSON object. An empty text counts as an empty object.
 ///
-/// Some servers send an empty object before the arguments, or all arguments again after their pieces.
+/// Some servers send an empty object before the arguments, or repeat all arguments after their pieces.
 fn object(arguments: &str) -> Result<Map<String, Value>, String> {
     let values = serde_json::Deserializer::from_str(arguments).into_iter();
     let values: Result<Vec<Value>, _> = values.collect();

@@ -1,4 +1,4 @@
-//! Anthropic's Messages, which gateways and some other vendors speak too.
+//! Anthropic's Messages API, which gateways and some other vendors support too.
 
 mod reader;
 
@@ -83,7 +83,7 @@ fn image(image: &Image) -> Value {
     })
 }
 
-/// Returns the block of a part, in its place: thinking between calls goes back where it stood.
+/// Returns the content block for a part of a message. Thinking between calls keeps its place among them.
 fn block(info: &RequestInfo, part: &MessagePart) -> Option<Value> {
     Some(match part {
         MessagePart::Text(text) => json!({ "type": "text", "text": text }),

@@ -1,6 +1,7 @@
-//! The marks that make Anthropic's models cache a request, and the key that other vendors take for a chat.
+//! Adds the marks that make Anthropic's models cache a request, and the cache key that other vendors accept.
 //!
-//! A key leads the requests of a chat to the server that has their beginning in its cache. Other providers need neither.
+//! The cache key routes all requests of a chat to the server that has the beginning of the chat in its cache. Other providers
+//! need neither marks nor a key.
 
 use serde_json::{Value, json};
 
@@ -9,14 +10,15 @@ use super::request_info::RequestInfo;
 use crate::provider_table::Protocol;
 use crate::server_memory::Adaptation;
 
-/// The way in which a request is marked.
+/// The way in which a request marks the parts to cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CacheMarks {
     None,
-    /// One field of the request turns the cache on. The server itself finds the places to cache. (platform.claude.com "Prompt
+    /// One field of the request turns the cache on. The server itself chooses the parts to cache. (platform.claude.com "Prompt
     /// caching", openrouter.ai "Prompt caching", 2026-11)
     Request,
-    /// A field in the system prompt and in the last messages, which gateways translate for Bedrock, Vertex and Azure.
+    /// The system prompt and the last messages have a field that marks them. Gateways translate this field for Bedrock, Vertex
+    /// and Azure.
     Blocks,
 }
 
@@ -33,8 +35,8 @@ impl CacheMarks {
     }
 }
 
-/// Sets the field with the key of the chat, for the hosts that take it.
-/// (developers.openai.com, docs.mistral.ai and docs.x.ai "Prompt caching", 2026-11)
+/// Adds the cache key of the chat to the body, for the hosts that accept this field. (developers.openai.com, docs.mistral.ai and
+/// docs.x.ai "Prompt caching", 2026-11)
 pub(super) fn add_key(info: &RequestInfo, chat: &Conversation, body: &mut Value) {
     let in_body = info.is_openai()
         || info.is_at("api.mistral.ai")
@@ -47,7 +49,7 @@ pub(super) fn add_key(info: &RequestInfo, chat: &Conversation, body: &mut Value)
     }
 }
 
-/// Returns the header with the cache key of the chat. xAI takes this key in the protocol chat completions.
+/// Returns the header with the cache key of the chat. xAI expects this header in the chat completions API.
 pub(super) fn key_header(info: &RequestInfo, chat: &Conversation) -> Option<(String, String)> {
     let key = chat.cache_key.clone()?;
     let in_header = is_grok(info) && info.protocol == Protocol::OpenAi;
@@ -58,15 +60,16 @@ fn is_grok(info: &RequestInfo) -> bool {
     info.is_at("api.x.ai")
 }
 
-/// Returns the mark.
+/// Returns the value of the field that marks a part to cache.
 pub(super) fn mark() -> Value {
     json!({ "type": "ephemeral" })
 }
 
-/// Returns a text as a content of one block, which can have a mark.
+/// Returns a message content that has this text. With [`CacheMarks::Blocks`], the content is a list with one block, because only
+/// a block can have a mark.
 ///
-/// With [`CacheMarks::Blocks`] every text is written like this. So only the marks of a message change when it is no longer the
-/// last one, and marks do not belong to the cached text.
+/// The form is the same for all messages, so only the mark changes when a message is no longer the last one. Marks are not part
+/// of the cached text.
 pub(super) fn block(marks: CacheMarks, text: &str) -> Value {
     match marks {
         CacheMarks::Blocks => json!([{ "type": "text", "text": text }]),
@@ -74,7 +77,7 @@ pub(super) fn block(marks: CacheMarks, text: &str) -> Value {
     }
 }
 
-/// Returns a person's text and images as a content. Without images, the content is that of [`block`].
+/// Returns a message content with a person's text and images. Without images, it is the same as [`block`].
 pub(super) fn content(marks: CacheMarks, text: &str, images: Vec<Value>) -> Value {
     if images.is_empty() {
         return block(marks, text);
@@ -83,7 +86,7 @@ pub(super) fn content(marks: CacheMarks, text: &str, images: Vec<Value>) -> Valu
     images.into_iter().chain([text]).collect()
 }
 
-/// Marks the last blocks of the last message and of the last message of the request before it.
+/// Marks the last block of the last message, and the last block that the previous request marked.
 pub(super) fn mark_last(messages: &mut [Value]) {
     let answers = |message: &Value| message["role"] == "assistant";
     let before = messages.iter().rposition(answers);

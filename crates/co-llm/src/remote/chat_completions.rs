@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, which most other servers speak too.
+//! OpenAI's Chat Completions API, which most other servers support too.
 
 mod calls;
 mod reader;
@@ -90,10 +90,10 @@ pub(super) fn tool(spec: &ToolSpec) -> Value {
 struct MessageWriter {
     marks: CacheMarks,
     replay: Replay,
-    /// The content of a message with calls alone.
+    /// The content of a message that has only calls.
     no_content: Value,
     messages: Vec<Value>,
-    /// True from the first call after a prompt on.
+    /// True after the first call since a prompt.
     in_tool_turn: bool,
 }
 
@@ -139,7 +139,7 @@ impl MessageWriter {
         message.into()
     }
 
-    /// Adds the reasoning that led to a call, as the server sent it.
+    /// Adds to the message the reasoning that led to a call, in the form in which the server sent it.
     fn reasoning(&self, parts: &[MessagePart], calls: bool, message: &mut Map<String, Value>) {
         let mut thought = String::new();
         for part in parts {

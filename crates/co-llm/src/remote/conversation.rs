@@ -1,7 +1,7 @@
-//! Turns the items of a chat into messages, in no protocol's format.
+//! Turns the items of a chat into messages that do not depend on a protocol.
 //!
-//! This is the normal form: whatever the items are, each server accepts the messages. Each call has one result, directly after
-//! its step. Calls that cannot go back as such become text. Ids, the order of roles and images follow the rules of the
+//! The messages are in a normal form that each server accepts, whatever the items are. Each call has exactly one result, directly
+//! after its step. A call that a server would refuse becomes text. Ids, the order of roles, and images follow the rules of the
 //! server ([`rules`]). No text is empty.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -17,30 +17,30 @@ use crate::request::{ModelRequest, ToolSpec};
 use crate::server_memory::Adaptation;
 use crate::transcript::{self, Call, Context, Image, Item, Outcome};
 
-/// The last message of a request that would end with the model's own text. Most providers refuse that.
+/// The last message of a request that would otherwise end with the model's own text. Most providers refuse such a request.
 const GO_ON: &str = "Go on from where you stopped.";
-/// The model's text between two messages of the person, for servers that demand one.
+/// The model's message between two messages of the person, for servers that require one.
 const NO_ANSWER: &str = "(no answer)";
-/// The result of a call that has no text. Some servers refuse an empty text.
+/// The text of a result without text. Some servers refuse an empty text.
 const NO_OUTPUT: &str = "(no output)";
-/// The text of a message with the images of results.
+/// The text of the message that has the images of the results before it.
 const RESULT_IMAGES: &str = "[images of the results above]";
-/// The prompt that has no text.
+/// The text of a prompt without text.
 const NO_TEXT: &str = "(no text)";
-/// The first message of a request that would begin with the model's own text.
+/// The first message of a request that would otherwise begin with the model's own text.
 const BEGIN: &str = "(The conversation goes on.)";
 
-/// The parts of a request that each protocol writes in its own format.
+/// The content of a request, in a form that does not depend on a protocol. Each protocol writes it in its own format.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Conversation {
     pub(super) system: String,
     pub(super) messages: Vec<Message>,
     pub(super) tools: Arc<[ToolSpec]>,
-    /// False if the model must answer with text.
+    /// True if the model may call tools. False if it must answer with text.
     pub(super) may_call: bool,
-    /// A name for the chat that stays the same, for the provider's cache.
+    /// A name for the chat that never changes, for the provider's cache.
     pub(super) cache_key: Option<String>,
-    /// The images of prompts without an answer that cannot be sent, and why.
+    /// The images that cannot be sent, of prompts that have no answer yet. Each entry has the name of the image and the reason.
     pub(super) left_out: Vec<String>,
 }
 
@@ -52,15 +52,15 @@ pub(super) enum Message {
         images: Vec<Image>,
     },
     Model(Vec<MessagePart>),
-    /// The results of the calls in the message before it, in the order of the calls.
+    /// The results of the calls in the previous message, in the same order.
     Results(Vec<CallResult>),
 }
 
-/// A part of the model's message.
+/// A part of a message of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum MessagePart {
     Text(String),
-    /// The signature is as the server sent it. It is none if another server or model made it.
+    /// The reasoning of the model. `signature` is as the server sent it, or `None` if another server or model made it.
     Reasoning {
         text: String,
         signature: Option<String>,
@@ -88,10 +88,11 @@ impl Message {
 }
 
 impl Conversation {
-    /// Returns the conversation that a request sends.
+    /// Returns the conversation for a request.
     ///
-    /// A message depends on its own items and on earlier ones only. So each request of a chat begins with the bytes of the one
-    /// before it, and the provider can serve that part from its cache. Only surplus images are left out of later requests.
+    /// A message depends only on its own items and on earlier ones. So each request of a chat begins with the bytes of the
+    /// previous request, and the provider can serve this part from its cache. Only surplus images are an exception: later
+    /// requests leave them out.
     pub(super) fn new(info: &RequestInfo, request: &ModelRequest) -> Self {
         let (items, _) = transcript::repair(transcript::view(&request.items));
         let reduced = count_reduced(&items);
@@ -122,7 +123,8 @@ impl Conversation {
     }
 }
 
-/// Returns the number of items at the start that are sent in the reduced form. All items of a step are sent in the same form.
+/// Returns the number of items at the start that are sent in the reduced form ([`Item::Reduced`]). All items of a step have the
+/// same form.
 fn count_reduced(items: &[Item]) -> usize {
     let is_step = |item: &&Item| {
         matches!(
@@ -141,7 +143,7 @@ fn count_reduced(items: &[Item]) -> usize {
     last + 1 + if in_step { rest.count() } else { 0 }
 }
 
-/// Returns each image of the prompts as it is sent, or the reason why it is not.
+/// Returns, for each image of the items, the image to send or the reason why it cannot be sent.
 fn choose_images(
     info: &RequestInfo,
     reduced: &[Item],
@@ -157,7 +159,7 @@ fn choose_images(
     refused.chain(chosen).collect()
 }
 
-/// Returns the images of prompts and results.
+/// Returns the images of the prompts and the results.
 fn images_of(items: &[Item]) -> impl Iterator<Item = &Image> {
     items.iter().flat_map(|item| {
         let (context, results) = match item {
@@ -170,7 +172,7 @@ fn images_of(items: &[Item]) -> impl Iterator<Item = &Image> {
     })
 }
 
-/// Returns the texts of a message's parts as one text.
+/// Joins the texts in the parts of a message.
 pub(super) fn joined_text(parts: &[MessagePart]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
         MessagePart::Text(text) => Some(text.as_str()),
@@ -179,27 +181,28 @@ pub(super) fn joined_text(parts: &[MessagePart]) -> String {
     texts.collect()
 }
 
-/// Collects items into messages.
+/// Builds messages from items.
 struct MessageWriter<'a> {
     info: &'a RequestInfo,
     tools: &'a [ToolSpec],
-    /// True if the model must speak between two messages of the person.
+    /// True if two messages of the person must have a message of the model between them.
     must_alternate: bool,
-    /// The images of the prompts that are still to come.
+    /// The images of the items that are not written yet, each with the reason if it cannot be sent.
     images: VecDeque<Result<Image, String>>,
     left_out: Vec<String>,
-    /// True for items that go in the reduced form ([`Item::Reduced`]).
+    /// True while the items are written in the reduced form ([`Item::Reduced`]).
     reduced: bool,
-    /// Ids of the calls that become text. Their results become text too.
+    /// The ids of the calls that are sent as text. Their results are sent as text too.
     text_calls: HashSet<String>,
     messages: Vec<Message>,
     user: Vec<String>,
     user_images: Vec<Image>,
-    /// True directly after a summary. The end of the turn that made the summary does not end the message.
+    /// True directly after a summary. Then the end of a turn does not end the message of the person, because the summary was made
+    /// in that turn.
     after_summary: bool,
     parts: Vec<MessagePart>,
     results: Vec<CallResult>,
-    /// The images of these results. No protocol takes them inside of results from all models, so a message after them has them.
+    /// The images of `results`. No protocol accepts images inside results from all models, so the next message has them.
     result_images: Vec<Image>,
     names: HashMap<String, String>,
     ids: CallIds,
@@ -275,7 +278,8 @@ impl<'a> MessageWriter<'a> {
         }
     }
 
-    /// Ends a prompt that got no answer. Joined with the next prompt, its bytes would differ from those sent before.
+    /// Ends a prompt that got no answer. If the prompt were joined with the next one, its bytes would differ from those of
+    /// earlier requests.
     fn end_turn(&mut self) {
         if !self.after_summary {
             self.end_user();
@@ -289,7 +293,7 @@ impl<'a> MessageWriter<'a> {
         self.user.push(text);
     }
 
-    /// Returns a prompt with a piece that it attaches. The images themselves go beside the text.
+    /// Returns the text of a prompt with an attached context. An image is not part of the text.
     fn with_context(&mut self, told: String, piece: &Context) -> String {
         let image = piece.image.as_ref().and_then(|_| self.images.pop_front());
         // Escaped: a file name can contain quotes and ends of lines.
@@ -308,7 +312,7 @@ impl<'a> MessageWriter<'a> {
         format!("{told}\n\n<context name={name:?}>\n{body}\n</context>")
     }
 
-    /// Returns the text of a result with a note about its next image. `place` says where the image is.
+    /// Returns the text of a result with a note about its next image. `place` says in which message the image is.
     fn with_image(&mut self, text: String, place: &str) -> String {
         let words = match self.images.pop_front() {
             Some(Ok(image)) => {
@@ -408,8 +412,10 @@ impl<'a> MessageWriter<'a> {
         self.messages.push(Message::Model(parts));
     }
 
-    /// Returns true if the calls of a step must be sent as text. This is so in the reduced form, if no tool has the name of a
-    /// call, and if another model made the calls, so that they lack the reasoning which Anthropic requires.
+    /// Returns true if the calls of a step must be sent as text. There are three cases:
+    /// - The step is in the reduced form.
+    /// - A call has the name of no tool.
+    /// - Anthropic requires the reasoning that led to the calls, but another model made them.
     fn must_be_text(&self, parts: &[MessagePart]) -> bool {
         let thought = |part: &MessagePart| matches!(part, MessagePart::Reasoning { signature, .. } if signature.is_some());
         let unknown = |part: &MessagePart| matches!(part, MessagePart::Call(call) if !self.may_name(&call.name));
@@ -418,12 +424,12 @@ impl<'a> MessageWriter<'a> {
             || (self.info.thinking && !parts.first().is_some_and(thought))
     }
 
-    /// Returns true if a call may have this name: that of a tool on offer.
+    /// Returns true if a tool on offer has this name.
     fn may_name(&self, name: &str) -> bool {
         self.tools.iter().any(|tool| tool.name == name)
     }
 
-    /// Turns the calls of a step into text.
+    /// Replaces the calls of a step by texts.
     fn calls_to_text(&mut self, parts: &mut [MessagePart]) {
         for part in parts {
             if let MessagePart::Call(call) = part {
@@ -471,10 +477,10 @@ fn as_text(name: &str, arguments: &Value) -> MessagePart {
     MessagePart::Text(format!("[used {name} with {arguments}]"))
 }
 
-/// The longest name of a tool in a text, in characters.
+/// The longest tool name that a text contains, in characters.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Returns a name that a model made up as a single word: control tokens of a chat template are not repeated.
+/// Returns a tool name that the model invented as a single word. Control tokens of a chat template are removed.
 fn plain_name(name: &str) -> String {
     let word = |c: char| match c {
         c if c.is_alphanumeric() || "_-.".contains(c) => c,

@@ -13,9 +13,9 @@ use super::retry_after::retry_after;
 use crate::fault::Fault;
 use co_text::shorten_chars;
 
-/// The longest error text of a server that is kept, in characters.
+/// The longest error message of a server that is kept, in characters.
 const MAX_BODY_CHARS: usize = 600;
-/// The most faults of a list that are named.
+/// The largest number of faults in a list that a message names.
 const MAX_SENTENCES: usize = 3;
 
 impl RequestInfo {
@@ -27,7 +27,7 @@ impl RequestInfo {
         }
     }
 
-    /// Returns the fault for an error that the server sent inside its answer.
+    /// Returns the fault for an error that the server sent within its answer.
     pub(super) fn event(&self, body: &Value) -> Fault {
         // Anthropic sends {"type":"error","error":{"type","message"}}, the others send the inner object.
         let error = body.get("error").filter(|e| e.is_object()).unwrap_or(body);
@@ -79,7 +79,7 @@ impl RequestInfo {
         Fault::Cut
     }
 
-    /// Returns the fault for an answer with an error status.
+    /// Returns the fault for a response with an error status.
     pub(super) fn http(&self, status: StatusCode, body: &str, headers: &HeaderMap) -> Fault {
         let provider = self.title.clone();
         let content_type = headers
@@ -165,7 +165,7 @@ impl RequestInfo {
         }
     }
 
-    /// Returns the message in the body of an error, without the keys that it may repeat.
+    /// Returns the error message in a response body. Keys that the message repeats are removed.
     fn error_text(&self, body: &str) -> String {
         let sentence = serde_json::from_str::<Value>(body)
             .ok()
@@ -176,7 +176,7 @@ impl RequestInfo {
     }
 }
 
-/// Returns the last cause of an error, which is the most specific one.
+/// Returns the innermost cause of an error, which is the most specific one.
 pub(super) fn last_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {
@@ -198,7 +198,8 @@ fn shorten(text: &str) -> String {
     shorten_chars(text, MAX_BODY_CHARS)
 }
 
-/// Returns the sentence in an error. A list of faults names the place of each in the request, but repeats nothing of the request.
+/// Returns the message of an error. For a list of faults, the message names the position of each fault in the request, but
+/// repeats nothing else of the request.
 fn sentence(error: &Value) -> Option<String> {
     match error {
         Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
@@ -227,7 +228,8 @@ fn sentence(error: &Value) -> Option<String> {
     }
 }
 
-/// Returns the words of the server behind a gateway. OpenRouter's own words say only that this server refused.
+/// Returns the error message of the server behind a gateway. OpenRouter's own message says only that this server refused the
+/// request.
 fn passed_on(body: &Value) -> Option<String> {
     let raw = body.pointer("/error/metadata/raw")?;
     let inner = raw.as_str().and_then(|raw| serde_json::from_str(raw).ok());
@@ -249,7 +251,7 @@ fn is_page(content_type: &str, body: &str) -> bool {
         || head.starts_with("<html")
 }
 
-/// Returns the HTTP status that an error names as a number or as its digits.
+/// Returns the HTTP status in an error, which is a number or a text with digits.
 fn status_of_number(number: &Value) -> Option<u16> {
     let status = match number {
         Value::String(digits) => digits.parse().ok()?,
@@ -258,7 +260,7 @@ fn status_of_number(number: &Value) -> Option<u16> {
     (400..600).contains(&status).then_some(status)
 }
 
-/// Returns the HTTP status for an error's name, as the providers document it.
+/// Returns the HTTP status that the providers document for the name of an error.
 fn status_of_name(word: &str) -> Option<u16> {
     Some(match word {
         "billing_error" => 402,
@@ -280,7 +282,7 @@ fn status_of_name(word: &str) -> Option<u16> {
     })
 }
 
-/// Returns the HTTP status that an error's name suggests. Servers spell the names of refusals in many ways.
+/// Returns the HTTP status that an unknown name of an error suggests. Servers spell the names of refusals in many ways.
 fn status_of_unknown_name(word: &str) -> Option<u16> {
     let word = word.to_lowercase().replace(['_', '-', ' '], "");
     let says = |parts: &[&str]| parts.iter().any(|part| word.contains(part));
@@ -293,7 +295,7 @@ fn status_of_unknown_name(word: &str) -> Option<u16> {
     }
 }
 
-/// Returns true if the error means that credit or quota is used up, so that waiting does not help.
+/// Returns true if the error means that the credit or the quota is used up.
 fn is_used_up(body: &str) -> bool {
     const NAMES: [&str; 4] = [
         "insufficient_quota",
@@ -305,7 +307,7 @@ fn is_used_up(body: &str) -> bool {
     is_named(body, &NAMES) || says(body, &["credit balance is too low"])
 }
 
-/// Returns true if a 400 means that the key is wrong. Gemini and xAI send no 401.
+/// Returns true if a response with status 400 means that the key is wrong. Gemini and xAI do not send 401.
 fn is_bad_key(body: &str) -> bool {
     const SENTENCES: [&str; 4] = [
         "api key not valid",
@@ -316,12 +318,12 @@ fn is_bad_key(body: &str) -> bool {
     is_named(body, &["invalid_api_key"]) || says(body, &SENTENCES)
 }
 
-/// Returns true if the account must be verified first.
+/// Returns true if the error means that the account must be verified first.
 fn is_unverified(body: &str) -> bool {
     says(body, &["organization must be verified"])
 }
 
-/// Returns true if the error's code or type is one of the names.
+/// Returns true if the code or the type of the error is in `names`.
 fn is_named(body: &str, names: &[&str]) -> bool {
     let Ok(parsed) = serde_json::from_str::<Value>(body) else {
         return false;
@@ -338,7 +340,7 @@ fn is_named(body: &str, names: &[&str]) -> bool {
         .any(|name| names.contains(&name))
 }
 
-/// Returns true if the message of an error has one of the phrases, which are in lower case.
+/// Returns true if the message of the error contains one of the phrases. The phrases are in lower case.
 fn says(body: &str, phrases: &[&str]) -> bool {
     let Ok(body) = serde_json::from_str::<Value>(body) else {
         return false;
@@ -349,7 +351,7 @@ fn says(body: &str, phrases: &[&str]) -> bool {
     })
 }
 
-/// Returns true if the connection failed while it was encrypted, such as for a wrong certificate.
+/// Returns true if the TLS handshake failed, for example because of a wrong certificate.
 fn is_tls(error: &reqwest::Error) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {

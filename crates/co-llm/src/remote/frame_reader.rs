@@ -1,4 +1,4 @@
-//! The interface of the five readers of answers, and functions that several of them use.
+//! The interface of the five stream readers, and functions that several of them use.
 
 use serde_json::Value;
 
@@ -9,27 +9,27 @@ use crate::provider::Stop;
 
 /// Reads the frames of one answer.
 pub(super) trait FrameReader: Send {
-    /// Adds what a frame says.
+    /// Adds the content of a frame to the answer.
     fn frame(&mut self, frame: Value, answer: &mut Answer) -> Result<(), Fault>;
 
-    /// Returns true once the server gave a reason for its end. What follows is not needed.
+    /// Returns true after the server sent a finish reason. The reader does not need the frames after it.
     fn complete(&self) -> bool;
 
-    /// Ends the answer after the last frame. It is called only if [`FrameReader::complete`].
+    /// Ends the answer after the last frame. The caller must check [`FrameReader::complete`] first.
     fn finish(&mut self, answer: &mut Answer) -> Result<(), Fault>;
 }
 
-/// Returns the text of a field; empty if it is missing, null or no text.
+/// Returns the text of a field. Returns an empty text if the field is missing or is not a text.
 pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_default()
 }
 
-/// Returns the number at a path; 0 if there is none.
+/// Returns the number at a JSON pointer, or 0 if there is none.
 pub(super) fn count(value: &Value, path: &str) -> u64 {
     value.pointer(path).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// Returns arguments that a server sends as an object as text.
+/// Returns as JSON text the arguments that a server sends as an object.
 pub(super) fn arguments_text(arguments: &Value) -> String {
     match arguments {
         Value::Null => String::new(),
@@ -39,12 +39,12 @@ pub(super) fn arguments_text(arguments: &Value) -> String {
     }
 }
 
-/// Returns the fault for a reason that means a failure of the server or the model.
+/// Returns the fault for a finish reason that means a failure of the server or the model.
 pub(super) fn stopped_with(reason: &str) -> Fault {
     malformed(&format!("the model stopped with {reason}"))
 }
 
-/// Returns the stop for a reason that this version does not know, and adds a notice about the reason.
+/// Returns the stop for an unknown finish reason, and adds a notice about this reason.
 pub(super) fn unknown_stop(reason: &str, answer: &mut Answer) -> Stop {
     answer.notice(format!(
         "the model stopped for a reason that co does not know: {reason}"
@@ -52,7 +52,7 @@ pub(super) fn unknown_stop(reason: &str, answer: &mut Answer) -> Stop {
     Stop::Done
 }
 
-/// Returns the fault for an answer that announced a call and has none.
+/// Returns the fault for an answer that announced a call but contains none.
 pub(super) fn missing_call() -> Fault {
     malformed("it announced a call and made none")
 }

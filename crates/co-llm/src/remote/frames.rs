@@ -1,4 +1,4 @@
-//! Reads the frames of an answer: server-sent events, or lines of JSON.
+//! Splits an answer into frames, which are server-sent events or lines of JSON.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use crate::fault::Fault;
 /// The way in which a protocol separates frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// Server-sent events: the `data` lines up to an empty line.
+    /// Server-sent events: the `data` lines before an empty line are one frame.
     Events,
-    /// One frame in each line.
+    /// JSON lines: each line is one frame.
     Lines,
 }
 
@@ -19,9 +19,9 @@ pub(super) enum Framing {
 pub(super) struct Frames {
     lines: Lines,
     framing: Framing,
-    /// True once a line with content came.
+    /// True after a line with content was received.
     begun: bool,
-    /// True if the answer is one JSON value, as of a server that does not stream.
+    /// True if the answer is a single JSON value, because the server does not stream.
     document: bool,
 }
 
@@ -35,10 +35,10 @@ impl Frames {
         }
     }
 
-    /// Returns the data of the next frame; none at the end of the answer.
+    /// Returns the data of the next frame, or `None` at the end of the answer.
     ///
-    /// The last frame needs no empty line after it. Comments and the fields `event`, `id` and `retry` are skipped: each
-    /// protocol repeats the name of an event in its data.
+    /// The last frame needs no empty line after it. Comments and the fields `event`, `id` and `retry` are skipped, because each
+    /// protocol repeats the name of the event in the data.
     pub(super) async fn next(
         &mut self,
         info: &RequestInfo,

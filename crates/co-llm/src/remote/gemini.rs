@@ -1,4 +1,4 @@
-//! Google's Gemini.
+//! Google's Gemini API.
 
 mod reader;
 
@@ -15,8 +15,8 @@ use crate::request::ToolSpec;
 use crate::server_memory::Adaptation;
 use crate::transcript::Call;
 
-/// Replaces the signature of a call that another model made. From version 3 on, Gemini refuses the first call of a step
-/// without any (ai.google.dev, "Thought signatures", 2026-11).
+/// The signature for a call that another model made. From version 3 on, Gemini refuses a step whose first call has no signature
+/// (ai.google.dev, "Thought signatures", 2026-11).
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// Returns the body of a request.
@@ -95,7 +95,7 @@ fn model_parts(info: &RequestInfo, parts: &[MessagePart]) -> Vec<Value> {
     written
 }
 
-/// Returns true for the versions that take a call without a signature.
+/// Returns true if this version of Gemini accepts a call without a signature.
 fn is_old(model: &str) -> bool {
     ["gemini-1", "gemini-2", "gemma"]
         .iter()

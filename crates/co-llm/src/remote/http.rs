@@ -1,4 +1,4 @@
-//! Sends requests and checks that an answer begins.
+//! Sends requests and checks that a response begins without an error.
 
 use std::time::Duration;
 
@@ -12,15 +12,17 @@ use super::request_info::RequestInfo;
 use crate::fault::Fault;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// Idle connections are closed soon, because an editor is open for days and a turn lasts minutes.
+/// The time after which an idle connection is closed. It is short, because an editor stays open for days but a turn lasts
+/// minutes.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// llama.cpp's server and others close an idle connection after five seconds, perhaps while the next request is on its way.
+/// The time after which an idle connection to this machine is closed. Servers such as llama.cpp's close idle connections after
+/// five seconds, which could happen just as the next request is sent.
 const LOCAL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
-/// The number of bytes of an error body that are read. The message is at its beginning.
+/// The largest number of bytes that are read of an error body. The message is at its start.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
-/// Makes the client for a server at this address. It follows no redirect. Reading the system's certificates takes tens of
-/// milliseconds.
+/// Makes the HTTP client for a server at this address. The client follows no redirects. Making it takes tens of milliseconds,
+/// because it reads the system's certificates.
 ///
 /// # Errors
 /// The system has no certificates.
@@ -39,7 +41,8 @@ pub fn client(base_url: &str) -> Result<reqwest::Client, Fault> {
     })
 }
 
-/// Makes the client, which trusts the certificate authorities of the system or none.
+/// Makes the HTTP client. If `trusts` is true, the client trusts the certificate authorities of the system; otherwise it trusts
+/// none.
 fn build(base_url: &str, trusts: bool) -> Result<reqwest::Client, Fault> {
     let mut builder = reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
@@ -57,7 +60,7 @@ fn build(base_url: &str, trusts: bool) -> Result<reqwest::Client, Fault> {
     })
 }
 
-/// Returns the address of a path below the base address. The query of the base address comes first.
+/// Joins a path to the base address. `query` is added after the query of the base address.
 pub(super) fn endpoint(base_url: &str, path: &str, query: Option<&str>) -> Result<Url, Fault> {
     let mut url = Url::parse(base_url).map_err(|error| Fault::Unreachable {
         url: base_url.to_owned(),
@@ -71,7 +74,7 @@ pub(super) fn endpoint(base_url: &str, path: &str, query: Option<&str>) -> Resul
     Ok(url)
 }
 
-/// Returns the headers. The last header with a name counts. Invalid headers are left out.
+/// Makes a header map. If a name occurs twice, the last header wins. Invalid headers are left out.
 pub(super) fn headers(list: impl IntoIterator<Item = (String, String)>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in list {
@@ -84,7 +87,7 @@ pub(super) fn headers(list: impl IntoIterator<Item = (String, String)>) -> Heade
     headers
 }
 
-/// Sends a request and returns the answer once its headers came, if they report no error.
+/// Sends a request and returns the response as soon as its headers report success.
 pub(super) async fn open(info: &RequestInfo, request: RequestBuilder) -> Result<Response, Fault> {
     let response = match tokio::time::timeout(info.stall, request.send()).await {
         Ok(Ok(response)) => response,
@@ -106,7 +109,7 @@ pub(super) async fn open(info: &RequestInfo, request: RequestBuilder) -> Result<
     }
 }
 
-/// Sends a request and returns its answer as JSON.
+/// Sends a request and parses the response as JSON.
 pub(super) async fn json(info: &RequestInfo, request: RequestBuilder) -> Result<Value, Fault> {
     let response = open(info, request).await?;
     let body = match tokio::time::timeout(info.stall, response.bytes()).await {
@@ -120,9 +123,9 @@ pub(super) async fn json(info: &RequestInfo, request: RequestBuilder) -> Result<
     serde_json::from_slice(&body).map_err(|error| RequestInfo::unreadable(&error))
 }
 
-/// Reads the body of an error, at most [`MAX_ERROR_BYTES`] bytes, until it ends, fails or the time is over.
+/// Reads the body of an error response: at most [`MAX_ERROR_BYTES`] bytes, and no longer than `limit`.
 ///
-/// A failure here is not reported, since the status of the error is more important.
+/// A failure while reading is ignored, because the status of the response is more important.
 async fn error_body(mut response: Response, limit: Duration) -> String {
     let mut body = Vec::new();
     let read = async {

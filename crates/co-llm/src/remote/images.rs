@@ -1,4 +1,4 @@
-//! Chooses the images that a server accepts. `docs/PROVIDERS.md` names the sources of the limits.
+//! Selects the images that a server accepts. `docs/PROVIDERS.md` names the sources of the limits.
 
 use std::ops::Range;
 
@@ -12,23 +12,24 @@ use crate::transcript::Image;
 
 const MIB: usize = 1024 * 1024;
 
-/// The limits of one server.
+/// The image limits of one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Limits {
     formats: &'static [ImageType],
-    /// True if a GIF may have more than one picture.
+    /// True if the server accepts animated GIFs.
     moving: bool,
-    /// The longest image, in characters of base64.
+    /// The largest size of an image, in characters of base64.
     length: usize,
-    /// The most pixels of a side.
+    /// The largest width or height of an image, in pixels.
     side: usize,
-    /// The most pixels of an image.
+    /// The largest number of pixels of an image.
     pixels: usize,
-    /// The most images of a request.
+    /// The largest number of images in a request.
     number: usize,
-    /// The most characters of base64 in a request.
+    /// The largest size of all images in a request together, in characters of base64.
     total: usize,
-    /// If a request has more images than the first number, no side may have more pixels than the second one.
+    /// A number of images and a side length. If a request has more images than this number, no image may be wider or higher than
+    /// this length in pixels.
     many: Option<(usize, usize)>,
 }
 
@@ -41,7 +42,7 @@ const ALL: &[ImageType] = &[
     ImageType::Gif,
 ];
 
-/// The limits of OpenAI, which are also assumed of an unknown server.
+/// The limits of OpenAI. co also assumes them for an unknown server.
 const OPENAI: Limits = Limits {
     formats: ALL,
     moving: false,
@@ -132,17 +133,17 @@ impl Limits {
     }
 }
 
-/// The facts about an image that limits are about.
+/// The properties of an image that the limits apply to.
 struct Picture {
     format: ImageType,
     size: ImageSize,
     moving: bool,
-    /// In characters of base64.
+    /// The size in characters of base64.
     length: usize,
 }
 
 impl Picture {
-    /// Returns the facts; none if the bytes are no whole image.
+    /// Returns the properties of an image, or `None` if the data is not a complete image.
     fn read(data: &str) -> Option<Self> {
         let bytes = BASE64_STANDARD.decode(data).ok()?;
         let format = imagesize::image_type(&bytes).ok()?;
@@ -175,16 +176,16 @@ impl Picture {
     }
 }
 
-/// Returns the length that the header of a WebP file names.
+/// Returns the file length in the header of a WebP file.
 fn riff_length(bytes: &[u8]) -> usize {
     let length = bytes.get(4..8).and_then(|it| it.try_into().ok());
     length.map_or(usize::MAX, |it| u32::from_le_bytes(it) as usize)
 }
 
-/// Returns each image as it can be sent, or the reason why it cannot.
+/// Returns, for each image, the image to send or the reason why it cannot be sent.
 ///
-/// The type is that of the bytes, since servers compare them. If there are too many images, the older ones are left out: half
-/// of the limit at once, so that the beginning of the next requests stays the same.
+/// The media type follows the bytes of the image, because servers compare both. If there are too many images, the oldest are left
+/// out until the request uses only half of the limit. So the beginning of the next requests stays the same.
 pub(super) fn choose(info: &RequestInfo, images: &[&Image]) -> Vec<Result<Image, String>> {
     let limits = Limits::of(info);
     let mut pictures: Vec<Result<Picture, String>> = images
@@ -222,7 +223,7 @@ pub(super) fn choose(info: &RequestInfo, images: &[&Image]) -> Vec<Result<Image,
     pictures.into_iter().zip(images).map(with_type).collect()
 }
 
-/// Returns the places of the images that fit into a request together.
+/// Returns the index range of the newest images that fit into one request.
 fn newest(limits: &Limits, pictures: &[Result<Picture, String>]) -> Range<usize> {
     let length = |at: usize| pictures[at].as_ref().map_or(0, |it| it.length);
     let counted = |at: usize| usize::from(pictures[at].is_ok());

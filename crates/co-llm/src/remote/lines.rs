@@ -1,4 +1,4 @@
-//! Splits the bytes of an answer into lines, in time linear in their number.
+//! Splits the bytes of an answer into lines, in linear time.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use super::error::malformed;
 use super::request_info::RequestInfo;
 use crate::fault::Fault;
 
-/// The longest line in bytes. A call that writes a file has all of it on one line.
+/// The longest line in bytes. A call that writes a file has the whole file on one line.
 const MAX_LINE: usize = 32 << 20;
 
-/// The lines of an answer, without their ends: LF, CR LF or CR.
+/// Reads the lines of an answer. A line ends with LF, CR LF or CR.
 pub(super) struct Lines {
     pieces: BoxStream<'static, reqwest::Result<Vec<u8>>>,
     buffer: Vec<u8>,
-    /// The index in `buffer` of the first byte that no line has returned yet.
+    /// The index in `buffer` after the last returned line.
     start: usize,
-    /// The index of the first byte that was not searched for the end of a line.
+    /// The index in `buffer` from which the search for the end of a line goes on.
     searched: usize,
-    /// True if the last line ended with CR. A LF directly after it is a part of that end.
+    /// True if the last line ended with CR. A LF directly after this CR belongs to the same line break.
     after_cr: bool,
     closed: bool,
 }
@@ -44,7 +44,7 @@ impl Lines {
         }
     }
 
-    /// Returns the next line; none at the end of the answer. The last line needs no end.
+    /// Returns the next line, or `None` at the end of the answer. The last line needs no line break.
     pub(super) async fn next(
         &mut self,
         info: &RequestInfo,
@@ -108,7 +108,7 @@ impl Lines {
     }
 }
 
-/// Returns a line as text. `cut` is true if the answer ended within it, perhaps in the middle of a character.
+/// Returns a line as text. `cut` is true if the answer ended within the line, perhaps in the middle of a character.
 fn text(line: Vec<u8>, cut: bool) -> Result<String, Fault> {
     String::from_utf8(line).map_err(|error| match error.utf8_error().error_len() {
         None if cut => Fault::Cut,

@@ -8,7 +8,7 @@ use super::frame_reader::text;
 use crate::listed_model::ListedModel;
 use crate::provider_table::Protocol;
 
-/// Returns the path of the list below the base address, and its query.
+/// Returns the path of the model list, relative to the base address, and its query.
 pub(super) fn path(protocol: Protocol) -> (&'static str, Option<&'static str>) {
     match protocol {
         Protocol::Anthropic => ("models", Some("limit=1000")),
@@ -18,7 +18,7 @@ pub(super) fn path(protocol: Protocol) -> (&'static str, Option<&'static str>) {
     }
 }
 
-/// Returns the models of a list, without those that cannot hold a conversation.
+/// Returns the models in a list, without models that cannot hold a conversation.
 pub(super) fn read(list: &Value) -> Vec<ListedModel> {
     // Together sends the list itself.
     let rows = [&list["data"], &list["models"], list];
@@ -30,10 +30,10 @@ pub(super) fn read(list: &Value) -> Vec<ListedModel> {
         .collect()
 }
 
-/// The most names that are shown for a name that the server does not know.
+/// The largest number of similar names that are shown for an unknown name.
 const MAX_NEAREST: usize = 3;
 
-/// Returns the names that are most like a name, the most similar first; none if nothing is like it.
+/// Returns the names that are similar to `name`, the most similar first.
 pub(super) fn nearest(name: &str, models: &[ListedModel]) -> Vec<String> {
     let pairs = |name: &str| -> HashSet<(u8, u8)> {
         let name = name.to_lowercase();
@@ -72,7 +72,7 @@ fn model(row: &Value) -> Option<ListedModel> {
     })
 }
 
-/// Returns the size of the context window, whatever name the server has for this field.
+/// Returns the size of the context window in a row of the list. Servers use different names for this field.
 fn window(row: &Value) -> Option<u64> {
     const PATHS: [&str; 8] = [
         // What the server really holds goes before what the model could.
@@ -94,7 +94,8 @@ fn window(row: &Value) -> Option<u64> {
     sizes.find(|size| *size > 0)
 }
 
-/// Returns whether a model takes images, whatever name the server has for this field.
+/// Returns true if the row of a model says that the model accepts images, and `None` if the row does not say. Servers use
+/// different names for this field.
 fn images(row: &Value) -> Option<bool> {
     // OpenRouter and xAI list what a model takes, llama.cpp what it can do.
     let lists = [

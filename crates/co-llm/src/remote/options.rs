@@ -1,6 +1,6 @@
-//! The options of a request beside its conversation.
+//! The options of a request, such as limits. The conversation is not one of them.
 //!
-//! Most fields stand at the end of a body, so that the bytes before them are the same in each request of a chat.
+//! Most of these fields stand at the end of the body, so that the bytes before them stay the same in all requests of a chat.
 
 use serde_json::{Value, json};
 
@@ -9,44 +9,44 @@ use crate::provider_table::Protocol;
 /// The options of one request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct RequestOptions {
-    /// The limit of the answer that the person set.
+    /// The output limit in tokens that the person set.
     pub(super) max_output_tokens: Option<u64>,
-    /// The tokens that the conversation leaves of the context window, as far as is known.
+    /// The number of tokens that the conversation leaves free in the context window. It is `None` if this is unknown.
     pub(super) room: Option<u64>,
-    /// The most tokens of an answer that the server takes, if it named them.
+    /// The largest output limit in tokens that the server accepts. It is known after the server refused a larger one.
     pub(super) answer_limit: Option<u64>,
-    /// The context window to ask Ollama for.
+    /// The context window in tokens that a request to Ollama sets.
     pub(super) window: u64,
-    /// Fields of the person. They replace those of co.
+    /// Body fields that the person set. They replace the fields of co.
     pub(super) extra_body: Option<Value>,
 }
 
-/// The least room for an answer that is asked for. The size of a conversation is only an estimate, and usually too high.
-/// Anthropic takes no smaller budget for thoughts than half of it.
+/// The smallest output limit in tokens that co asks for, even if less room seems to be left. The estimate of a conversation's
+/// size is usually too high. Half of this number is the smallest thinking budget that Anthropic accepts.
 pub(super) const LEAST_ROOM: u64 = 2048;
 
 impl RequestOptions {
-    /// Returns a limit of the answer, cut to the free part of the window and to the limit of the server. Servers refuse a larger
-    /// one.
+    /// Returns `limit`, reduced to the free part of the context window and to the limit of the server. Servers refuse a larger
+    /// limit.
     pub(super) fn cut(&self, limit: u64) -> u64 {
         let room = self.room.map(|room| room.max(LEAST_ROOM));
         let most = [room, self.answer_limit].into_iter().flatten().min();
         most.map_or(limit, |most| limit.min(most))
     }
 
-    /// Returns the budget for Claude's thoughts that the person set.
+    /// Returns the thinking budget for Claude that the person set.
     pub(super) fn thinking_budget(&self) -> Option<u64> {
         let body = self.extra_body.as_ref()?;
         body.pointer("/thinking/budget_tokens")?.as_u64()
     }
 
-    /// Returns the limit of the answer that the person set, cut to the window.
+    /// Returns the output limit that the person set, reduced by [`Self::cut`].
     pub(super) fn output_limit(&self) -> Option<u64> {
         self.max_output_tokens.map(|limit| self.cut(limit))
     }
 }
 
-/// Returns the limit of the answer in the body of a request.
+/// Returns the output limit in the body of a request.
 pub(super) fn limit_in(body: &Value) -> Option<u64> {
     let places = [
         "/max_tokens",
@@ -60,7 +60,7 @@ pub(super) fn limit_in(body: &Value) -> Option<u64> {
         .find_map(|place| body.pointer(place)?.as_u64())
 }
 
-/// Adds the last fields of a body: those of the person, then the field that forbids calls.
+/// Adds the last fields of a body: the fields of the person, and then the field that forbids calls.
 pub(super) fn finish(
     body: &mut Value,
     protocol: Protocol,
@@ -75,7 +75,7 @@ pub(super) fn finish(
     }
 }
 
-/// Returns the field that forbids calls, and its value. Ollama has none.
+/// Returns the name and the value of the field that forbids calls. Ollama has no such field.
 fn no_calls(protocol: Protocol) -> Option<(&'static str, Value)> {
     Some(match protocol {
         Protocol::Anthropic => ("tool_choice", json!({ "type": "none" })),
@@ -88,7 +88,7 @@ fn no_calls(protocol: Protocol) -> Option<(&'static str, Value)> {
     })
 }
 
-/// Merges `more` into `value`. Objects are merged field by field. All other values are replaced.
+/// Merges `more` into `value`. Objects are merged field by field. Other values are replaced.
 fn merge(value: &mut Value, more: &Value) {
     match (value, more) {
         (Value::Object(fields), Value::Object(more)) => {

@@ -1,15 +1,16 @@
-//! Tells from the words of a server that a request is longer than the model's context window.
+//! Recognizes error messages that say that a request exceeds the model's context window.
 //!
-//! The table is not complete, and need not be: a chat shortens its largest request once, whatever the words of the refusal.
+//! The table need not be complete: a chat shortens its largest request once, whatever the error message says.
 
 use serde_json::Value;
 
 use crate::fault::numbers;
 
-/// The ways in which servers say that a request is too long: parts of a sentence in lower case, in their order. Numbers and names
-/// of models stand between them. The comment behind each phrase names the servers that use it, and the source.
+/// The phrases by which servers say that a request is too long. A phrase is a list of texts in lower case, which must occur in
+/// this order; numbers and names of models stand between them. The comment at each phrase names the servers that use it, and the
+/// source.
 ///
-/// All places were read on 2026-11-26 and 2026-11-28. "pi 129" is earendil-works/pi issue 129: its author sent too long requests
+/// All sources were read on 2026-11-26 and 2026-11-28. "pi 129" is earendil-works/pi issue 129: its author sent too long requests
 /// to the vendors.
 const PHRASES: &[&[&str]] = &[
     // Names of errors.
@@ -107,15 +108,15 @@ const PHRASES: &[&[&str]] = &[
     &["contextwindowexceedederror"],
 ];
 
-/// The most levels of objects, lists and JSON in texts that are searched.
+/// The largest nesting depth of objects, lists and JSON texts that is searched.
 const MAX_DEPTH: usize = 8;
 
-/// The fields of an error that hold words of a server. Others may repeat the request.
+/// The fields of an error that contain the server's own message. Other fields may repeat the request.
 const FIELDS: [&str; 10] = [
     "error", "errors", "message", "detail", "msg", "code", "type", "status", "metadata", "raw",
 ];
 
-/// Returns true if the body of an error says in a known way that the request is too long.
+/// Returns true if the body of an error contains a known message about a request that is too long.
 pub(super) fn is_named(body: &str) -> bool {
     let mut words = Vec::new();
     match serde_json::from_str::<Value>(body) {
@@ -126,8 +127,8 @@ pub(super) fn is_named(body: &str) -> bool {
     words.any(|words| PHRASES.iter().any(|phrase| is_in(phrase, words)))
 }
 
-/// Returns the window that a refusal names if the conversation and `limit`, the most tokens of the answer, exceed it together:
-/// 200000 for "178959 + 64000 > 200000". None if the conversation alone exceeds the window, or if the words do not say so.
+/// Returns the size of the context window in a refusal, if the conversation and the output limit `limit` exceed it only together:
+/// 200000 for "178959 + 64000 > 200000". Returns `None` if the conversation alone exceeds the window, or for any other message.
 pub(super) fn window_of_sum(body: &str, limit: u64) -> Option<u64> {
     let numbers: Vec<u64> = numbers(body).filter(|number| *number > 0).collect();
     if !numbers.contains(&limit) {
@@ -152,7 +153,8 @@ fn is_in(phrase: &[&str], words: &str) -> bool {
     })
 }
 
-/// Collects the words of an error in lower case. A gateway puts the error of the server behind it into a text.
+/// Collects the messages of an error in lower case. Also parses texts as JSON, because a gateway puts the error of another server
+/// into a text.
 fn collect(value: &Value, depth: usize, words: &mut Vec<String>) {
     let Some(depth) = depth.checked_sub(1) else {
         return;

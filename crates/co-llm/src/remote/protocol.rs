@@ -1,4 +1,4 @@
-//! The five protocols behind one interface.
+//! One interface for the five protocols.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::request_info::RequestInfo;
 use super::{anthropic, chat_completions, gemini, ollama, responses};
 use crate::provider_table::Protocol;
 
-/// Returns the path of a request below the base address, and its query.
+/// Returns the path of a request, relative to the base address, and its query.
 pub(super) fn path(info: &RequestInfo) -> (String, Option<&'static str>) {
     match info.protocol {
         Protocol::Anthropic => ("messages".to_owned(), None),

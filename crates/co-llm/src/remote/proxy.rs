@@ -1,8 +1,8 @@
-//! Says whether a proxy stands between co and a server.
+//! Finds out whether co reaches a server through a proxy.
 
 use reqwest::Url;
 
-/// Returns true for a server on this machine. It is reached without a proxy.
+/// Returns true for a server on this machine. co never uses a proxy for such a server.
 pub(super) fn is_local(base_url: &str) -> bool {
     let Ok(url) = Url::parse(base_url) else {
         return false;
@@ -16,7 +16,7 @@ pub(super) fn is_local(base_url: &str) -> bool {
     }
 }
 
-/// Returns the variable that names a proxy for a server at this address. The HTTP client reads these variables itself.
+/// Returns the environment variable that sets a proxy for a server at this address. The HTTP client itself reads these variables.
 pub(super) fn variable(base_url: &str, is_set: impl Fn(&str) -> bool) -> Option<&'static str> {
     let own = match base_url.starts_with("https://") {
         true => ["HTTPS_PROXY", "https_proxy"],

@@ -1,4 +1,4 @@
-//! Chooses the servers that get reasoning back, and asks a model for an effort.
+//! Decides which servers get reasoning back, and writes the effort into a request.
 
 use serde_json::{Value, json};
 
@@ -8,17 +8,18 @@ use crate::family::{self, Thinking};
 use crate::provider_table::Protocol;
 use crate::server_memory::Adaptation;
 
-/// The reasoning that chat completions send back.
+/// The rule for sending reasoning back in chat completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Replay {
     Never,
-    /// With the calls that it led to.
+    /// Reasoning is sent back with the calls that it led to.
     WithCalls,
-    /// In each message from the first call of a turn on, even if it is empty. The server refuses the request without it.
+    /// From the first call of a turn on, each message must have its reasoning, even if the reasoning is empty. Otherwise the
+    /// server refuses the request.
     Demanded,
 }
 
-/// Hosts that refuse a request with reasoning in it.
+/// The hosts that refuse a request with reasoning in it.
 const NEVER: [&str; 5] = [
     "api.openai.com",
     "api.groq.com",
@@ -27,7 +28,7 @@ const NEVER: [&str; 5] = [
     "azure.com",
 ];
 
-/// Families that demand their reasoning back (`docs/PROVIDERS.md` names the sources).
+/// Parts of the names of models that require their reasoning back. `docs/PROVIDERS.md` names the sources.
 const DEMANDING: [&str; 4] = ["deepseek", "kimi", "moonshot", "mimo"];
 
 impl Replay {
@@ -46,7 +47,7 @@ impl Replay {
     }
 }
 
-/// Adds the fields for the effort that the person set. Without one the model does as its provider thinks best.
+/// Adds the fields for the effort that the person set. Adds nothing if no effort is set.
 pub(super) fn add_effort(info: &RequestInfo, body: &mut Value) {
     let Some(effort) = info.effort else {
         return;
@@ -72,7 +73,7 @@ fn thinking(info: &RequestInfo) -> Option<Thinking> {
     family::find(&info.model).and_then(|family| family.thinking)
 }
 
-/// Returns true if a request asks Claude for thinking with a fixed budget. Each call must then follow its thinking.
+/// Returns true if a request gives Claude a fixed thinking budget. Then each call must follow the thinking that led to it.
 pub(super) fn has_budget(info: &RequestInfo) -> bool {
     let set = info.effort.is_some_and(|effort| effort != Effort::None);
     set && info.protocol == Protocol::Anthropic && thinking(info) == Some(Thinking::Budget)
@@ -104,7 +105,7 @@ fn budget(effort: Effort) -> u64 {
     }
 }
 
-/// Returns the name that OpenAI has for an effort.
+/// Returns OpenAI's name for an effort.
 fn openai(info: &RequestInfo, effort: Effort) -> &'static str {
     match (thinking(info), effort) {
         (Some(Thinking::Always), Effort::None) => "low",

@@ -9,11 +9,11 @@ use crate::fault::Fault;
 use crate::provider_table::{Protocol, is_below};
 use crate::server_memory::Adaptation;
 
-/// One request: the provider and its address, the model and the keys.
+/// The facts about one request: the provider and its address, the model and the keys.
 #[derive(Debug, Clone)]
 pub(super) struct RequestInfo {
     pub(super) protocol: Protocol,
-    /// The provider's name for a person; a host if the server is not the provider's own.
+    /// The name of the provider for messages. If the server is not the provider's own, it is the host.
     pub(super) title: String,
     pub(super) url: String,
     /// The host of the address, with its port if it has one.
@@ -21,51 +21,51 @@ pub(super) struct RequestInfo {
     /// True if the request goes to the provider's own server.
     pub(super) own: bool,
     pub(super) model: String,
-    /// The variable, file or program that has the key. None: the request has no key.
+    /// The variable, file or program that provides the key. It is `None` if the request has no key.
     pub(super) key_source: Option<String>,
-    /// The variable to set if the request has no key. None: this server has no usual variable, and the setting `api_key_env` must
-    /// name it.
+    /// The environment variable to set if the request has no key. It is `None` if this server has no usual variable; then the
+    /// setting `api_key_env` must name one.
     pub(super) key_variable: Option<String>,
-    /// Keys to remove from a server's error text, which may repeat them.
+    /// The keys to remove from the server's error messages, which may repeat them.
     pub(super) keys: Vec<String>,
-    /// True if the address is a guess because nothing is set.
+    /// True if the address is a guess, because no setting names a server.
     pub(super) guessed: bool,
-    /// True if Anthropic's thinking is on. Each call must then follow the reasoning that led to it.
+    /// True if Anthropic's thinking is on. Then each call must follow the reasoning that led to it.
     pub(super) thinking: bool,
-    /// True if the model takes images.
+    /// True if the model accepts images.
     pub(super) images: bool,
-    /// The longest silence of the server.
+    /// The time-out while the server sends nothing.
     pub(super) stall: Duration,
     pub(super) effort: Option<Effort>,
-    /// The changes that the server asked for when it refused earlier requests.
+    /// The changes that the server has asked for by refusing earlier requests.
     pub(super) adaptations: HashSet<Adaptation>,
 }
 
 impl RequestInfo {
-    /// Returns the fault for a web page in place of an answer.
+    /// Returns the fault for a web page that was received instead of an answer.
     pub(super) fn page(&self) -> Fault {
         Fault::HtmlPage {
             url: self.url.clone(),
         }
     }
 
-    /// Returns true if the request goes to this domain.
+    /// Returns true if the request goes to a host of this domain.
     pub(super) fn is_at(&self, domain: &str) -> bool {
         let host = self.host.split(':').next().unwrap_or_default();
         is_below(host, domain)
     }
 
-    /// Returns true for OpenAI's own servers, and for those of Azure.
+    /// Returns true for OpenAI's own servers and for Azure's.
     pub(super) fn is_openai(&self) -> bool {
         self.is_at("api.openai.com") || self.is_at("azure.com")
     }
 
-    /// Returns true for Anthropic's models, also under the names that a gateway gives to them.
+    /// Returns true for Anthropic's models, also under the names that a gateway gives them.
     pub(super) fn is_claude(&self) -> bool {
         self.model.contains("claude")
     }
 
-    /// Returns the most tokens of an answer that the server takes, if it named them when it refused more.
+    /// Returns the largest output limit that the server accepts, if an earlier refusal named it.
     pub(super) fn answer_limit(&self) -> Option<u64> {
         let limits = self.adaptations.iter().filter_map(|it| match it {
             Adaptation::AnswerLimit(most) => Some(*most),
@@ -74,9 +74,9 @@ impl RequestInfo {
         limits.min()
     }
 
-    /// Returns the mark that a transcript keeps with a signature: who can read it.
+    /// Returns the mark that is stored with a signature. It identifies the servers and models that can read the signature.
     ///
-    /// Reasoning is encrypted for one model at one host. Claude's signatures are valid for one model everywhere.
+    /// Reasoning is encrypted for one model at one host. Claude's signatures are valid for one model at all hosts.
     fn signature_mark(&self) -> String {
         match self.protocol {
             Protocol::Anthropic if self.is_claude() || self.own => {
@@ -86,12 +86,12 @@ impl RequestInfo {
         }
     }
 
-    /// Returns the signature with its mark, as a transcript keeps it.
+    /// Returns the signature with its mark, in the form in which a transcript stores it.
     pub(super) fn keep_signature(&self, signature: &str) -> String {
         self.signature_mark() + signature
     }
 
-    /// Returns a kept signature as the server sent it; none if this server and model cannot read it.
+    /// Returns the original signature from its stored form. Returns `None` if this server and model cannot read it.
     pub(super) fn own_signature<'a>(&self, kept: Option<&'a str>) -> Option<&'a str> {
         kept?.strip_prefix(&self.signature_mark())
     }

@@ -1,4 +1,4 @@
-//! Reads the wait that a server asks for, in all forms that servers use.
+//! Reads the waiting time that a server asks for, in all forms that servers use.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
-/// Returns the wait in the headers or the body of an error.
+/// Returns the waiting time in the headers or the body of an error.
 pub(super) fn retry_after(headers: &HeaderMap, body: &str) -> Option<Duration> {
     let header = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     header("retry-after-ms")
@@ -25,7 +25,7 @@ fn number(text: &str) -> Option<f64> {
         .filter(|number: &f64| number.is_finite() && *number >= 0.0)
 }
 
-/// Returns the seconds in a body of Gemini: `"retryDelay": "38s"`.
+/// Returns the waiting time in seconds in an error body of Gemini, such as `"retryDelay": "38s"`.
 fn retry_delay(body: &str) -> Option<f64> {
     let parsed: Value = serde_json::from_str(body).ok()?;
     let error = parsed.get(0).unwrap_or(&parsed).get("error")?;
@@ -37,7 +37,7 @@ fn retry_delay(body: &str) -> Option<f64> {
     number(delay.strip_suffix('s')?)
 }
 
-/// Returns the seconds until a date such as `Wed, 21 Oct 2026 07:28:00 GMT`; 0 if the date is past.
+/// Returns the number of seconds until a date such as `Wed, 21 Oct 2026 07:28:00 GMT`, or 0 if the date is past.
 fn until(date: &str, now: OffsetDateTime) -> Option<f64> {
     let date = OffsetDateTime::parse(date, &Rfc2822).ok()?;
     Some((date - now).as_seconds_f64().max(0.0))

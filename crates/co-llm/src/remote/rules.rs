@@ -1,4 +1,4 @@
-//! The rules for messages that one server has and its protocol does not. `docs/PROVIDERS.md` names the source of each.
+//! Rules for messages that single servers add to their protocol. `docs/PROVIDERS.md` names the source of each rule.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,7 +7,7 @@ use super::request_info::RequestInfo;
 use crate::provider_table::Protocol;
 use crate::server_memory::Adaptation;
 
-/// Parts of the names of Mistral's models. Other servers run them with Mistral's own checks, or with its chat templates.
+/// Parts of the names of Mistral's models. Other servers also run these models with Mistral's checks or chat templates.
 const MISTRAL: [&str; 6] = [
     "mistral",
     "mixtral",
@@ -17,16 +17,16 @@ const MISTRAL: [&str; 6] = [
     "devstral",
 ];
 
-/// Returns true for Mistral's models, at whatever server.
+/// Returns true for Mistral's models, at any server.
 pub(super) fn is_mistral(info: &RequestInfo) -> bool {
     let model = info.model.to_lowercase();
     info.is_at("api.mistral.ai") || MISTRAL.iter().any(|part| model.contains(part))
 }
 
-/// Returns true if the model must speak between a result, or a prompt, and the next prompt.
+/// Returns true if a message of the model must stand before each prompt, except the first.
 ///
-/// Chat templates and several servers refuse two messages of the person in a row. co assumes this of each server unless it knows
-/// the contrary.
+/// Chat templates and several servers refuse two messages of the person in a row, and a message of the person directly after a
+/// result. co assumes this rule for each server unless it knows better.
 pub(super) fn must_alternate(info: &RequestInfo) -> bool {
     let is_openai = info.is_openai() || info.is_at("api.x.ai");
     match info.protocol {
@@ -36,24 +36,24 @@ pub(super) fn must_alternate(info: &RequestInfo) -> bool {
     }
 }
 
-/// The form of the ids of calls.
+/// The characters and the length that a server allows in the ids of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IdForm {
     /// Any characters.
     Any,
     /// Letters, digits, `_` and `-`.
     Word,
-    /// Letters and digits. Each id has exactly the greatest length.
+    /// Letters and digits. Each id has exactly `longest` characters.
     Exact,
 }
 
-/// Gives calls ids that a server accepts: each is unique, and stays the same from request to request.
+/// Makes ids of calls that the server accepts. Each id is unique, and is the same in all requests.
 #[derive(Debug)]
 pub(super) struct CallIds {
     form: IdForm,
-    /// The most characters of an id.
+    /// The largest number of characters in an id.
     longest: usize,
-    /// The id that the server gets for each id of the transcript.
+    /// The id for the server, by the id in the transcript.
     given: HashMap<String, String>,
     used: HashSet<String>,
 }
@@ -75,7 +75,7 @@ impl CallIds {
         }
     }
 
-    /// Returns the id that the server gets for an id of the transcript: the same one if the server accepts it.
+    /// Returns the id for the server, from the id in the transcript. Both are the same if the server accepts the transcript's id.
     pub(super) fn get(&mut self, id: &str) -> String {
         if let Some(given) = self.given.get(id) {
             return given.clone();
@@ -91,7 +91,7 @@ impl CallIds {
         new
     }
 
-    /// Returns the id without characters that the server refuses.
+    /// Returns the id without characters that the server refuses. If this is not enough, returns a new id.
     fn mended(&self, id: &str) -> String {
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         let short = id.chars().count() <= self.longest;
@@ -107,7 +107,7 @@ impl CallIds {
         }
     }
 
-    /// Returns an id of nine characters that depends on the id of the transcript and on a number.
+    /// Returns an id of nine characters: a hash of the id in the transcript and of `number`.
     fn numbered(&self, id: &str, number: u64) -> String {
         const DIGITS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
         let mut hasher = DefaultHasher::new();

@@ -1,4 +1,4 @@
-//! Turns the frames of an answer into the stream of its deltas.
+//! Turns the frames of an answer into a stream of deltas.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::fault::Fault;
 use crate::provider::Delta;
 use crate::request::ModelRequest;
 
-/// The time-out for the frames after the reason for the end. They hold no more than the usage.
+/// The time-out for the frames after the finish reason. These frames have only the usage.
 const LAST_FRAMES_TIMEOUT: Duration = Duration::from_secs(5);
 
 struct AnswerStream {
@@ -23,7 +23,7 @@ struct AnswerStream {
     answer: Answer,
 }
 
-/// Returns the deltas of the answer to a request.
+/// Returns the stream of deltas in the response to a request.
 pub(super) fn deltas(
     response: reqwest::Response,
     info: RequestInfo,
@@ -56,7 +56,7 @@ impl AnswerStream {
         }
     }
 
-    /// Reads one frame, or ends the answer.
+    /// Reads the next frame, or ends the answer.
     async fn advance(&mut self) -> Result<(), Fault> {
         let complete = self.reader.complete();
         let patience = match complete {
@@ -80,7 +80,7 @@ impl AnswerStream {
     }
 }
 
-/// Returns true for the frame that ends a stream of OpenAI's protocols. Some servers send it without a reason before it.
+/// Returns true for the frame that ends a stream in OpenAI's protocols. Some servers send it without a finish reason before it.
 fn is_done(data: &str) -> bool {
     data.trim() == "[DONE]"
 }

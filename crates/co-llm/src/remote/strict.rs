@@ -1,6 +1,6 @@
-//! Checkers of requests, written from the documents of the vendors, and not from the code that makes requests.
+//! Checks requests against the vendors' documents. The checks share no code with the modules that make requests.
 //!
-//! `docs/PROVIDERS.md` names the documents. Each checker returns the words of a refusal.
+//! `docs/PROVIDERS.md` names the documents. Each check returns the error message of a refusal.
 
 mod anthropic;
 mod chat_completions;
@@ -14,7 +14,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-/// The result of a check: the words of the refusal.
+/// The result of a check. The error is the message of the refusal.
 type Checked = Result<(), String>;
 
 fn require(holds: bool, words: impl FnOnce() -> String) -> Checked {
@@ -49,7 +49,7 @@ fn is_word(text: &str, longest: usize) -> bool {
     !text.is_empty() && text.len() <= longest && text.chars().all(word)
 }
 
-/// Checks the name of a call: its form, and that a tool has it.
+/// Checks that the name of a call has the right form and belongs to a tool.
 fn check_name(name: &Value, tools: &[&str]) -> Checked {
     let name = string(name, "name")?;
     require(is_word(name, 64), || {
@@ -60,7 +60,7 @@ fn check_name(name: &Value, tools: &[&str]) -> Checked {
     })
 }
 
-/// Checks arguments that are sent as text.
+/// Checks arguments that are sent as JSON text.
 fn check_arguments(arguments: &Value) -> Checked {
     let parsed: Option<Value> = arguments
         .as_str()
@@ -70,7 +70,7 @@ fn check_arguments(arguments: &Value) -> Checked {
     })
 }
 
-/// Adds the id of a call and checks that it is new.
+/// Adds the id of a call to the set. Fails if the set already has it.
 fn check_new(ids: &mut HashSet<String>, id: &str) -> Checked {
     require(ids.insert(id.to_owned()), || {
         format!("ids must be unique: {id}")

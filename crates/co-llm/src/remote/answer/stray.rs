@@ -1,4 +1,5 @@
-//! Finds a call, or the end of reasoning, that a model wrote as text, because its server or template does not know them.
+//! Detects calls and ends of reasoning that a model wrote into its text because the server or the chat template does not
+//! recognize them.
 
 use serde_json::Value;
 
@@ -8,12 +9,12 @@ const CALL: &str = "the model wrote a call as text; its server or template does 
 const REASONING: &str =
     "the model wrote its reasoning as text; its server or template does not mark its beginning";
 
-/// The most text of an answer that is looked at, in bytes.
+/// The largest part of an answer that is searched, in bytes.
 const MAX_LENGTH: usize = 1024 * 1024;
-/// The most lines that are read as JSON.
+/// The largest number of lines that are parsed as JSON.
 const MAX_TRIES: usize = 32;
 
-/// Beginnings of calls in the templates of models.
+/// Texts that begin a call in the chat templates of models.
 const MARKS: [&str; 9] = [
     "<|tool_call",
     "<|python_tag|>",
@@ -25,8 +26,7 @@ const MARKS: [&str; 9] = [
     "to=functions.",
     "<start_function_call>",
 ];
-/// Tags around calls. In a call, JSON, another tag or the name of a tool follows the tag; in prose about tags, none of these
-/// does.
+/// Tags around calls. In a call, the tag is followed by JSON, another tag or the name of a tool. In prose about tags, it is not.
 const TAGS: [&str; 6] = [
     "tool_call>",
     "tool_calls>",
@@ -36,9 +36,9 @@ const TAGS: [&str; 6] = [
     "<tool_use>",
 ];
 
-/// The tag that is read as the beginning of reasoning.
+/// The tag that begins reasoning.
 const THINK: &str = "<think>";
-/// Beginnings and ends of reasoning in the templates of models.
+/// Texts that begin and end reasoning in the chat templates of models.
 const THOUGHTS: [(&str, &str); 7] = [
     (THINK, "</think>"),
     ("<thinking>", "</thinking>"),
@@ -49,7 +49,7 @@ const THOUGHTS: [(&str, &str); 7] = [
     ("<|channel|>analysis", "<|channel|>final"),
 ];
 
-/// The text of an answer, and its reasoning.
+/// The text and the reasoning of an answer.
 #[derive(Debug, Default)]
 pub(super) struct StrayText {
     text: String,
@@ -68,7 +68,7 @@ impl StrayText {
         }
     }
 
-    /// Returns the sentence for the person if the text has a call of one of the tools, or reasoning without its beginning.
+    /// Returns a notice for the person if the text contains a call of one of the tools, or reasoning whose beginning is missing.
     pub(super) fn notice(&self, tools: &[String]) -> Option<&'static str> {
         // A model that calls within its reasoning gives no answer.
         let text = match self.text.trim().is_empty() {
@@ -82,7 +82,7 @@ impl StrayText {
     }
 }
 
-/// Returns the parts of a text that are no code: neither between fences nor between backticks.
+/// Returns the parts of a text that are not code: neither in a fenced block nor between backticks.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut fence: Option<&str> = None;
     let lines = text.lines().filter(move |line| {
@@ -105,7 +105,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     lines.flat_map(|line| line.split('`').step_by(2))
 }
 
-/// Returns true if a text has the end of reasoning without its beginning, or begins with reasoning that co does not recognise.
+/// Returns true if a text contains the end of reasoning without its beginning, or begins with reasoning in an unknown form.
 fn has_reasoning(text: &str) -> bool {
     let prose: Vec<&str> = prose(text).collect();
     let has = |tag: &str| prose.iter().any(|part| part.contains(tag));
@@ -131,7 +131,7 @@ fn has_marked_call(text: &str, tools: &[String]) -> bool {
         || TAGS.iter().any(|tag| in_prose(tag) && holds_call(tag))
 }
 
-/// Returns true if a line begins with a JSON object that names one of the tools and has arguments.
+/// Returns true if a line begins with a JSON object that has arguments and the name of one of the tools.
 fn has_json_call(text: &str, tools: &[String]) -> bool {
     let starts = text.match_indices(['{', '[']).filter(|(at, _)| {
         let before = text[..*at].rsplit('\n').next().unwrap_or_default();

@@ -1,33 +1,33 @@
-//! Reasoning that a model writes into its text, between `<think>` and `</think>`.
+//! Separates the reasoning that a model writes into its text between `<think>` and `</think>`.
 //!
-//! Servers for local models often pass it on like this. The tag counts only at the beginning of an answer.
+//! Servers for local models often pass such reasoning on as text. The opening tag counts only at the beginning of an answer.
 
 use crate::provider::Delta;
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
-/// The state of an answer that may begin with reasoning in tags.
+/// The state of an answer that may begin with `<think>`.
 #[derive(Debug, Default)]
 pub(super) struct ThinkTags {
     state: State,
-    /// Text that may be the beginning of a tag.
+    /// Received text that may be the beginning of a tag.
     waiting: String,
 }
 
 #[derive(Debug, Default, PartialEq)]
 enum State {
-    /// Nothing but white space or a part of the tag came.
+    /// So far, the answer has only white space or a part of the opening tag.
     #[default]
     Start,
     Reasoning,
-    /// The reasoning ended. White space before the text is dropped.
+    /// The reasoning has ended. White space before the text is dropped.
     Between,
     Text,
 }
 
 impl ThinkTags {
-    /// Adds a piece of text and returns what it completes.
+    /// Adds a piece of text and returns the deltas that it completes.
     pub(super) fn push(&mut self, text: &str) -> Vec<Delta> {
         let mut done = Vec::new();
         self.waiting.push_str(text);
@@ -73,7 +73,7 @@ impl ThinkTags {
         }
     }
 
-    /// Returns the text that still waits. Later text of the model is no reasoning.
+    /// Returns the text that was held back. From then on, the model's text contains no reasoning.
     pub(super) fn finish(&mut self) -> Option<Delta> {
         let rest = some(std::mem::take(&mut self.waiting))?;
         match std::mem::replace(&mut self.state, State::Text) {
@@ -87,7 +87,7 @@ fn some(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns the length of the end of a text that may be the beginning of the closing tag.
+/// Returns the length of the text's end that may be the beginning of the closing tag.
 fn partial_close(text: &str) -> usize {
     let lengths = (1..CLOSE.len()).rev();
     let mut partial = lengths.filter(|length| text.ends_with(&CLOSE[..*length]));

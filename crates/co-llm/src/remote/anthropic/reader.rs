@@ -1,4 +1,4 @@
-//! Reads the events of an answer.
+//! Reads the events of Anthropic's stream.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::remote::frame_reader::{
 /// The state of an answer between two events.
 #[derive(Debug, Default)]
 pub(in crate::remote) struct MessageReader {
-    /// The blocks that have no end yet, by their index.
+    /// The content blocks that have not ended, by their index.
     open: BTreeMap<u64, ContentBlock>,
     reason: Option<String>,
 }
@@ -138,7 +138,7 @@ impl MessageReader {
     }
 }
 
-/// Takes over the counts that an event has. The counts of later events include those of earlier ones.
+/// Copies the token counts of an event. The counts of later events include those of earlier events.
 fn count_tokens(counted: &Value, answer: &mut Answer) {
     let usage = answer.usage();
     let fresh = usage.input - usage.cached - usage.written;

@@ -1,4 +1,4 @@
-//! Puts the calls of an answer together from their pieces.
+//! Assembles the calls of an answer from their pieces.
 //!
 //! Servers tell calls apart in different ways: by an id in each piece, by an id in the first piece and an index, by an index that
 //! starts at 1, or not at all. Some send two calls under one index.
@@ -20,7 +20,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// Returns true if the arguments are a whole JSON object, so that a piece with a name begins another call.
+    /// Returns true if the arguments are a complete JSON object. Then a piece with a name begins another call.
     fn is_whole(&self) -> bool {
         serde_json::from_str::<serde_json::Map<String, Value>>(&self.call.arguments).is_ok()
     }
@@ -80,7 +80,7 @@ impl Calls {
         }
     }
 
-    /// Returns the place of the call that a piece belongs to; none if it begins another one.
+    /// Returns the index of the call that a piece belongs to. Returns `None` if the piece begins another call.
     fn find(&self, id: &str, index: Option<u64>, name: &str) -> Option<usize> {
         let last = |is: &dyn Fn(&Slot) -> bool| self.slots.iter().rposition(is);
         let same_id = |slot: &Slot| !id.is_empty() && slot.call.id == id;
@@ -103,7 +103,7 @@ impl Calls {
         (!self.slots[at].is_followed_by(id, index, name)).then_some(at)
     }
 
-    /// Takes the calls, in the order in which they began.
+    /// Takes the calls, sorted by their start.
     pub(super) fn take(&mut self) -> impl Iterator<Item = RawCall> + use<> {
         let slots = std::mem::take(&mut self.slots);
         slots.into_iter().map(|slot| slot.call)

@@ -1,4 +1,4 @@
-//! Reads the chunks of an answer.
+//! Reads the chunks of a chat completions stream.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub(in crate::remote) struct ChunkReader {
     calls: Calls,
     reason: Option<String>,
     refused: bool,
-    /// The reasoning as OpenRouter wants it back, put together by index.
+    /// The reasoning details in the form that OpenRouter expects back. Details with the same index are joined.
     details: Vec<Value>,
 }
 
@@ -123,7 +123,7 @@ impl ChunkReader {
     }
 }
 
-/// Adds a part of Mistral's content: text, or thinking that holds texts.
+/// Adds a part of Mistral's content: a text, or thinking that contains texts.
 fn content_part(part: &Value, answer: &mut Answer) {
     if part["type"] == "thinking" {
         match &part["thinking"] {
@@ -139,7 +139,7 @@ fn content_part(part: &Value, answer: &mut Answer) {
     }
 }
 
-/// Adds a piece of a reasoning detail to the one with its index.
+/// Appends a piece of a reasoning detail to the detail with the same index.
 fn add_detail(details: &mut Vec<Value>, piece: &Value) {
     let same = |known: &&mut Value| {
         known["type"] == piece["type"]

@@ -1,4 +1,4 @@
-//! Reads the frames of an answer.
+//! Reads the frames of Gemini's stream.
 
 use serde_json::Value;
 
@@ -84,7 +84,7 @@ fn add_part(part: &Value, answer: &mut Answer) {
     }
 }
 
-/// Returns the tokens. Google counts the tokens of thinking and of tools apart from the others.
+/// Returns the token counts. Google counts the tokens of thinking and of tools separately.
 fn usage(counted: &Value) -> Usage {
     Usage {
         input: count(counted, "/promptTokenCount") + count(counted, "/toolUsePromptTokenCount"),

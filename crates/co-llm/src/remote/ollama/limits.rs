@@ -1,32 +1,32 @@
-//! The sizes of a model's context window, as Ollama reports them.
+//! The limits of a model, as Ollama reports them.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// The time-out of the request for a model's limits. Without an answer the default window is used.
+/// The time-out of the request for a model's limits. After it, co uses the default context window.
 pub(in crate::remote) const SHOW_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The sizes of a model's context window, as the server reports them.
+/// The limits of a model, as Ollama reports them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::remote) struct ModelLimits {
-    /// The most tokens that the model supports.
+    /// The largest context window in tokens that the model supports.
     most: Option<u64>,
-    /// The tokens that the model's settings on the server say.
+    /// The context window in tokens that the model's parameters on the server set.
     set: Option<u64>,
-    /// True if the model takes images. None: the server does not say so.
+    /// True if the model accepts images. It is `None` if the server does not report this.
     pub(in crate::remote) images: Option<bool>,
 }
 
 impl ModelLimits {
-    /// Returns the window to ask for: `wanted`, else the one set on the server, else `usual`. It is never larger than the
-    /// model supports.
+    /// Returns the context window to ask for: `wanted`, or else the size that is set on the server, or else `usual`. The result
+    /// is never larger than the model supports.
     pub(in crate::remote) fn window(self, wanted: Option<u64>, usual: u64) -> u64 {
         let window = wanted.or(self.set).unwrap_or(usual);
         self.most.map_or(window, |most| window.min(most))
     }
 
-    /// Reads the answer to `/api/show`. An answer that is not JSON has no limits.
+    /// Reads the response to `/api/show`. A response that is not JSON has no limits.
     pub(in crate::remote) fn read(answer: &Value) -> Self {
         // `llama.context_length`, `qwen3.context_length`, ...
         let most = answer["model_info"].as_object().and_then(|facts| {

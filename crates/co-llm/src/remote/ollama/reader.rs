@@ -1,4 +1,4 @@
-//! Reads the lines of an answer.
+//! Reads the lines of Ollama's stream.
 
 use serde_json::Value;
 

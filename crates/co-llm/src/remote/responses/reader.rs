@@ -1,4 +1,4 @@
-//! Reads the events of an answer.
+//! Reads the events of a Responses stream.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ use crate::transcript::Usage;
 /// The state of an answer between two events.
 #[derive(Debug, Default)]
 pub(in crate::remote) struct EventReader {
-    /// The calls whose end did not come yet, by their index in the output.
+    /// The calls that have not ended, by their index in the output.
     open: BTreeMap<u64, RawCall>,
     refused: bool,
-    /// True after a part of a reasoning summary.
+    /// True after the first part of a reasoning summary.
     summary: bool,
-    /// The last event: the whole response.
+    /// The final event, which has the whole response.
     response: Option<Value>,
 }
 
@@ -96,7 +96,7 @@ impl EventReader {
         }
     }
 
-    /// Separates the parts of a summary.
+    /// Adds a separator between two parts of a reasoning summary.
     fn summary_part(&mut self, answer: &mut Answer) {
         if std::mem::replace(&mut self.summary, true) {
             answer.reasoning("\n\n");

@@ -16,7 +16,7 @@ const IMAGES: ImageRules = ImageRules {
     total: 32_000_000,
 };
 
-/// Checks a request. `alternates` is true for servers that do not join messages of one role.
+/// Checks a request. `alternates` is true for servers that refuse two messages of the same role in a row.
 pub(super) fn check(body: &Value, tools: &[&str], alternates: bool) -> Checked {
     let thinking = body["thinking"]["type"] == "enabled";
     let mut ids = HashSet::new();
@@ -107,8 +107,8 @@ fn assistant<'a>(
     Ok(calls)
 }
 
-/// Checks that the model that is asked made a thought. (vybestack/llxprt-code issue 2335, anthropics/anthropic-sdk-python issue
-/// 1598)
+/// Checks that the model of the request made the thought with this signature. (vybestack/llxprt-code issue 2335,
+/// anthropics/anthropic-sdk-python issue 1598)
 fn check_signature(signature: &Value) -> Checked {
     require(signature == "c2ln", || {
         format!("Invalid `signature` in `thinking` block: {signature}")

@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, and the servers with that protocol that refuse more.
+//! OpenAI's chat completions, and the stricter rules of other servers with this protocol.
 
 use std::collections::HashSet;
 
@@ -12,14 +12,14 @@ use super::{
 /// The rules of one server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChatRules {
-    /// Two messages of the person in a row, or one after a result, are refused.
+    /// True if the server refuses two messages of the person in a row, and a message of the person directly after a result.
     /// (mistralai/mistral-common; the chat templates of Mistral, Gemma and Llama 2)
     pub(super) alternates: bool,
-    /// Ids have nine letters and digits. (mistralai/mistral-common)
+    /// True if an id must have exactly nine letters and digits. (mistralai/mistral-common)
     pub(super) nine: bool,
-    /// Reasoning is refused. (docs of Groq and Mistral)
+    /// True if the server refuses reasoning. (docs of Groq and Mistral)
     pub(super) no_reasoning: bool,
-    /// Calls must come with `reasoning_content`. (api-docs.deepseek.com)
+    /// True if calls must come with `reasoning_content`. (api-docs.deepseek.com)
     pub(super) reasoning: bool,
     pub(super) images: ImageRules,
 }
@@ -47,7 +47,7 @@ pub(super) const TEMPLATE: ChatRules = ChatRules {
     ..OPENAI
 };
 
-/// (docs.mistral.ai: Vision)
+/// The rules of Mistral. (docs.mistral.ai: Vision)
 pub(super) const MISTRAL: ChatRules = ChatRules {
     nine: true,
     no_reasoning: true,
@@ -60,7 +60,7 @@ pub(super) const MISTRAL: ChatRules = ChatRules {
     ..TEMPLATE
 };
 
-/// (console.groq.com: Images and Vision)
+/// The rules of Groq. (console.groq.com: Images and Vision)
 pub(super) const GROQ: ChatRules = ChatRules {
     no_reasoning: true,
     images: ImageRules {
@@ -72,7 +72,7 @@ pub(super) const GROQ: ChatRules = ChatRules {
     ..TEMPLATE
 };
 
-/// (docs.x.ai: Image understanding)
+/// The rules of xAI. (docs.x.ai: Image understanding)
 pub(super) const XAI: ChatRules = ChatRules {
     no_reasoning: false,
     images: ImageRules {
@@ -88,7 +88,7 @@ pub(super) const DEEPSEEK: ChatRules = ChatRules {
     ..TEMPLATE
 };
 
-/// Claude behind a gateway. (platform.claude.com: Vision)
+/// The rules of Claude behind a gateway. (platform.claude.com: Vision)
 pub(super) const CLAUDE: ChatRules = ChatRules {
     images: ImageRules {
         length: 5 * 1024 * 1024,
@@ -182,7 +182,7 @@ fn assistant<'a>(
     Ok(open)
 }
 
-/// Checks a content: a text, or parts.
+/// Checks the content of a message: a text, or a list of parts.
 fn content<'a>(content: &'a Value, pictures: &mut Vec<(&'a str, &'a str)>) -> Checked {
     if content.is_string() {
         text(content, "content")?;

@@ -20,7 +20,7 @@ const IMAGES: ImageRules = ImageRules {
     total: 20_000_000,
 };
 
-/// Checks a request to a model that demands a signature with the first call of each step.
+/// Checks a request to a model that requires a signature at the first call of each step.
 pub(super) fn check(body: &Value, tools: &[&str]) -> Checked {
     let mut calls: Vec<&Value> = Vec::new();
     let mut pictures = Vec::new();

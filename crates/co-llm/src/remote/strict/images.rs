@@ -1,10 +1,10 @@
-//! The limits of images in the vendors' documents.
+//! The image limits in the vendors' documents.
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 
 use super::{Checked, require};
 
-/// The limits of one document. 0 means none.
+/// The image limits in one document. 0 means that there is no limit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImageRules {
     pub(super) types: &'static [&'static str],
@@ -17,7 +17,7 @@ pub(super) struct ImageRules {
 
 pub(super) const ALL: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// Checks images: their types and their bytes in base64.
+/// Checks the types and the bytes of images in base64.
 pub(super) fn check(rules: &ImageRules, images: &[(&str, &str)]) -> Checked {
     let below = |value: usize, limit: usize| limit == 0 || value <= limit;
     require(below(images.len(), rules.number), || {
@@ -40,7 +40,7 @@ pub(super) fn check(rules: &ImageRules, images: &[(&str, &str)]) -> Checked {
     })
 }
 
-/// Returns the sides of a whole PNG. The tests have no other images.
+/// Returns the width and the height of a complete PNG. The tests use no other images.
 fn sides(data: &str) -> Option<(u32, u32)> {
     let bytes = BASE64_STANDARD.decode(data).ok()?;
     let number = |at: usize| {

@@ -1,4 +1,4 @@
-//! Ollama. (ollama/ollama: `docs/api.md`, Tool calling)
+//! Ollama's own API. (ollama/ollama: `docs/api.md`, Tool calling)
 
 use serde_json::Value;
 
