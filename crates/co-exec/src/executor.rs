@@ -38,33 +38,33 @@ use crate::sandbox::{self, Launcher};
 use crate::secrets::exposure::SecretWatch;
 use crate::settings::ExecSettings;
 
-/// The most surveys of a workspace for one start, if its secrets move before they are hidden.
+/// The most surveys of a workspace for one start. co surveys again if a secret moves before it is hidden.
 const MAX_SURVEYS: usize = 3;
-/// The most starts of an engine's client for one command. Before each but the first, its container is made to run again.
+/// The most attempts to start an engine's client for one command. Before each attempt but the first, co restores the container.
 const MAX_CLIENTS: usize = 2;
-/// The pause before ended orphans are reaped, so that orphans that end together are reaped together.
+/// The pause between the end of an orphan and its reaping. Orphans that end within the pause are reaped together.
 const REAP_DELAY: Duration = Duration::from_millis(100);
-/// The time at shutdown for all commands to end.
+/// The longest wait for all commands to end at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(800);
-/// The longest wait at shutdown for the removal of files that commands left. The next process removes the rest.
+/// The longest wait at shutdown for the removal of files that commands left. The next backend removes the remaining files.
 const REMOVAL_TIMEOUT: Duration = Duration::from_millis(400);
 
-/// The inputs of an [`Executor`].
+/// The inputs for a new [`Executor`].
 #[derive(Debug)]
 pub struct ExecutorSetup {
     pub settings: ExecSettings,
-    /// Confines and limits commands. Without it, every [`Confinement`] but plain is refused, and the limits of a
-    /// model's commands are only checked.
+    /// The launcher confines and limits commands. Without a launcher, the executor refuses every [`Confinement`] but `Plain`, and
+    /// only checks the limits of a model's commands, without enforcing them by the kernel.
     pub launcher: Option<Launcher>,
-    /// True if only this executor starts processes that leave the session of this process. At shutdown, the executor then kills
-    /// every process that left the session.
+    /// True if no other part of this process starts processes in sessions of their own. At shutdown, the executor then kills
+    /// every process that is outside the session of this process.
     pub sole: bool,
-    /// The environment from which the allowlist selects variables.
+    /// The environment variables from which the allowlist selects.
     pub env: Vec<(OsString, OsString)>,
 }
 
 impl ExecutorSetup {
-    /// Returns the inputs for an executor with the environment of this process, without a sandbox and limits.
+    /// Returns the inputs for an executor that has the environment of this process, no sandbox and no limits.
     pub fn new(settings: ExecSettings) -> Self {
         Self {
             settings,
@@ -79,11 +79,11 @@ impl ExecutorSetup {
 struct Launch<'a> {
     request: StartRequest<'a>,
     limits: CommandLimits,
-    /// The command inside its container, if the process is the client of an engine.
+    /// The command inside its container, if the process is the engine's client.
     inside: Option<Inside>,
 }
 
-/// Starts commands. A cheap handle: clones share all state. Handles of [`Executor::with`] have other settings.
+/// Starts commands. Cloning is cheap: clones share all state. A handle from [`Executor::with`] differs in its settings.
 #[derive(Debug, Clone)]
 pub struct Executor {
     inner: Arc<Inner>,
@@ -95,7 +95,7 @@ struct Inner {
     launcher: Option<Launcher>,
     groups: OnceLock<Option<GroupsDirectory>>,
     env: Vec<(OsString, OsString)>,
-    /// A unique part of the names of output files.
+    /// A random text that makes the names of output files unique.
     token: String,
     sole: bool,
     next: AtomicU64,
@@ -106,8 +106,8 @@ struct Inner {
 }
 
 impl Executor {
-    /// Creates an executor. This process becomes a subreaper, which adopts the orphans of commands. Old output files,
-    /// and files that killed processes left, are removed.
+    /// Creates an executor. Makes this process a subreaper, which adopts the orphans of commands. Removes old output files, and
+    /// the files that killed backends left.
     ///
     /// Call it within a tokio runtime with I/O and time drivers.
     ///
@@ -164,8 +164,8 @@ impl Executor {
         })
     }
 
-    /// Returns a handle of the same executor whose commands start with other settings. Namespaces and the removal of
-    /// old output do not change.
+    /// Returns a handle of the same executor that uses other settings for the commands it starts. The settings for namespaces and
+    /// for the removal of old output do not change.
     ///
     /// # Errors
     /// A setting is out of range.
@@ -187,7 +187,7 @@ impl Executor {
         &self.settings
     }
 
-    /// Returns the environment that a command of the model gets if PATH is not that of the login shell.
+    /// Returns the environment of a command of the model, with the PATH of this process instead of the login shell's PATH.
     pub fn agent_environment(&self) -> Vec<(OsString, OsString)> {
         env::build(Sources {
             host: &self.inner.env,
@@ -200,7 +200,7 @@ impl Executor {
         })
     }
 
-    /// Starts a command and returns at once.
+    /// Starts a command, and returns without waiting for its end.
     ///
     /// # Errors
     /// The command did not start, and nothing of it ran.
@@ -208,9 +208,9 @@ impl Executor {
         self.start_on(spec, Streams::Whole).await
     }
 
-    /// Starts a command with the given kind of streams, and returns at once.
+    /// Starts a command with the given kind of streams, and returns without waiting for its end.
     ///
-    /// If its standard input stays open, `spec.stdin` is the first text that is written.
+    /// If standard input stays open, `spec.stdin` is written to it first.
     ///
     /// # Errors
     /// The command did not start, and nothing of it ran.
@@ -223,11 +223,12 @@ impl Executor {
         started.map(|(running, _)| running)
     }
 
-    /// Starts a command whose network is its own, as [`Self::start_on`] does. Its loopback interface has a listening socket at
-    /// each of these addresses. The command can connect to them, and only the caller can accept.
+    /// Starts a command that has its own network, as [`Self::start_on`] does. The loopback interface of that network has a
+    /// listening socket at each of these addresses. The command can connect to the sockets; only the caller can accept
+    /// connections.
     ///
     /// # Errors
-    /// The command did not start, and nothing of it ran. Most levels have no network of their own.
+    /// The command did not start, and nothing of it ran. Also an error: its level does not have its own network.
     pub async fn start_listening(
         &self,
         spec: CommandSpec,
@@ -295,11 +296,10 @@ impl Executor {
         }
     }
 
-    /// Returns the secrets to hide from a command, and watches for others from then on. Looks for them on a thread that may
-    /// block.
+    /// Finds the secrets to hide from a command, and starts to watch for further secrets. Runs on a thread that may block.
     ///
     /// # Errors
-    /// Secrets still appear or move at the last look for them.
+    /// In the last attempt, secrets still appeared or moved during the survey.
     async fn watch_secrets(&self, confinement: &Confinement) -> Result<Option<SecretWatch>, Error> {
         let launcher = self.inner.launcher.clone();
         let Some(launcher) = launcher.filter(|_| confinement.workspace().is_some()) else {
@@ -313,7 +313,7 @@ impl Executor {
         watched.map_err(|moving| Error::Sandbox(moving.into()))
     }
 
-    /// Returns the process of a command that no engine holds.
+    /// Returns the process to start for a command that no container engine confines.
     fn command<'a>(
         &self,
         spec: &'a CommandSpec,
@@ -358,7 +358,7 @@ impl Executor {
         }
     }
 
-    /// Supervises a process that has started.
+    /// Starts to supervise a process.
     fn supervise(
         &self,
         spec: &CommandSpec,
@@ -395,7 +395,8 @@ impl Executor {
         running
     }
 
-    /// Makes the control group of a command that has limits, if the system allows one.
+    /// Creates a cgroup for a command that has limits. Returns `None` if the system does not allow it, or if a cgroup would be of
+    /// no use.
     fn group(&self, limits: &CommandLimits, is_confined: bool) -> Option<Group> {
         let launcher = self.inner.launcher.as_ref()?;
         if limits.is_empty() {
@@ -411,8 +412,8 @@ impl Executor {
         place.make(limits)
     }
 
-    /// Returns the limits of each process. They contain no limit of processes if a control group enforces it or there
-    /// is no launcher.
+    /// Returns the limits for each process of a command. If a cgroup enforces the limit of processes, or if there is no launcher,
+    /// leaves that limit out.
     fn per_process(
         &self,
         spec: &CommandSpec,
@@ -469,10 +470,10 @@ impl Executor {
         path
     }
 
-    /// Ends every command with all its processes, also the jobs that the person keeps. Refuses to start more commands.
+    /// Ends every command with all its processes, including the jobs that the person keeps. Refuses to start more commands.
     ///
-    /// Waits at most 0.8 s for the commands and 0.4 s for the removal of their files, unless a process does not end.
-    /// The watchdog kills a backend that takes 1.5 s.
+    /// Waits at most 0.8 s for the commands and 0.4 s for the removal of their files; a process that does not end may prolong
+    /// this. The watchdog kills a backend that takes longer than 1.5 s.
     pub async fn shutdown(&self) {
         let inner = &self.inner;
         inner.root.cancel();
@@ -488,7 +489,7 @@ impl Executor {
         self.finish_removals(REMOVAL_TIMEOUT).await;
     }
 
-    /// Waits until the temporary directories of ended commands are removed, up to `limit`.
+    /// Waits until the temporary directories of ended commands are removed, but no longer than `limit`.
     pub async fn finish_removals(&self, limit: Duration) {
         if let Some(launcher) = &self.inner.launcher {
             launcher.finish_removals(limit).await;
@@ -496,7 +497,7 @@ impl Executor {
     }
 }
 
-/// Reaps orphans as they end, while the executor exists.
+/// Reaps orphans when they end, as long as the executor exists.
 async fn sweep(inner: Weak<Inner>, mut child: tokio::signal::unix::Signal) {
     while child.recv().await.is_some() {
         // Processes that end together are reaped together.
@@ -511,16 +512,16 @@ async fn sweep(inner: Weak<Inner>, mut child: tokio::signal::unix::Signal) {
     }
 }
 
-/// Keeps this process alive if it writes beyond the limit of a file's size (`ulimit -f`). The write then fails with
-/// an error.
+/// Keeps this process alive if it exceeds the limit on the size of a file (`ulimit -f`), which sends SIGXFSZ. The write fails
+/// with an error instead.
 fn survive_file_size_signal() -> std::io::Result<()> {
     // The handler stays until this process ends.
     signal(SignalKind::from_raw(nix::libc::SIGXFSZ)).map(drop)
 }
 
-/// Makes commands start with the default action for signals that this process was started to ignore, as by `nohup` or
-/// `&` in a script. Otherwise commands would inherit that, and ^C would not reach them. This process still ignores
-/// them: a handler does nothing.
+/// Installs handlers, which do nothing, for the signals that this process inherited as ignored, for example from `nohup` or from
+/// `&` in a script. A command would inherit an ignored signal, so ^C would not reach it. But the kernel resets a handled signal
+/// to the default action at exec.
 fn reset_ignored_signals() -> std::io::Result<()> {
     let ignored = procfs::ignored();
     for kind in [
@@ -537,7 +538,7 @@ fn reset_ignored_signals() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns text for file names that no other executor uses.
+/// Returns a text that no other executor uses, for the names of files.
 fn token() -> String {
     format!("{:016x}{:08x}", fastrand::u64(..), std::process::id())
 }

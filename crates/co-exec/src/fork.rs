@@ -6,8 +6,7 @@ use nix::unistd::ForkResult;
 
 /// Forks this process. Call it before any thread starts.
 ///
-/// Starting the program again, instead of forking, would lose the capabilities of this process, and would double the time of a
-/// start.
+/// A fork keeps the capabilities of this process. A second exec of the program would lose them, and would take twice as long.
 ///
 /// # Errors
 /// The system refuses another process.

@@ -1,13 +1,13 @@
-//! Gives the memory that this process has freed back to the system.
+//! Returns freed memory of this process to the system.
 
-/// The most bytes of freed memory at the end of a thread's memory that glibc keeps.
+/// The most freed bytes that glibc keeps at the end of each heap.
 #[cfg(target_env = "gnu")]
 const KEPT_BYTES: nix::libc::c_int = 256 << 10;
 
-/// Makes the C library give back the freed end of each thread's memory at once. Call it at the start of the program.
+/// Makes the C library return freed memory at the end of each heap at once. Call it at the start of the program.
 ///
-/// glibc keeps more there after each larger piece that is freed, up to 64 MiB for each thread, and [`give_back`] does not reach
-/// it: the backend kept 70 MB after surveys of a big repository.
+/// By default, glibc keeps up to 64 MiB there for each thread, depending on the largest piece that was freed. [`give_back`] does
+/// not free this part: without this function, the backend kept 70 MB after surveys of a large repository.
 pub fn keep_little() {
     #[cfg(target_env = "gnu")]
     #[expect(unsafe_code, reason = "no library wraps mallopt")]
@@ -17,10 +17,10 @@ pub fn keep_little() {
     }
 }
 
-/// Gives back the pages in which nothing is left. Some C libraries keep freed memory for the thread that freed it: hundreds of
-/// megabytes after surveys of a big repository.
+/// Returns unused pages to the system. Some C libraries keep freed memory for the thread that freed it: hundreds of megabytes
+/// after surveys of a large repository.
 ///
-/// It takes some milliseconds.
+/// This takes a few milliseconds.
 pub fn give_back() {
     #[cfg(target_env = "gnu")]
     #[expect(unsafe_code, reason = "no library wraps malloc_trim")]

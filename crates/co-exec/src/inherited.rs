@@ -18,7 +18,7 @@ pub(crate) fn restore(signal: Signal) -> io::Result<()> {
     Ok(())
 }
 
-/// Closes all descriptors beyond `last`, except for `kept`.
+/// Closes all descriptors above `last`, except `kept`.
 ///
 /// # Errors
 /// The kernel is older than Linux 5.9.
@@ -34,7 +34,7 @@ pub(crate) fn close(last: i32, kept: Option<BorrowedFd<'_>>) -> io::Result<()> {
     }
 }
 
-/// Marks all descriptors beyond the standard three as close-on-exec, so that no command inherits them.
+/// Marks all descriptors except the standard three as close-on-exec, so that no command inherits them.
 ///
 /// Call it before any thread starts.
 pub(crate) fn keep() {
@@ -73,7 +73,7 @@ fn one_by_one() {
     }
 }
 
-/// Opens an inherited descriptor again, so that it has an owner. The new one is closed on exec.
+/// Duplicates an inherited descriptor, so that the duplicate has an owner. The duplicate is close-on-exec.
 ///
 /// # Errors
 /// The descriptor is not open.

@@ -1,9 +1,9 @@
-//! Runs shell commands: confined by the kernel if wanted, with bounded output, and without processes that outlive them.
+//! Runs shell commands. The kernel can confine them, their output is bounded, and their processes do not outlive them.
 //!
-//! [`Executor::start`] starts the command of a [`CommandSpec`] and returns a [`RunningCommand`]. While it runs, its
-//! [`Screen`] shows what it prints. At the end, [`RunningCommand::outcome`] returns its [`CommandOutcome`].
+//! [`Executor::start`] starts the command of a [`CommandSpec`] and returns a [`RunningCommand`]. While it runs, its [`Screen`]
+//! has what the command prints. At the end, [`RunningCommand::outcome`] returns its [`CommandOutcome`].
 //!
-//! A module may use those that stand below it in this list:
+//! A module may use only the modules below it in this table:
 //!
 //! | module | content |
 //! |---|---|
@@ -15,22 +15,22 @@
 //! | [`secrets`] | the secret files of a workspace and their values |
 //! | [`watcher`] | the directories of a workspace that have changed |
 //! | [`repository`] | the git directories of a workspace, which the sandbox protects |
-//! | [`beneath`] | the files of a workspace, below its handle and through no link |
+//! | [`beneath`] | the files of a workspace, opened without following symbolic links |
 //! | [`regular`] | other files, by their paths |
 //! | `outcome` | the result of a command |
 //! | `limits` | the limits of a command and of each of its processes |
 //! | `settings` | the settings, with their ranges |
 //! | `command` | a command to run |
 //! | `confinement` | the levels of confinement, each in a file |
-//! | `environment` | the source of its variables |
+//! | `environment` | the source of a command's variables |
 //! | `places` | the places outside the workspace that confined commands may read: `places/system.rs`, `places/home.rs` |
 //! | `error` | the reasons why a command did not start |
-//! | `timed_output` | programs of co's own with a time limit |
-//! | `program_search` | programs on a PATH |
-//! | `directory_lock`, `fork`, [`free_memory`], `inherited`, [`path_list`], [`path_map`] | small parts that know no other module |
+//! | `timed_output` | runs programs for co itself, with a time limit |
+//! | `program_search` | finds programs on a PATH |
+//! | `directory_lock`, `fork`, [`free_memory`], `inherited`, [`path_list`], [`path_map`] | modules that use no other module |
 //!
-//! The crate knows nothing of Neovim, models or approval. Of the policy it uses the names of
-//! secrets and of files that programs obey, and the functions that normalize paths.
+//! The crate knows nothing of Neovim, models or approval. From `co-policy`, it uses the names of secret files, the names of files
+//! that programs run or read as configuration, and the functions that normalize paths.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!(

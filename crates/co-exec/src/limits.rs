@@ -1,5 +1,5 @@
-//! Limits of commands. The kernel enforces the limits of each process; this process or a control group enforces the limits of a
-//! command with all its processes.
+//! Limits on the resources of commands. The kernel enforces the limits on each process. This process or a cgroup enforces the
+//! limits on a command with all its processes.
 
 use std::fmt;
 use std::io;
@@ -13,104 +13,105 @@ use crate::confinement::level::Level;
 use crate::settings::ExecSettings;
 use co_text::size_text;
 
-/// The limits that the kernel enforces for each process of a command.
+/// The limits that the kernel enforces on each process of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProcessLimits {
     pub(crate) cpu_seconds: Option<u64>,
     pub(crate) open_files: Option<u64>,
-    /// Bytes.
+    /// The largest size of a file in bytes.
     pub(crate) file_size: Option<u64>,
-    /// The number of threads that the user may have beside the existing threads. This limit does not apply to root.
+    /// The number of threads that the user may start in addition to the existing threads. Does not apply to root.
     pub(crate) more_threads: Option<u64>,
-    /// The number of threads in the user namespace of the command, if it has one. Does not apply to root.
+    /// The most threads in the command's user namespace, if it has one. Does not apply to root.
     pub(crate) own_threads: Option<u64>,
-    /// Signals that wait for the user's processes, and timers.
+    /// The most pending signals and timers of the user's processes.
     pub(crate) pending_signals: Option<u64>,
 }
 
-/// The number of threads by which the kernel's limit is above the limit of the command. So a command can exceed its limit, and co
-/// notices that.
+/// The number of threads by which the kernel's limit exceeds the command's limit. The margin lets a command exceed its limit, so
+/// that co notices it and reports it.
 const SPARE_THREADS: u64 = 8;
 
-/// The most open files of each process of a confined command. It is also the most descriptors of all programs of the user that
-/// may be in flight in sockets when such a command sends one.
+/// The most open files of each process of a confined command. When such a process sends descriptors over a socket, the same
+/// number limits the descriptors in flight of all the user's programs.
 pub(crate) const CONFINED_OPEN_FILES: u64 = 1024;
 
-/// The most pending signals of a command that nobody approved. The default of Linux depends on the memory, and all
-/// programs of the user share it.
+/// The most pending signals of a command that nobody approved. All programs of the user share the limit of Linux, whose default
+/// depends on the size of the memory.
 const UNAPPROVED_SIGNALS: u64 = 1024;
 
-/// The limits of a command together with all processes that it started.
+/// The limits on a command together with all its processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CommandLimits {
-    /// Bytes.
+    /// The most bytes of memory.
     pub(crate) memory: Option<u64>,
-    /// Processes and threads.
+    /// The most processes and threads.
     pub(crate) processes: Option<u64>,
-    /// Bytes in its private temporary directory.
+    /// The most bytes in the private temporary directory.
     pub(crate) disk: Option<u64>,
-    /// Bytes in the places of its own that it may change.
+    /// The most bytes in the granted paths that the command may write.
     pub(crate) places: Option<u64>,
-    /// Bytes and files in the layer of a trial.
+    /// The most bytes, and below the most files, in the layer of a trial.
     pub(crate) changes: Option<u64>,
     pub(crate) changed_files: Option<u64>,
-    /// Bytes and files in the caches of trials.
+    /// The most bytes, and below the most files, in the caches of trials.
     pub(crate) caches: Option<u64>,
     pub(crate) cached_files: Option<u64>,
-    /// True if each [`Quota`] is a limit.
+    /// True if the command must respect each [`Quota`].
     pub(crate) shared: bool,
 }
 
-/// The limit that a command exceeded, so that co killed the command.
+/// The limit that a command exceeded, for which co killed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExceededLimit {
-    /// Bytes of memory.
+    /// The limit in bytes on memory.
     Memory(u64),
-    /// Processes and threads.
+    /// The limit on the number of processes and threads.
     Processes(u64),
-    /// Bytes in the private temporary directory.
+    /// The limit in bytes on the private temporary directory.
     Disk(u64),
-    /// Bytes in the places of its own.
+    /// The limit in bytes on the granted paths that the command may write.
     Places(u64),
-    /// Bytes that a trial wrote in the workspace.
+    /// The limit in bytes on the changes of a trial in the workspace.
     Changes(u64),
-    /// Files that a trial changed in the workspace.
+    /// The limit on the number of files that a trial changes in the workspace.
     #[serde(rename = "changed-files")]
     ChangedFiles(u64),
-    /// Bytes in the caches of the trials of a workspace.
+    /// The limit in bytes on the caches of a workspace's trials.
     Caches(u64),
-    /// Files in these caches.
+    /// The limit on the number of files in the caches of a workspace's trials.
     #[serde(rename = "cached-files")]
     CachedFiles(u64),
     Quota(Quota),
 }
 
-/// The resource that all programs of a user or of the machine share, and of which a command took too much.
+/// A resource that all programs of a user or of the machine share, and of which the command took too much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Quota {
-    /// Descriptors of epoll.
+    /// The limit on the number of epoll descriptors.
     Epolls(u64),
-    /// Files that epoll watches.
+    /// The limit on the number of files that epoll watches.
     Watches(u64),
-    /// Files that one epoll descriptor watches. A program that watches only what it has open has fewer.
+    /// The limit on the number of files that one epoll descriptor watches. An ordinary program watches only files that it has
+    /// open, so it stays below this limit.
     WatchesOfOne(u64),
-    /// The last file that programs of the user may watch by epoll.
+    /// No further file can be watched by epoll: the user's limit is reached.
     LastWatch,
-    /// The open files of all processes of the command.
+    /// The limit on the number of open files of all the command's processes.
     Descriptors(u64),
-    /// Descriptors in flight: sent over a socket, and not yet received.
+    /// The limit on the number of descriptors in flight: sent over a socket, and not yet received.
     WaitingDescriptors(u64),
-    /// Bytes of the buffers of TCP and UDP.
+    /// The limit in bytes on the buffers of TCP and UDP.
     NetworkBuffers(u64),
 }
 
 impl CommandLimits {
-    /// Returns the limits of a command. A person's command has none, unless it is a trial: then the amounts that it writes are
-    /// limited, and its part of shared resources.
+    /// Returns the limits on a command. A person's command has no limits, except in a trial. Then co limits the amount that it
+    /// writes, and its share of shared resources.
     pub(crate) fn of(settings: &ExecSettings, caller: Caller, holder: Holder<'_>) -> Self {
         let level = match holder {
             // The engine limits a container.
@@ -140,7 +141,7 @@ impl CommandLimits {
         limits
     }
 
-    /// Returns whether there is no limit to check.
+    /// Returns true if there is no limit to check.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -151,8 +152,8 @@ fn lower(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 }
 
 impl ProcessLimits {
-    /// Returns the limits of the settings. `more_threads` is twice the limit of processes, because it also counts
-    /// other programs of the user. The limit of the command is checked separately.
+    /// Returns the limits for each process, from the settings. The limit of threads is twice the command's limit of processes,
+    /// because it also counts other programs of the user. co checks the command's own limit separately.
     pub(crate) fn of(
         settings: &ExecSettings,
         caller: Caller,
@@ -182,7 +183,7 @@ impl ProcessLimits {
         limits
     }
 
-    /// Returns whether there is no limit to set.
+    /// Returns true if there is no limit to set.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -190,7 +191,7 @@ impl ProcessLimits {
     /// Sets the limits for this process and its descendants.
     ///
     /// # Errors
-    /// The system refuses a limit, which the error names.
+    /// The system refuses a limit. The message names the limit.
     pub(crate) fn set(&self) -> Result<(), String> {
         let threads = self.more_threads.zip(threads());
         let threads = threads.map(|(more, there_are)| more.saturating_add(there_are));
@@ -212,10 +213,10 @@ impl ProcessLimits {
         Ok(())
     }
 
-    /// Sets the limits that hold in the user namespace of this process, which counts only its own processes.
+    /// Sets the limits that apply in the user namespace of this process. Such a limit counts only the processes of the namespace.
     ///
     /// # Errors
-    /// The system refuses a limit, which the error names.
+    /// The system refuses a limit. The message names the limit.
     pub(crate) fn set_in_namespace(&self) -> Result<(), String> {
         let counts = counts_by_namespace(rustix::system::uname().release().to_bytes());
         let threads = self.own_threads.filter(|_| counts);
@@ -225,8 +226,8 @@ impl ProcessLimits {
     }
 }
 
-/// Returns whether the Linux of this release counts the processes of each user namespace, as from 5.14 on. Before, it
-/// counts all processes of the user.
+/// Returns true if Linux of this release counts processes for each user namespace, as from 5.14 on. An older Linux counts all
+/// processes of the user.
 fn counts_by_namespace(release: &[u8]) -> bool {
     let mut numbers = release
         .split(|byte| !byte.is_ascii_digit())
@@ -248,7 +249,7 @@ fn set(resource: Resource, value: u64) -> io::Result<()> {
     Ok(rustix::process::setrlimit(resource, limit)?)
 }
 
-/// Returns the number of threads of the machine, or `None` if it is unknown. The user has no more than that.
+/// Returns the number of all threads on the machine, an upper bound for the threads of the user. Returns `None` if it is unknown.
 fn threads() -> Option<u64> {
     let load = std::fs::read_to_string("/proc/loadavg").ok()?;
     count_in(&load).filter(|count| *count > 0)

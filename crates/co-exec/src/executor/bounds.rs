@@ -1,4 +1,4 @@
-//! The bounds of a command, and the checks of the bounds that neither the kernel nor a reader enforces.
+//! The bounds on what a command may use. This module checks those that neither the kernel nor a reader enforces.
 //!
 //! | bound | counted by | where | how often | told as |
 //! |---|---|---|---|---|
@@ -13,8 +13,8 @@
 //! | of one process: processor time, open files, size of a file, signals | the kernel | `limits::ProcessLimits` | always | the process gets an error or a signal |
 //! | in a container: memory, processes, processors, `/tmp` | the engine | `container::create` | always | [`ExceededLimit::Memory`], or an error |
 //!
-//! A check comes 50 ms after the start, then after pauses that double, up to half a second. The limits are in
-//! [`limits`](crate::limits); the settings with their defaults are in `settings`.
+//! The first check comes 50 ms after the start. The pause between checks doubles each time, up to half a second. The limits are
+//! in [`limits`](crate::limits); the settings with their defaults are in `settings`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -35,12 +35,12 @@ const MAX_EPOLL_INTERVAL: Duration = Duration::from_millis(100);
 
 type QuotaRow = (fn(&OpenFiles) -> u64, u64, fn(u64) -> Quota);
 
-/// The quotas that are counted by open files: the count of a command, the most, and the quota.
+/// The quotas on open files: a function that counts the files, the most that a command may have, and the quota to report.
 ///
-/// Linux limits the files that all programs of a user watch together, to some 220 for each megabyte of memory. Neovim aborts if
-/// it gets no watch. A descriptor can watch one file under many numbers, and be out of sight while it is in flight in a socket.
-/// The kernel limits the descriptors in sockets for all programs of a user together, to the number of open files, often 1024. To
-/// look at a descriptor takes a microsecond.
+/// All programs of a user together may watch only some 220 files for each megabyte of memory, and Neovim aborts if it cannot
+/// watch a file. All programs of a user together may have only a certain number of descriptors in flight in sockets: the limit of
+/// open files, often 1024. A descriptor of epoll can watch one file under many numbers. It cannot be seen while it is in flight.
+/// To inspect a descriptor takes a microsecond.
 const QUOTAS: [QuotaRow; 5] = [
     (|open| open.epolls, 1000, Quota::Epolls),
     (|open| open.watches, 50_000, Quota::Watches),
@@ -53,10 +53,10 @@ const QUOTAS: [QuotaRow; 5] = [
     (|open| open.waiting, 500, Quota::WaitingDescriptors),
 ];
 
-/// The type of overlay file systems (`linux/magic.h`).
+/// The magic number of overlay file systems (`linux/magic.h`).
 const OVERLAY: i64 = 0x794c_7630;
 
-/// The checks of one command.
+/// The state of the checks of one command.
 #[derive(Debug)]
 pub(crate) struct LimitChecks {
     limits: CommandLimits,
@@ -79,7 +79,7 @@ impl LimitChecks {
         }
     }
 
-    /// Waits for the time of the next check. Waits forever if there is no limit to check.
+    /// Waits until the next check is due. If there is no limit to check, waits forever.
     pub(crate) async fn next(&mut self) {
         if self.limits.is_empty() {
             return std::future::pending().await;
@@ -93,8 +93,8 @@ impl LimitChecks {
         self.pause = (self.pause * 2).min(most);
     }
 
-    /// Returns the limit that the processes `members` exceed. `by_kernel` is true if the kernel enforces the limits of memory
-    /// and processes.
+    /// Returns a limit that the processes `members` exceed. `by_kernel` is true if the kernel enforces the limits of memory and
+    /// processes, which are then not checked.
     pub(crate) fn exceeded(
         &mut self,
         members: &[Process],
@@ -143,7 +143,7 @@ impl LimitChecks {
         disk.or_else(changes)
     }
 
-    /// Returns the shared resource of which the command takes too much.
+    /// Returns the quota on a shared resource that the command exceeds.
     fn quota(&self, open: &OpenFiles) -> Option<Quota> {
         let exceeded =
             |(count, most, quota): &QuotaRow| (count(open) > *most).then(|| quota(*most));
@@ -158,7 +158,7 @@ impl LimitChecks {
         (now.network_since(self.at_start) > most).then_some(Quota::NetworkBuffers(most))
     }
 
-    /// Returns the limit of memory if the command exceeds it. Files in memory count too.
+    /// Returns the memory limit if the command exceeds it. Counts files in memory too.
     fn of_memory(
         &self,
         most: u64,

@@ -1,4 +1,4 @@
-//! The part of the system that holds a running command, and the facts that only this part knows.
+//! The mechanism that confines a running command, and the facts that only the mechanism knows.
 
 use std::path::PathBuf;
 
@@ -7,13 +7,13 @@ use crate::container::Inside;
 use crate::sandbox::ConfinedCommand;
 use crate::secrets::exposure::SecretWatch;
 
-/// The holder of a running command; see [`Confinement`](crate::Confinement).
+/// The mechanism that confines a running command; see [`Confinement`](crate::Confinement).
 #[derive(Debug)]
 pub(crate) enum Held {
     Nobody,
-    /// The launcher started it. It may have limits only.
+    /// The launcher started the command. If the command is not confined, the launcher only limits it.
     Kernel(Box<ConfinedCommand>),
-    /// The process is the client of a container engine.
+    /// A container engine runs the command. The process is the engine's client.
     Engine(Box<Inside>),
 }
 
@@ -49,7 +49,7 @@ impl Held {
         }
     }
 
-    /// Returns the files that other programs run or read as configuration, and that appeared while the command ran.
+    /// Returns files that other programs run or read as configuration, and that appeared while the command ran.
     pub(crate) fn appeared(&self) -> Vec<PathBuf> {
         match self {
             Self::Nobody => Vec::new(),
@@ -58,7 +58,7 @@ impl Held {
         }
     }
 
-    /// Waits until the holder tells that the command has ended. Only an engine does.
+    /// Waits until the container engine reports that the command has ended. Without an engine, waits forever.
     pub(crate) async fn ended(&self) {
         match self.inside() {
             Some(inside) => inside.ended().await,

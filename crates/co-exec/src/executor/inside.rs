@@ -19,21 +19,21 @@ use crate::process::streams::Streams;
 use crate::sandbox::{ProtectedPaths, WatchedPaths};
 use crate::secrets::exposure::SecretWatch;
 
-/// A container that runs.
+/// A running container, ready for a command.
 pub(super) struct ReadyContainer {
     pub(super) container: Arc<Container>,
-    /// The secrets of the workspace, if the command must not open them.
+    /// The watch for the workspace's secrets, if the command must not open them.
     secrets: Option<SecretWatch>,
-    /// The files that other programs run or read as configuration.
+    /// The files that other programs run or read as configuration, to compare after the command.
     watched: Arc<WatchedPaths>,
 }
 
 impl Executor {
-    /// Makes the container, if the confinement is one, before a person is asked about a command in it. Returns sentences for the
-    /// person about a new container.
+    /// Creates the container of the confinement, if it has one, before the person is asked about a command. Returns sentences for
+    /// the person, for example that the container cannot write the workspace.
     ///
     /// # Errors
-    /// No command can run in it.
+    /// No command can run in the container.
     pub async fn prepare(&self, confinement: &Confinement) -> Result<Vec<String>, Error> {
         let Holder::Engine(level) = confinement.holder() else {
             return Ok(Vec::new());
@@ -48,7 +48,7 @@ impl Executor {
         self.inner.containers.remove_all().await;
     }
 
-    /// Returns the container of a command. From then on, changes in its workspace count as made by the command.
+    /// Returns the container for a command. From this call on, changes in the workspace count as changes by the command.
     pub(super) async fn ready(
         &self,
         level: ContainerLevel<'_>,
@@ -109,7 +109,7 @@ impl Executor {
         }
     }
 
-    /// Returns the paths that the container of a confinement protects, and the paths to compare when a command has ended.
+    /// Returns the paths that the container must protect, and the paths to compare after a command.
     async fn protected(
         &self,
         confinement: &Confinement,
@@ -140,7 +140,7 @@ impl Executor {
             .map_err(Error::Sandbox)
     }
 
-    /// Returns the engine's client for a command.
+    /// Returns the process to start for a command in a container: the engine's client.
     pub(super) fn client<'a>(
         &self,
         spec: &'a CommandSpec,
@@ -210,7 +210,8 @@ impl Executor {
     }
 }
 
-/// Returns variables that let git work in a workspace of another user. If `read_only`, they also keep git from starting programs.
+/// Returns variables that let git work in a workspace of another user. If `read_only` is true, further variables keep git from
+/// starting programs.
 fn git_environment(read_only: bool) -> Variables {
     let mut variables: Vec<(String, String)> = Vec::new();
     if read_only {

@@ -1,4 +1,4 @@
-//! The handle of one running command.
+//! The handle of a running command.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::process::input::CommandInput;
 use crate::process::streams::CommandPipes;
 use crate::process::time_limit::TimeLimit;
 
-/// A running command. Dropping it cancels the command.
+/// A running command. Dropping the handle cancels the command.
 #[derive(Debug)]
 pub struct RunningCommand {
     pid: i32,
@@ -32,39 +32,40 @@ pub struct RunningCommand {
 }
 
 impl RunningCommand {
-    /// Returns the id of the command's process, or of its launcher if the command has its own PID namespace. It is
-    /// also the id of its process group.
+    /// Returns the id of the command's process, which is also the id of its process group. If the command has its own PID
+    /// namespace, it is the id of its launcher.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Returns the screen of the run, for an editor.
+    /// Returns the screen: the output as lines for an editor.
     pub fn screen(&self) -> Arc<Screen> {
         Arc::clone(&self.screen)
     }
 
-    /// Returns the raw output of the run, for a terminal.
+    /// Returns the feed: the raw output for a terminal.
     pub fn feed(&self) -> Arc<Feed> {
         Arc::new(Feed::new(Arc::clone(&self.shared)))
     }
 
-    /// Returns the output of the run for a model, which can read it while the run goes on.
+    /// Returns the output for a model, which can read it while the command runs.
     pub fn reading(&self) -> Arc<OutputReading> {
         Arc::clone(&self.reading)
     }
 
-    /// Returns the handle for standard input, if the input stays open.
+    /// Returns the handle that writes to standard input, or `None` if the input does not stay open.
     pub fn input(&self) -> Option<CommandInput> {
         self.input.clone()
     }
 
-    /// Takes the ends of the pipes of [`Streams::Pipes`](crate::Streams::Pipes), once.
+    /// Returns the caller's ends of the pipes of [`Streams::Pipes`](crate::Streams::Pipes). Returns `None` for other streams, and
+    /// after the first call.
     pub fn take_pipes(&mut self) -> Option<CommandPipes> {
         self.pipes.take()
     }
 
-    /// Returns the handle that pauses the command's time-out, for example while a person writes a text for which the command
-    /// waits. A container has a time-out of its own, which does not pause.
+    /// Returns the handle that pauses the command's time-out, for example while a person edits a text for the waiting command. It
+    /// does not pause the additional time-out inside a container.
     pub fn time_limit(&self) -> TimeLimit {
         self.time_limit.clone()
     }
@@ -74,12 +75,13 @@ impl RunningCommand {
         self.cancel.cancel();
     }
 
-    /// Returns a token that ends the command with all its processes, also those that are kept for a person.
+    /// Returns a token that ends the command with all its processes. It also ends processes that are kept for a person after the
+    /// command.
     pub fn canceller(&self) -> CancellationToken {
         self.cancel.clone()
     }
 
-    /// Waits until the command has ended, its output is read, and its processes are ended or kept.
+    /// Waits until the command has ended, its output is read, and its remaining processes are ended or kept. Returns the outcome.
     pub async fn outcome(mut self) -> CommandOutcome {
         let outcome = (&mut self.supervisor).await;
         if let Some(armed) = self.armed.take() {
@@ -93,7 +95,7 @@ impl RunningCommand {
     }
 }
 
-/// Starts a task that supervises the process, and returns its handle.
+/// Starts a task that supervises the process. Returns the handle of the command.
 pub(crate) fn supervise(mut new_command: NewCommand) -> RunningCommand {
     let keep = new_command.settings.screen_lines;
     let shared = Arc::new(SharedOutput::new(keep, new_command.settings.max_output));

@@ -1,4 +1,4 @@
-//! Starts the process of a command: by absolute path, in its own session, with only three inherited descriptors.
+//! Starts the process of a command: by an absolute path, in a new session, and with only three inherited descriptors.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -28,73 +28,72 @@ use crate::program_search::{is_program, search};
 use crate::sandbox::{ConfinedCommand, GateEnd, LaunchRequest, Launcher};
 use crate::secrets::exposure::SecretWatch;
 
-/// The paths of bash that are tried before PATH, because the command was judged for bash.
+/// The paths of bash to try before PATH. co judged the command as a script for bash, so another shell must not run it.
 const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash"];
 
 /// A command to start, with its environment and limits.
 pub(crate) struct StartRequest<'a> {
     pub(crate) program: Program,
-    /// The shell and its flags for a [`Program::Shell`], if it is not bash.
+    /// The shell and its flags for [`Program::Shell`]. `None` means bash.
     pub(crate) shell: Option<&'a [OsString]>,
     pub(crate) cwd: &'a Path,
     /// True if `cwd` is a canonical path, no component of which may have become a symbolic link.
     pub(crate) is_real_cwd: bool,
     pub(crate) stdin: Option<&'a [u8]>,
     pub(crate) streams: Streams,
-    /// The level, if the kernel holds the command.
+    /// The level of confinement, if the kernel confines the command.
     pub(crate) level: Option<Level<'a>>,
     pub(crate) env: Variables,
     pub(crate) limits: ProcessLimits,
-    /// The most bytes in its private temporary directory.
+    /// The most bytes that the command may write in its private temporary directory.
     pub(crate) tmp_size: Option<u64>,
     pub(crate) group: Option<Group>,
     pub(crate) launcher: Option<Launcher>,
-    /// True if standard error is a stream of its own.
+    /// True if standard error gets its own stream.
     pub(crate) reports: bool,
-    /// The secrets of the workspace to hide from the command.
+    /// The watch for the workspace's secrets, which must be hidden from the command.
     pub(crate) secrets: Option<SecretWatch>,
-    /// The addresses of its own loopback interface that get a listening socket.
+    /// The addresses of the command's own loopback interface at which co gets listening sockets.
     pub(crate) ports: &'a [SocketAddr],
 }
 
-/// The reason why a command did not begin.
+/// The reason why the command did not begin although its process had started.
 #[derive(Debug)]
 pub(crate) enum NotBegun {
-    /// A secret moved before it was hidden.
+    /// A secret was moved before it was hidden.
     Moved(PathBuf),
-    /// co did not get all listening sockets of the command's network.
+    /// co did not receive all listening sockets of the command's network.
     SocketsLost,
 }
 
-/// A started process.
+/// A process that has started.
 #[derive(Debug)]
 pub(crate) struct StartedProcess {
     pub(crate) pid: Pid,
     pub(crate) mark: Mark,
-    /// Becomes readable when the process ends.
+    /// The process handle (pidfd), which becomes readable when the process ends.
     pub(crate) ended: AsyncFd<OwnedFd>,
-    /// Standard output and standard error.
+    /// The read end of standard output and standard error.
     pub(crate) output: AsyncFd<OwnedFd>,
-    /// The standard input, if it stays open.
+    /// The write end of standard input, if the input stays open.
     pub(crate) input: Option<AsyncFd<OwnedFd>>,
-    /// The standard error, if it is a stream of its own.
+    /// The read end of standard error, if standard error has its own stream.
     pub(crate) reports: Option<AsyncFd<OwnedFd>>,
-    /// The caller's ends of standard input and output, if the caller has them.
+    /// The pipes for the caller, which reads and writes them itself.
     pub(crate) pipes: Option<CommandPipes>,
-    /// The confinement, with the private temporary directory.
+    /// The confinement of the command, with its private temporary directory.
     pub(crate) confined: Option<ConfinedCommand>,
     pub(crate) group: Option<Group>,
-    /// The listening sockets that its launcher passes on.
+    /// The number of listening sockets that the launcher will pass to co.
     pub(crate) sockets: usize,
 }
 
 impl StartedProcess {
-    /// Waits until all secrets are hidden, if any must be hidden from the command, and then lets the command start. Returns the
-    /// command with the listening sockets of its own network, one for each requested port. If the wait is given up, the process
-    /// is killed.
+    /// Waits until all secrets are hidden, then lets the command begin. Returns the command and the listening sockets of its
+    /// network, one for each requested port. Dropping the returned future kills the process.
     ///
     /// # Errors
-    /// The command did not start, and no process is left.
+    /// The command did not begin, and its process has ended.
     pub(crate) async fn begin(mut self) -> Result<(Self, Vec<TcpListener>), NotBegun> {
         let confined = self.confined.as_mut();
         let Some(gate) = confined.and_then(ConfinedCommand::take_gate) else {
@@ -127,7 +126,7 @@ impl StartedProcess {
     }
 }
 
-/// Kills a process and reaps it, unless there is none.
+/// Kills and reaps the process when it is dropped, unless the process is `None`.
 struct KillOnDrop(Option<Pid>);
 
 impl Drop for KillOnDrop {
@@ -139,7 +138,7 @@ impl Drop for KillOnDrop {
     }
 }
 
-/// Starts the process.
+/// Starts the process of the command.
 pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> {
     if !request.cwd.is_absolute() {
         return Err(Error::RelativeCwd(request.cwd.to_owned()));
@@ -253,7 +252,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> 
 
 type RegisteredFd = AsyncFd<OwnedFd>;
 
-/// Registers the process handle, output and input with the runtime.
+/// Registers the process handle, the output and the input with the tokio runtime.
 fn watch(
     pid: Pid,
     output: OwnedFd,
@@ -283,7 +282,7 @@ fn check_cwd(cwd: &Path) -> Result<(), Error> {
     })
 }
 
-/// Returns the program by absolute path, and its arguments.
+/// Returns the argument vector, in which the program is an absolute path.
 fn argv(
     (program, shell): (&Program, Option<&[OsString]>),
     cwd: &Path,

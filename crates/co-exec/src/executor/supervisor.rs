@@ -1,4 +1,4 @@
-//! Supervises one command: enforces time-out and limits, ends and reaps its processes, and makes its [`CommandOutcome`].
+//! Supervises one command: enforces its time-out and its limits, ends and reaps its processes, and makes its [`CommandOutcome`].
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -32,11 +32,11 @@ use crate::process::time_limit::TimeLimit;
 use crate::sandbox::ConfinedCommand;
 use crate::settings::ExecSettings;
 
-/// The time without output after which a command that has ended counts as finished.
+/// If a command has ended and nothing is printed for this long, its output counts as complete.
 const OUTPUT_IDLE_TIME: Duration = Duration::from_millis(50);
-/// The longest time for reading the output of remaining processes.
+/// The longest time to read the output of processes that remain after the command.
 const REMAINING_OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
-/// The longest wait for output after all processes were ended.
+/// The longest wait for the end of the output after all processes have ended.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The most remaining processes that the status line names.
@@ -51,7 +51,7 @@ pub(crate) struct NewCommand {
     pub(crate) time_limit: TimeLimit,
     pub(crate) limits: CommandLimits,
     pub(crate) held: Held,
-    /// True if exit status 1 is no failure.
+    /// True if the command is a search, such as `grep`, whose exit status 1 is no failure.
     pub(crate) is_search: bool,
     /// The name of the spill file.
     pub(crate) name: String,
@@ -60,11 +60,11 @@ pub(crate) struct NewCommand {
     pub(crate) command_tasks: CommandTasks,
 }
 
-/// The tasks of all commands, also of commands whose processes are kept for a person.
+/// The tasks that supervise commands, including commands that have ended but whose processes are kept for a person.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CommandTasks {
     pub(crate) tasks: TaskTracker,
-    /// Notified when orphans have ended.
+    /// Notified when orphans have been reaped.
     pub(crate) swept: Arc<Notify>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct Supervisor {
     began: Instant,
 }
 
-/// The task that reads the output, or the reader that it returned; `None` if it failed.
+/// The task that reads the output. After the task has ended, the reader that it returned; `None` if the task failed.
 enum ReaderTask {
     Busy(JoinHandle<OutputReader>, CancellationToken),
     Done(Option<Box<OutputReader>>),
@@ -198,7 +198,7 @@ impl Supervisor {
         outcome
     }
 
-    /// Ends a command, unless it has ended by itself. Returns the processes that the command left.
+    /// Ends the command if it has not ended by itself. Returns the processes that the command left running.
     async fn end(&mut self, cause: Cause) -> Vec<BackgroundProcess> {
         let grace = match cause {
             Cause::Exit => {
@@ -217,8 +217,8 @@ impl Supervisor {
         Vec::new()
     }
 
-    /// Ends a command inside its container, unless it has ended by itself, and the engine's client. Returns the cause, and
-    /// the processes that the command left.
+    /// Ends a command inside its container if it has not ended by itself. Also ends the engine's client. Returns the final cause,
+    /// and the processes that the command left running.
     async fn end_inside(
         &mut self,
         cause: Cause,
@@ -283,7 +283,7 @@ impl Supervisor {
         }
     }
 
-    /// Returns the limit that the processes of the command have exceeded.
+    /// Returns a limit that the command's processes exceed at the moment.
     fn exceeded(&mut self) -> Option<ExceededLimit> {
         if let Some(most) = self.limits.processes
             && self.processes.ran_out_of_processes()
@@ -296,8 +296,8 @@ impl Supervisor {
             .exceeded(&members, self.held.confined(), by_kernel)
     }
 
-    /// Returns once the private temporary directory, the places of its own or the layer of a trial exceed a limit, or never if
-    /// there is none.
+    /// Waits until a limit on disk usage is exceeded, and returns the limit. The limits are those of the private temporary
+    /// directory, of granted paths, of a trial's layer and of its caches. If there is no such limit, waits forever.
     fn full_disk(&self) -> impl Future<Output = ExceededLimit> + use<> {
         let confined = self.held.confined();
         let limits = |dirs: Vec<&Path>, bytes, files| DirectoryLimits {
@@ -397,7 +397,7 @@ impl Supervisor {
         }
     }
 
-    /// Returns the limit for which co killed the command.
+    /// Returns the limit for which co or the kernel ended the command.
     fn limit(&self, cause: Cause, left: &[BackgroundProcess]) -> Option<ExceededLimit> {
         match cause {
             Cause::Limited(limit) => Some(limit),
@@ -415,7 +415,8 @@ impl Supervisor {
         }
     }
 
-    /// Adds the text for the model and the output file to the outcome of the command, which ended at a moment.
+    /// Adds to the outcome: the text for the model, the output file, and the note if the output is withheld. `ended` is the time
+    /// at which the command ended.
     async fn add_output(&mut self, outcome: &mut CommandOutcome, ended: Instant) {
         let ends = self.shared.capture().head_and_tail();
         let max = self.settings.max_output;
@@ -452,14 +453,15 @@ impl Supervisor {
         }
     }
 
-    /// Returns whether processes that remain after the command continue. In a trial they must not: its changes are compared.
+    /// Returns true if processes that remain after the command may continue. In a trial they must not, because co compares its
+    /// changes.
     fn keeps(&self) -> bool {
         let confined = self.held.confined();
         self.caller == Caller::Person && !confined.is_some_and(ConfinedCommand::is_trial)
     }
 
-    /// Returns the note in place of the output, if a secret appeared where the command could read before it ended. Returns `None`
-    /// for a command of the person that is no trial: its output is for them, and nobody asks for the secrets in its files.
+    /// Returns a note that replaces the output if a secret appeared, before the command ended, where the command could read it.
+    /// Returns `None` for a command that the person runs outside a trial: the output is for the person.
     async fn withheld(&self, ended: Instant) -> Option<String> {
         let secrets = self.held.secrets()?.clone();
         let watch = secrets.clone();
@@ -474,7 +476,7 @@ impl Supervisor {
         withheld
     }
 
-    /// Keeps the remaining processes of a person's command. They can print and can be cancelled.
+    /// Lets the remaining processes of a person's command continue. They can print, and the person can still cancel them.
     fn keep(self) {
         let Self {
             mut processes,
@@ -524,7 +526,7 @@ impl Supervisor {
 }
 
 impl ReaderTask {
-    /// Waits for the end of the output, up to `most`. Returns whether it has ended.
+    /// Waits for the end of the output, but no longer than `most`. Returns true if the output has ended.
     async fn finish(&mut self, most: Duration) -> bool {
         let Self::Busy(task, _) = self else {
             return true;
@@ -537,7 +539,7 @@ impl ReaderTask {
         true
     }
 
-    /// Stops reading.
+    /// Stops reading the output.
     async fn stop(&mut self) {
         if let Self::Busy(_, stop) = self {
             stop.cancel();
