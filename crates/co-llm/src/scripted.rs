@@ -38,7 +38,7 @@ impl From<Fault> for Part {
     }
 }
 
-/// Answers each request with the next of its answers, and keeps the requests.
+/// A provider that answers from a script: each request gets the next answer. It keeps the requests.
 #[derive(Debug, Default)]
 pub struct Scripted {
     answers: Mutex<VecDeque<Vec<Part>>>,
@@ -55,7 +55,7 @@ impl Scripted {
         })
     }
 
-    /// Does the same as [`Scripted::new`] for a model with a context window of `window` tokens.
+    /// Does the same as [`Scripted::new`], for a model with a context window of `window` tokens.
     pub fn with_window(answers: impl IntoIterator<Item = Vec<Part>>, window: u64) -> Arc<Self> {
         Arc::new(Self {
             answers: Mutex::new(answers.into_iter().collect()),
@@ -64,7 +64,7 @@ impl Scripted {
         })
     }
 
-    /// Returns an answer that says `text` and stops.
+    /// Returns an answer that consists of `text`.
     pub fn says(text: &str) -> Vec<Part> {
         vec![
             Delta::Text(text.to_owned()).into(),
@@ -72,7 +72,7 @@ impl Scripted {
         ]
     }
 
-    /// Adds an answer after the others.
+    /// Adds an answer at the end of the script.
     pub fn push(&self, answer: Vec<Part>) {
         self.answers.lock().push_back(answer);
     }
@@ -82,7 +82,7 @@ impl Scripted {
         self.requests.lock().clone()
     }
 
-    /// Returns the number of answers that are left.
+    /// Returns the number of answers that are not used yet.
     pub fn left(&self) -> usize {
         self.answers.lock().len()
     }

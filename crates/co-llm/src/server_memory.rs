@@ -1,6 +1,7 @@
-//! The facts about servers that their answers showed since the backend started, and the clients of these servers.
+//! The memory of facts about servers, learned from their answers since the backend started, and the HTTP clients of these
+//! servers.
 //!
-//! The memory is passed to [`crate::make_provider_with`], so that a new chat does not learn the facts again.
+//! The caller passes the memory to [`crate::make_provider_with`], so that a new chat need not learn the facts again.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,44 +12,44 @@ use parking_lot::Mutex;
 use crate::fault::Fault;
 use crate::listed_model::ListedModel;
 
-/// The most refused requests that are remembered.
+/// The largest number of refused requests that are remembered.
 const MAX_REFUSED: usize = 1000;
 
-/// A change that a server needs in its requests, as it said when it refused a request.
+/// A change that co makes in all requests to a server, because the server asked for it in a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Adaptation {
     UseResponses,
     UseChatCompletions,
-    /// Reasoning must not be sent back.
+    /// Send no reasoning back.
     WithoutReasoning,
-    /// Reasoning must be sent back with each call, even if it is empty.
+    /// Send reasoning back with each call, even if the reasoning is empty.
     WithReasoning,
     WithoutCacheMarks,
     WithoutCacheKey,
     WithoutEffort,
-    /// No summary of the reasoning may be asked for.
+    /// Do not ask for a summary of the reasoning.
     WithoutSummary,
-    /// No encrypted reasoning may be asked for.
+    /// Do not ask for encrypted reasoning.
     WithoutEncrypted,
-    /// No thoughts may be asked for.
+    /// Do not ask for thoughts.
     WithoutThoughts,
     WithoutStreamOptions,
-    /// The limit of an answer has the name `max_completion_tokens`.
+    /// Call the output limit `max_completion_tokens`.
     NewTokenLimit,
-    /// The ids of calls have nine letters and digits.
+    /// Make ids of calls with exactly nine letters and digits.
     NineCharacterIds,
-    /// A message with calls alone has an empty text, and not none.
+    /// Write an empty text into a message that has only calls, instead of leaving the text out.
     EmptyContent,
-    /// No tools may be offered.
+    /// Offer no tools.
     WithoutTools,
-    /// The system prompt is a part of the first prompt.
+    /// Put the system prompt into the first prompt.
     SystemInPrompt,
-    /// The most tokens that an answer may ask for.
+    /// Ask for at most this number of tokens in an answer.
     AnswerLimit(u64),
 }
 
 impl Adaptation {
-    /// Returns true if the change depends on the server alone. The other changes also depend on the model.
+    /// Returns true if the change applies to all models of the server. The other changes apply to one model.
     fn is_of_server(self) -> bool {
         matches!(
             self,
@@ -61,25 +62,26 @@ impl Adaptation {
     }
 }
 
-/// The facts about servers, and their clients, that all chats share.
+/// The facts about servers, and their HTTP clients. All chats share them. A clone refers to the same memory.
 #[derive(Debug, Clone, Default)]
 pub struct ServerMemory(Arc<Mutex<ServerFacts>>);
 
 #[derive(Debug, Default)]
 struct ServerFacts {
-    /// By host, and by model or an empty text.
+    /// The changes by host and model. The model is empty if a change applies to all models of the host.
     adaptations: HashMap<(String, String), HashSet<Adaptation>>,
-    /// By profile, since a key has its own list on some servers, and by base address. Empty if the server lists no models.
+    /// The models by profile and base address. The list is empty if the server lists no models. The profile is part of the key,
+    /// because some servers show a different list to each API key.
     models: HashMap<(String, String), Arc<[ListedModel]>>,
-    /// By host and model: the context window that refusals and answers showed.
+    /// The context window in tokens by host and model, as refusals and answers showed it.
     windows: HashMap<(String, String), u64>,
-    /// Requests that were refused, by [`RequestKey`].
+    /// The faults of the requests that were refused.
     refused: HashMap<RequestKey, Fault>,
-    /// The clients by base address. Each has the certificate authorities of the system and its open connections.
+    /// The HTTP clients by base address. Each has the system's certificate authorities and its open connections.
     clients: HashMap<String, reqwest::Client>,
 }
 
-/// A request: its address, its headers and its bytes, as a hash.
+/// Identifies a request by the hash of its address, headers and body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RequestKey(u64);
 
@@ -92,7 +94,7 @@ impl RequestKey {
 }
 
 impl ServerMemory {
-    /// Returns all that a host needs for a model.
+    /// Returns all changes that a host needs in requests to a model.
     pub(crate) fn adaptations(&self, host: &str, model: &str) -> HashSet<Adaptation> {
         let facts = self.0.lock();
         let of = |model: &str| facts.adaptations.get(&(host.to_owned(), model.to_owned()));
@@ -100,7 +102,7 @@ impl ServerMemory {
         both.into_iter().flatten().flatten().copied().collect()
     }
 
-    /// Remembers what a host needs. Returns false if the need is known already, so that another try would be refused again.
+    /// Remembers a change that a host needs. Returns false if the change was known, so that another try would be refused again.
     pub(crate) fn learn(&self, host: &str, model: &str, adaptation: Adaptation) -> bool {
         let model = if adaptation.is_of_server() { "" } else { model };
         let key = (host.to_owned(), model.to_owned());
@@ -118,13 +120,13 @@ impl ServerMemory {
         self.0.lock().models.insert(key, models);
     }
 
-    /// Returns the context window that was learned for a model.
+    /// Returns the context window in tokens that was learned for a model.
     pub(crate) fn window(&self, host: &str, model: &str) -> Option<u64> {
         let key = (host.to_owned(), model.to_owned());
         self.0.lock().windows.get(&key).copied()
     }
 
-    /// Remembers the context window of a model, or forgets it.
+    /// Remembers the context window of a model. `None` forgets it.
     pub(crate) fn learn_window(&self, host: &str, model: &str, tokens: Option<u64>) {
         let key = (host.to_owned(), model.to_owned());
         let mut facts = self.0.lock();
@@ -134,12 +136,12 @@ impl ServerMemory {
         };
     }
 
-    /// Returns the fault with which a server refused this request. The server must not get the request again.
+    /// Returns the fault with which a server refused this request. The request must not be sent again.
     pub(crate) fn refusal(&self, request: RequestKey) -> Option<Fault> {
         self.0.lock().refused.get(&request).cloned()
     }
 
-    /// Remembers a request if `fault` says that the server refused it.
+    /// Remembers a request as refused, if the fault is a refusal.
     pub(crate) fn keep_refusal(&self, request: RequestKey, fault: &Fault) {
         if !fault.is_refusal() {
             return;
@@ -151,7 +153,7 @@ impl ServerMemory {
         facts.refused.insert(request, fault.clone());
     }
 
-    /// Returns the client for a server, which `make` makes for the first chat.
+    /// Returns the HTTP client for a server. The first call makes it with `make`.
     ///
     /// # Errors
     /// The client cannot be made.

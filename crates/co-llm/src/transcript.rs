@@ -1,7 +1,7 @@
 //! The items of a chat as plain data, and the facts that follow from them.
 //!
-//! [`view()`] returns the items that a model is sent, [`repair()`] completes what a crash left half-done. Nothing here knows
-//! providers, Neovim or files.
+//! [`view()`] returns the items to send to a model. [`repair()`] completes items that a crash interrupted. This module knows no
+//! providers, no Neovim and no files.
 
 mod current_surroundings;
 mod item;
@@ -32,7 +32,7 @@ pub use turns::{used, used_last};
 pub use usage::{Cost, Usage};
 pub use view::{GO_ON, has_answer, joined, may_go_on, view};
 
-/// Returns a text as items that each hold a piece of it, cut at these characters.
+/// Cuts a text before the characters with these indices, and returns each piece as an item.
 #[cfg(test)]
 pub(crate) fn cut(text: &str, cuts: &[usize]) -> Vec<Item> {
     let mut pieces = vec![String::new()];

@@ -1,5 +1,5 @@
-//! A client for the conformance tests of the protocol. It connects to the address in its last argument, calls each tool once, and answers
-//! each form with its defaults. `scripts/test_agents.py` runs it.
+//! A client for the protocol's conformance tests. It connects to the address in its last argument, calls each tool once, and
+//! answers each form with the form's default values. `scripts/test_agents.py` runs it.
 
 use std::error::Error;
 
@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Calls a tool, and answers its forms meanwhile.
+/// Calls a tool, and answers the forms that the server sends during the call.
 async fn call(connection: &ServerConnection, tool: &ServerTool) -> Result<(), Box<dyn Error>> {
     let (listener, mut events) = call_events();
     let called = connection.call(&tool.name, arguments(&tool.schema), listener);
@@ -50,7 +50,7 @@ async fn call(connection: &ServerConnection, tool: &ServerTool) -> Result<(), Bo
     }
 }
 
-/// Returns arguments that fit a schema.
+/// Makes arguments that match a schema.
 fn arguments(schema: &Map<String, Value>) -> Map<String, Value> {
     let argument = |(name, field): (&String, &Value)| {
         let value = match field["type"].as_str() {
@@ -64,7 +64,7 @@ fn arguments(schema: &Map<String, Value>) -> Map<String, Value> {
     fields.into_iter().flatten().map(argument).collect()
 }
 
-/// Returns the defaults of a form.
+/// Returns the default values of a form.
 fn defaults(question: &ServerQuestion) -> Map<String, Value> {
     let fields = question.schema["properties"].as_object();
     let default = |(name, field): (&String, &Value)| {

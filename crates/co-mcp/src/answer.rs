@@ -1,12 +1,12 @@
-//! The result of a call as texts.
+//! The result of a tool call as texts.
 
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
-/// The result of a call.
+/// The result of a tool call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolAnswer {
     pub parts: Vec<AnswerPart>,
-    /// True if the server says that the call failed.
+    /// True if the server reports that the call failed.
     pub is_error: bool,
 }
 
@@ -14,19 +14,19 @@ pub struct ToolAnswer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerPart {
     Text(String),
-    /// JSON that is not also among the texts.
+    /// Structured JSON, unless one of the texts has the same JSON.
     Structured(String),
-    /// The address of something that the server has.
+    /// A link to a resource of the server.
     Link {
         uri: String,
         name: String,
     },
-    /// A picture, in base64. Nobody has looked whether the bytes are one.
+    /// An image in base64. The bytes are not checked.
     Image {
         mime: String,
         data: String,
     },
-    /// Other bytes that are no text: their media type, and about how many there are.
+    /// Binary data that is not included: its media type and its approximate size in bytes.
     Bytes {
         mime: String,
         size: usize,

@@ -1,4 +1,4 @@
-//! The progress and the questions of a server while a call of one of its tools runs.
+//! The progress reports and the questions of a server during a tool call.
 
 use rmcp::model::{
     ElicitRequestParams, ElicitResult, ElicitationAction, ProgressNotificationParam, ProgressToken,
@@ -8,26 +8,26 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::cut;
 
-/// The most bytes of a server's words about its progress.
+/// The largest length of a progress message, in bytes.
 const LONGEST_WORDS: usize = 200;
 
-/// The questions of a call that wait. A server that asks for more at once gets a no.
+/// The capacity of the queue of questions. If a server asks another question while one waits, that question is declined.
 const WAITING_QUESTIONS: usize = 1;
 
-/// The progress of a call. A server may say anything.
+/// The progress of a call, as the server reports it. The report may be wrong.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallProgress {
-    /// The part that is done, from 0 to 1.
+    /// The finished share of the work, from 0 to 1.
     pub done: Option<f64>,
-    /// The server's own words, at most 200 bytes.
+    /// The progress message of the server, at most 200 bytes.
     pub words: String,
 }
 
-/// A question of a server to the person: a form. Dropping it tells the server that nobody answers.
+/// A question from a server to the person: a form to fill in. Dropping it tells the server that nobody answers.
 #[derive(Debug)]
 pub struct ServerQuestion {
     pub message: String,
-    /// The JSON schema of an object, whose properties are the fields.
+    /// The JSON schema of the answer, an object. Each property is a field of the form.
     pub schema: Value,
     reply: oneshot::Sender<QuestionReply>,
 }
@@ -40,27 +40,27 @@ pub enum QuestionReply {
     Cancel,
 }
 
-/// The receivers of a server's progress and questions during one call.
+/// Receives a server's progress reports and questions during one call.
 #[derive(Debug)]
 pub struct CallEvents {
     pub progress: watch::Receiver<CallProgress>,
     pub questions: mpsc::Receiver<ServerQuestion>,
 }
 
-/// Sends a server's progress and questions during one call.
+/// Sends a server's progress reports and questions during one call to [`CallEvents`].
 #[derive(Debug, Clone)]
 pub struct CallListener {
     progress: watch::Sender<CallProgress>,
     questions: mpsc::Sender<ServerQuestion>,
 }
 
-/// A call whose events have a listener.
+/// An open call with a listener for its events.
 pub(crate) struct FollowedCall {
     pub(crate) token: ProgressToken,
     pub(crate) listener: CallListener,
 }
 
-/// Returns the two ends for one call.
+/// Makes the sender and the receiver of the events of one call.
 pub fn call_events() -> (CallListener, CallEvents) {
     let (progress, told) = watch::channel(CallProgress::default());
     let (questions, asked) = mpsc::channel(WAITING_QUESTIONS);
@@ -80,7 +80,8 @@ impl CallListener {
         self.progress.send_replace(CallProgress::new(told));
     }
 
-    /// Puts a question, unless another one waits. Returns its reply; none if it cannot be put.
+    /// Sends a question to the person, unless another one waits. Returns the receiver of the reply, or `None` if the question
+    /// cannot be sent.
     pub(crate) fn ask(
         &self,
         asked: &ElicitRequestParams,

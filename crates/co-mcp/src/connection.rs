@@ -30,26 +30,26 @@ use crate::pipes::Pipes;
 use crate::transport::{BoundedTransport, UnaskedMemory};
 use co_lines::LONGEST_LINE;
 
-/// The most tools that are read of one list.
+/// The largest number of tools that are read from one list.
 pub const MOST_TOOLS: usize = 1_000;
 
-/// The most bytes of one list of tools, as JSON. A model gets far fewer bytes.
+/// The largest size of one list of tools, in bytes of JSON. A model gets far fewer bytes.
 pub(crate) const MOST_LIST_BYTES: usize = 1 << 20;
 
-/// The most pages that are read of one list.
+/// The largest number of pages that are read of one list.
 const MOST_PAGES: usize = 100;
 
-/// The most times that a call is sent because its server asks for more.
+/// The largest number of times that one call is sent, if the server asks questions before it carries out the call.
 const MOST_ROUNDS: usize = 5;
 
-/// The name and the version that the client gives itself.
+/// The name and the version that the client tells the server.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientName {
     pub name: &'static str,
     pub version: &'static str,
 }
 
-/// The handshake failed.
+/// The reason why the handshake failed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The server closed its output, or sent a line that is too long.
@@ -63,7 +63,7 @@ pub enum OpenError {
     Http(#[from] HttpFault),
 }
 
-/// A request failed.
+/// The reason why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// The server ended, or sent a message that is too large.
@@ -73,7 +73,7 @@ pub enum CallError {
     Stuck,
     #[error("the server gave no result: {0}")]
     Http(HttpFault),
-    /// The server's own words.
+    /// The server refused the request with this error message.
     #[error("{0}")]
     Refused(String),
     #[error("the server asks again and again, or for something that the client does not offer")]
@@ -87,19 +87,19 @@ pub enum CallError {
 pub struct ServerTool {
     pub name: String,
     pub description: String,
-    /// The JSON schema of its arguments.
+    /// The JSON schema of the tool's arguments.
     pub schema: Map<String, Value>,
 }
 
 impl ServerTool {
-    /// Returns the bytes of its texts and its schema.
+    /// Returns the size in bytes of the tool's texts and schema.
     fn size(&self) -> usize {
         let schema = serde_json::to_string(&self.schema).map_or(0, |it| it.len());
         self.name.len() + self.description.len() + schema
     }
 }
 
-/// The connection to one server. Dropping it closes the server's standard input, or ends its session.
+/// A connection to one server. Dropping it closes the server's standard input; over HTTP, it ends the session.
 pub struct ServerConnection {
     service: RunningService<RoleClient, Listener>,
     changes: watch::Receiver<u64>,
@@ -109,7 +109,7 @@ pub struct ServerConnection {
     _subscription: Option<AbortOnDropHandle<()>>,
 }
 
-/// Counts the changes of the list of tools.
+/// Counts the notifications that the list of tools has changed.
 struct Listener {
     client: ClientName,
     changes: watch::Sender<u64>,
@@ -130,10 +130,11 @@ impl ClientHandler for Listener {
 }
 
 impl ServerConnection {
-    /// Opens the connection over the server's standard output and input. It has no time-out. Call it within a tokio runtime.
+    /// Opens a connection over the server's standard output and input. This function has no time-out. Call it within a tokio
+    /// runtime.
     ///
     /// # Errors
-    /// The server ended or refused.
+    /// The server ended, or refused the handshake.
     pub async fn open(
         output: impl AsyncRead + Send + 'static,
         input: impl AsyncWrite + Send + Unpin + 'static,
@@ -146,11 +147,11 @@ impl ServerConnection {
         Self::over(transport, ended, client).await
     }
 
-    /// Opens the connection to a server over HTTP. `http` must follow no redirect. It has no time-out. Call it within a tokio
-    /// runtime.
+    /// Opens a connection to a server over HTTP. The client `http` must not follow redirects. This function has no time-out. Call
+    /// it within a tokio runtime.
     ///
     /// # Errors
-    /// The server cannot be reached, or refused.
+    /// The server cannot be reached, or refused the handshake.
     #[cfg(feature = "http")]
     pub async fn open_http(
         http: reqwest::Client,
@@ -204,14 +205,14 @@ impl ServerConnection {
         })
     }
 
-    /// Returns the name and the version that the server gives itself.
+    /// Returns the name and the version of the server, as it reported them.
     pub fn server(&self) -> Option<(String, String)> {
         let info = self.service.peer_info()?;
         let server = info.server_info.as_ref()?;
         Some((server.name.clone(), server.version.clone()))
     }
 
-    /// Returns the version of the protocol that client and server agreed on.
+    /// Returns the version of the protocol that the client and the server agreed on.
     pub fn protocol(&self) -> String {
         let info = self.service.peer_info();
         info.map_or_else(String::new, |it| it.protocol_version.to_string())
@@ -222,10 +223,11 @@ impl ServerConnection {
         *self.changes.borrow()
     }
 
-    /// Returns the first [`MOST_TOOLS`] tools of the server, fewer if they are large, and whether there are more.
+    /// Returns the tools of the server. There are at most [`MOST_TOOLS`], and fewer if they are large. The second value is true
+    /// if the server has more tools.
     ///
     /// # Errors
-    /// The server ended or refused.
+    /// The server ended, or refused the request.
     pub async fn tools(&self) -> Result<(Vec<ServerTool>, bool), CallError> {
         let tools = self.read_tools().await;
         tools.map_err(|error| self.explained(error))
@@ -261,25 +263,25 @@ impl ServerConnection {
         Ok((tools, true))
     }
 
-    /// Returns the resources and prompts of the server. A list that cannot be read is empty.
+    /// Returns the resources and prompts of the server. If a list cannot be read, it is empty.
     pub async fn offers(&self) -> ServerOffers {
         ServerOffers::read(self.service.peer()).await
     }
 
-    /// Reads a resource. It has no time-out.
+    /// Reads a resource. This function has no time-out.
     ///
     /// # Errors
-    /// The server ended or refused.
+    /// The server ended, or refused the request.
     pub async fn resource(&self, uri: &str) -> Result<Vec<AnswerPart>, CallError> {
         let read = offers::read_resource(self.service.peer(), uri).await;
         let read = read.map_err(|error| self.explained(error.into()))?;
         read.ok_or(CallError::AsksBack)
     }
 
-    /// Returns a prompt with these arguments. It has no time-out.
+    /// Asks the server for a prompt with these arguments. This function has no time-out.
     ///
     /// # Errors
-    /// The server ended or refused.
+    /// The server ended, or refused the request.
     pub async fn prompt(
         &self,
         name: &str,
@@ -290,20 +292,20 @@ impl ServerConnection {
         read.ok_or(CallError::AsksBack)
     }
 
-    /// Returns values that complete an argument, at most 100. It has no time-out.
+    /// Returns at most 100 values that complete an argument. This function has no time-out.
     ///
     /// # Errors
-    /// The server ended or refused.
+    /// The server ended, or refused the request.
     pub async fn complete(&self, argument: OpenArgument) -> Result<Vec<String>, CallError> {
         let values = offers::complete(self.service.peer(), argument).await;
         values.map_err(|error| self.explained(error.into()))
     }
 
-    /// Calls a tool, and hands on what the server says meanwhile. It has no time-out. If the future is dropped, the server is
-    /// told that the call is cancelled.
+    /// Calls a tool, and sends the server's progress reports and questions to `listener`. This function has no time-out. If the
+    /// returned future is dropped, the server is told that the call is cancelled.
     ///
     /// # Errors
-    /// The server ended, or refused the request. A tool that failed is no error.
+    /// The server ended, or refused the request. A tool that reports a failure is no error.
     pub async fn call(
         &self,
         tool: &str,
@@ -343,7 +345,7 @@ impl ServerConnection {
         Err(CallError::AsksBack)
     }
 
-    /// Returns an error with the fault of a connection over HTTP that has ended.
+    /// Replaces an error by the HTTP fault that ended the connection, if there is such a fault.
     fn explained(&self, error: CallError) -> CallError {
         #[cfg(feature = "http")]
         if let (CallError::Ended, Some(http)) = (&error, &self.http) {
@@ -360,13 +362,13 @@ impl ServerConnection {
         None
     }
 
-    /// Returns when the server has closed its output, has sent too much, or does not read what it is sent.
+    /// Waits until the connection has ended: the server closed its output, sent too much, or does not read its input.
     pub async fn ended(&self) {
         self.ended.cancelled().await;
     }
 }
 
-/// Puts the questions of a server to the person, one by one, and returns the replies.
+/// Sends the questions of a server to the person, one by one, and returns the replies.
 async fn replies(
     asked: InputRequests,
     listener: &CallListener,
@@ -386,7 +388,7 @@ async fn replies(
     Ok(replies)
 }
 
-/// A call that waits for its answer. Dropping it tells the server that the call is cancelled.
+/// A call that has no answer yet. Dropping it tells the server that the call is cancelled.
 struct OpenCall(Option<RequestHandle<RoleClient>>);
 
 impl OpenCall {
@@ -408,7 +410,7 @@ impl Drop for OpenCall {
     }
 }
 
-/// Follows the changes of the list of tools, if the server's version of the protocol lets clients subscribe to them.
+/// Subscribes to changes of the list of tools, if the server's version of the protocol has subscriptions.
 fn subscribe(peer: Peer<RoleClient>, changes: watch::Sender<u64>) -> Option<AbortOnDropHandle<()>> {
     let info = peer.peer_info()?;
     let changing = info.capabilities.tools.as_ref()?.list_changed?;
@@ -454,7 +456,7 @@ impl From<ServiceError> for CallError {
     }
 }
 
-/// Returns the fault in an error of a channel over HTTP.
+/// Returns the HTTP fault in a transport error.
 fn http_fault(error: &DynamicTransportError) -> Option<HttpFault> {
     #[cfg(feature = "http")]
     return fault_of(error.error.as_ref());

@@ -1,7 +1,7 @@
-//! The messages to and from a server over streamable HTTP, within bounds.
+//! Messages to and from a server over streamable HTTP, with limits.
 //!
-//! The protocol's crate keeps the session and the streams. The requests of HTTP are made here, so that no answer is parsed that
-//! would take too much memory, and no header goes to another server.
+//! The crate `rmcp` manages the session and the streams. This module makes the HTTP requests itself. So it parses no response
+//! that would take too much memory, and sends no header to another server.
 
 mod events;
 mod shared;
@@ -42,42 +42,42 @@ const LAST_EVENT: &str = "last-event-id";
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 
-/// The most redirects of a request, all to the same server.
+/// The largest number of redirects of a request. All must go to the same server.
 const MOST_REDIRECTS: usize = 3;
 
-/// The streams that a server may end between two requests of the client before the client waits for the next one, and the first and
-/// the longest pause. Each further stream doubles it.
+/// The number of event streams that a server may end between two requests without a pause. Before each further stream, the client
+/// waits: first for [`FIRST_PAUSE`], then each time twice as long, up to [`LONGEST_PAUSE`].
 const FREE_STREAMS: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// The most failed attempts to open a stream again.
+/// The largest number of failed attempts to reopen a stream.
 const MOST_ATTEMPTS: usize = 5;
 
-/// The address of a server, and the headers that go there.
+/// The address of a server, and the HTTP headers for it.
 #[derive(Clone)]
 pub struct HttpEndpoint {
     pub url: String,
-    /// Names and values. Nothing shows a value.
+    /// The names and values of the headers. The values are secret, so nothing may show them.
     pub headers: Vec<(String, String)>,
 }
 
 type PostError = StreamableHttpError<HttpFault>;
 
-/// Makes the requests of a connection. Copies are of the same connection.
+/// Makes the HTTP requests of one connection. Clones belong to the same connection.
 #[derive(Clone)]
 pub(crate) struct HttpClient {
     http: reqwest::Client,
     url: Url,
     shared: SharedState,
-    /// The streams that were opened since the last request of the client.
+    /// The number of streams that were opened since the client's last request.
     streams: Arc<AtomicU32>,
-    /// The attempts to open a stream again that have failed since the last answer.
+    /// The number of attempts to reopen a stream that have failed since the last answer.
     attempts: Arc<AtomicUsize>,
 }
 
 impl HttpClient {
-    /// Makes a client, which cancels `failed` after a fault that ends the connection.
+    /// Makes a client for the server at `url`. A fault that ends the connection cancels the token `failed`.
     pub(crate) fn new(
         http: reqwest::Client,
         url: &str,
@@ -98,7 +98,7 @@ impl HttpClient {
         self.shared.fault()
     }
 
-    /// Returns the channel for the messages. Call it within a tokio runtime.
+    /// Makes the transport for messages. Call it within a tokio runtime.
     pub(crate) fn channel(
         &self,
         headers: &[(String, String)],
@@ -134,7 +134,7 @@ impl HttpClient {
         self.http.request(method, self.url.clone()).headers(all)
     }
 
-    /// Sends a request. Follows a redirect only to the same server.
+    /// Sends a request. Follows redirects only to the same server.
     async fn send(&self, request: RequestBuilder) -> Result<Response, HttpFault> {
         let mut request = request.build().map_err(|_| HttpFault::Address)?;
         for _ in 0..=MOST_REDIRECTS {
@@ -158,7 +158,8 @@ impl HttpClient {
         Err(HttpFault::Rounds)
     }
 
-    /// Returns the address of a redirect to the same server that keeps the method of its request.
+    /// Returns the target of a redirect. Fails if the target is another server, or if the redirect may change the method of the
+    /// request.
     fn redirect(&self, answer: &Response) -> Result<Url, HttpFault> {
         let to = answer.headers().get(LOCATION);
         let to = to.and_then(|it| answer.url().join(it.to_str().ok()?).ok());
@@ -176,7 +177,7 @@ impl HttpClient {
         }
     }
 
-    /// Reads a body as JSON.
+    /// Reads and parses a JSON response.
     async fn json(&self, answer: Response) -> Result<ServerJsonRpcMessage, HttpFault> {
         let body = body(answer, LONGEST_LINE)
             .await?
@@ -189,7 +190,7 @@ impl HttpClient {
         serde_json::from_slice(&body).map_err(|_| HttpFault::Unreadable)
     }
 
-    /// Returns the events of a body.
+    /// Returns the server-sent events of a response.
     fn events(&self, answer: Response) -> BoxStream<'static, Result<Sse, SseError>> {
         let events = Some(Events::new(self.shared.clone(), answer));
         let next = |events: Option<Events>| async {
@@ -202,7 +203,7 @@ impl HttpClient {
         futures::stream::unfold(events, next).boxed()
     }
 
-    /// Waits before another stream is opened, if the server has ended many.
+    /// Waits before another stream is opened, if the server has ended many streams.
     async fn pause(&self) {
         let opened = self.streams.fetch_add(1, Ordering::Relaxed);
         if let Some(more) = opened.checked_sub(FREE_STREAMS) {
@@ -342,7 +343,7 @@ fn fault(fault: HttpFault) -> PostError {
     StreamableHttpError::Client(fault)
 }
 
-/// Returns the fault in an error of the channel.
+/// Returns the HTTP fault in an error of the transport.
 pub(crate) fn fault_of(
     error: &(dyn std::error::Error + Send + Sync + 'static),
 ) -> Option<HttpFault> {
@@ -355,7 +356,7 @@ pub(crate) fn fault_of(
     })
 }
 
-/// Returns the last cause of an error: the others name the address.
+/// Returns the innermost cause of an error. The outer causes contain the address.
 fn last_cause(error: &reqwest::Error) -> String {
     let mut cause = error.source();
     let mut text = None;
@@ -373,7 +374,7 @@ fn media_type(headers: &HeaderMap) -> Option<String> {
     Some(kind.trim().to_ascii_lowercase())
 }
 
-/// Reads a body of at most `most` bytes; none if it is longer.
+/// Reads a response body. Returns `None` if it is longer than `most` bytes.
 async fn body(mut answer: Response, most: usize) -> Result<Option<Vec<u8>>, HttpFault> {
     let mut body = Vec::new();
     while let Some(chunk) = answer.chunk().await.map_err(|_| HttpFault::Broken)? {
@@ -385,7 +386,7 @@ async fn body(mut answer: Response, most: usize) -> Result<Option<Vec<u8>>, Http
     Ok(Some(body))
 }
 
-/// Returns the id of a request that asks for the newest form of the protocol.
+/// Returns the id of the message if it is the probe for the newest version of the protocol.
 fn probe(message: &ClientJsonRpcMessage) -> Option<RequestId> {
     let JsonRpcMessage::Request(request) = message else {
         return None;
@@ -394,7 +395,8 @@ fn probe(message: &ClientJsonRpcMessage) -> Option<RequestId> {
     is_probe.then(|| request.id.clone())
 }
 
-/// Returns the answer to a request. An error without an id gets that of the request, because a server may not know which it was.
+/// Returns the response to a request. If an error has no id, it gets the id of the request, because a server that could not parse
+/// the request does not know its id.
 fn with_id(told: ServerJsonRpcMessage, asked: Option<RequestId>) -> ServerJsonRpcMessage {
     match told {
         JsonRpcMessage::Error(it) if it.id.is_none() => JsonRpcMessage::error(it.error, asked),
@@ -402,8 +404,8 @@ fn with_id(told: ServerJsonRpcMessage, asked: Option<RequestId>) -> ServerJsonRp
     }
 }
 
-/// Returns the error of a server that does not know the newest form of the protocol. Some of these cannot tell the id of the
-/// request.
+/// Returns the error with which a server refused the probe for the newest version of the protocol. Some servers send it without
+/// the id of the request.
 fn refusal(told: Option<ServerJsonRpcMessage>, id: RequestId) -> ServerJsonRpcMessage {
     let error = match told {
         Some(JsonRpcMessage::Error(it)) => it.error,

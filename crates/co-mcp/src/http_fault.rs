@@ -2,7 +2,7 @@
 
 use co_lines::LONGEST_LINE;
 
-/// The reason why a server over HTTP gives no answer, without a word of the server.
+/// The reason why a server over HTTP gives no answer. It contains no text of the server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HttpFault {
     #[error("it cannot be reached: {0}")]
@@ -17,7 +17,7 @@ pub enum HttpFault {
     Status(u16),
     #[error("it redirects to another host, to which co sends nothing")]
     Redirect,
-    /// A redirect by a status that may change the method of a request.
+    /// The server redirects with a status that may change the method of the request.
     #[error("it moved to another path of its host")]
     Moved,
     #[error("it redirects again and again")]

@@ -1,18 +1,18 @@
 //! Both sides of the Model Context Protocol (MCP) over any pair of pipes, or over HTTP as a client.
 //!
-//! A [`ServerConnection`] is the connection to one tool server. The crate `rmcp` speaks the protocol in both of its forms; the
-//! crate here keeps what a server sends within bounds, and turns it into plain texts and values.
+//! A [`ServerConnection`] is the connection to one tool server. The crate `rmcp` implements both versions of the protocol. This
+//! crate limits the size of the server's messages, and turns them into plain texts and values.
 //!
 //! - `connection`: the handshake, the list of tools, the calls.
 //! - `offers`: the resources and prompts of a server.
-//! - `transport`: the messages of both directions, and the answers to what a server asks.
+//! - `transport`: the messages of both directions, and the answers to the server's requests.
 //! - `pipes`: the lines of a pair of pipes.
 //! - `http`: the requests and streams of a server over HTTP, with the feature `http`.
 //! - `answer`: the result of a call as texts.
 //! - `call_events`: the progress of a call, and the server's questions to the person.
-//! - `server`: the other side: a [`ToolOffer`] that one client calls.
+//! - `server`: the server's side: a [`ToolOffer`] whose tools one client calls.
 //!
-//! The crate knows no chat, no process and no confinement, and believes nothing that a server says about itself.
+//! The crate knows no chat, no process and no confinement, and trusts nothing that a server says about itself.
 
 mod answer;
 mod call_events;
@@ -38,7 +38,7 @@ pub use http_fault::HttpFault;
 pub use offers::{ArgumentOf, OpenArgument, ServerOffers, ServerPrompt, ServerResource};
 pub use server::{ClientCall, ToolOffer, ToolReply, ToolWork, serve};
 
-/// Cuts a text to whole characters, at most `most` bytes.
+/// Shortens a text to at most `most` bytes without cutting a character.
 fn cut(text: &mut String, most: usize) {
     let mut ends = (0..=text.len().min(most)).rev();
     let end = ends.find(|at| text.is_char_boundary(*at));

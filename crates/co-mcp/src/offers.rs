@@ -1,4 +1,4 @@
-//! The offers of a server beside its tools: resources, which are texts to attach, and prompts.
+//! The offers of a server besides tools: resources, which are texts to attach, and prompts.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,78 +16,78 @@ use tokio::time::{Instant, timeout_at};
 use crate::answer::{AnswerPart, content_part, resource_part};
 use crate::cut;
 
-/// The most entries of each list that are read of a server, and the most pages of it.
+/// The largest number of entries that are read of each list.
 const MOST_OFFERS: usize = 500;
 const MOST_PAGES: usize = 20;
 
-/// The most arguments of a prompt.
+/// The largest number of arguments of a prompt.
 const MOST_ARGUMENTS: usize = 20;
 
-/// The most bytes of the name of a prompt, of an address and of the name of an argument. An entry with a longer one is left out:
-/// the start of it would name another one.
+/// The longest name of a prompt and the longest address, in bytes. An entry with a longer one is left out, because a shortened
+/// one could name another entry.
 const LONGEST_NAME: usize = 400;
 const LONGEST_ARGUMENT: usize = 100;
 
-/// The most bytes of a text about an entry.
+/// The longest description or title of an entry, in bytes. Longer ones are cut.
 const LONGEST_ABOUT: usize = 1_000;
 
-/// The time for a server to tell one list. Its tools wait for these lists.
+/// The time-out for each list. It is short, because the server's tools are available only after these lists.
 const LIST_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The most values that complete an argument.
+/// The largest number of values that complete an argument.
 const MOST_VALUES: usize = 100;
 
 /// The resources and prompts of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerOffers {
     pub resources: Vec<ServerResource>,
-    /// Resources whose addresses have open parts: the address is a URI template, such as `notes://{year}/{name}`.
+    /// Resources whose addresses have placeholders. Each address is a URI template, such as `notes://{year}/{name}`.
     pub templates: Vec<ServerResource>,
     pub prompts: Vec<ServerPrompt>,
-    /// It completes values of arguments.
+    /// True if the server can complete values of arguments.
     pub completes: bool,
 }
 
-/// A text or other bytes that a server has.
+/// A resource of a server: a text or other data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerResource {
     pub uri: String,
     pub name: String,
 }
 
-/// A prompt that a server writes.
+/// A prompt that a server offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerPrompt {
     pub name: String,
     pub about: String,
-    /// The names of its arguments.
+    /// The names of the prompt's arguments.
     pub arguments: Vec<String>,
-    /// The arguments that the prompt needs.
+    /// The names of the arguments that must be given.
     pub required: Vec<String>,
 }
 
-/// An argument whose value somebody types.
+/// An argument whose value the person is typing.
 #[derive(Debug, Clone)]
 pub struct OpenArgument {
     pub of: ArgumentOf,
     pub name: String,
-    /// The start of its value.
+    /// The part of the argument's value that the person has typed so far.
     pub value: String,
-    /// The values of other arguments.
+    /// The values of the other arguments, by name.
     pub others: HashMap<String, String>,
 }
 
-/// The owner of an argument.
+/// The prompt or the template that has the argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArgumentOf {
-    /// The prompt of this name.
+    /// The name of a prompt.
     Prompt(String),
-    /// The template of addresses of this text.
+    /// The URI template of a resource.
     Template(String),
 }
 
 impl ServerOffers {
-    /// Reads the lists. What cannot be read is left out.
+    /// Reads all lists. Leaves out entries and lists that cannot be read.
     pub(crate) async fn read(peer: &Peer<RoleClient>) -> Self {
         let info = peer.peer_info();
         let capabilities = info.map(|it| it.capabilities.clone()).unwrap_or_default();
@@ -134,10 +134,10 @@ impl ServerOffers {
     }
 }
 
-/// A list that comes in pages: the entries of the pages that come in time.
+/// Collects the entries of a list with several pages, until the time-out.
 struct PagedList<T> {
     found: Vec<T>,
-    /// The cursor of the next page, and none for the first one. None if there is no further page.
+    /// The cursor of the next page: `Some(None)` before the first page, and `None` after the last page.
     next: Option<Option<String>>,
     pages: usize,
     until: Instant,
@@ -153,14 +153,14 @@ impl<T> PagedList<T> {
         }
     }
 
-    /// Returns the request for the next page; none at the end, or after enough pages.
+    /// Returns the request for the next page, or `None` if there are no more pages or enough were read.
     fn next_page(&mut self) -> Option<PaginatedRequestParams> {
         self.pages += 1;
         let cursor = self.next.take().filter(|_| self.pages <= MOST_PAGES)?;
         Some(PaginatedRequestParams::default().with_cursor(cursor))
     }
 
-    /// Waits for a page; returns none if it does not come in time, or cannot be read.
+    /// Waits for a page. Returns `None` after the time-out, or if the page cannot be read.
     async fn in_time<P>(&self, page: impl Future<Output = Result<P, ServiceError>>) -> Option<P> {
         timeout_at(self.until, page).await.ok()?.ok()
     }
@@ -195,7 +195,7 @@ fn prompt_of(prompt: Prompt) -> Option<ServerPrompt> {
     })
 }
 
-/// Returns the first values that complete an argument. It has no time-out.
+/// Returns the first values that complete an argument. This function has no time-out.
 pub(crate) async fn complete(
     peer: &Peer<RoleClient>,
     argument: OpenArgument,
@@ -215,7 +215,7 @@ pub(crate) async fn complete(
     Ok(values)
 }
 
-/// Reads a resource. Returns none if the server asks for more. It has no time-out.
+/// Reads a resource. Returns `None` if the server asks a question before it answers. This function has no time-out.
 pub(crate) async fn read_resource(
     peer: &Peer<RoleClient>,
     uri: &str,
@@ -229,7 +229,8 @@ pub(crate) async fn read_resource(
     })
 }
 
-/// Reads a prompt with these arguments. Returns none if the server asks for more. It has no time-out.
+/// Reads a prompt with these arguments. Returns `None` if the server asks a question before it answers. This function has no
+/// time-out.
 pub(crate) async fn read_prompt(
     peer: &Peer<RoleClient>,
     name: &str,

@@ -1,4 +1,4 @@
-//! The lines of both directions over a pair of pipes, within bounds.
+//! Lines of both directions over a pair of pipes, with limits.
 
 use std::io;
 use std::pin::Pin;
@@ -13,19 +13,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::transport::UnaskedMemory;
 
-/// The standard output and input of a server.
+/// Sends and receives messages over the standard input and output of a server.
 pub(crate) struct Pipes {
     lines: LineReader<Pin<Box<dyn AsyncRead + Send>>>,
-    /// Dropping it closes the standard input of the server.
+    /// The writer to the server's standard input. Dropping it closes this input.
     outgoing: Option<LineWriter>,
     unasked: UnaskedMemory,
-    /// The memory of the lines that `unasked` knows.
+    /// The memory of the lines that was already added to `unasked`.
     counted: u64,
     ended: CancellationToken,
 }
 
 impl Pipes {
-    /// Cancels `ended` if the server does not read. Call it within a tokio runtime.
+    /// Makes the pipes. Cancels `ended` if the server stops reading its input. Call it within a tokio runtime.
     pub(crate) fn new(
         output: impl AsyncRead + Send + 'static,
         input: impl AsyncWrite + Send + Unpin + 'static,
@@ -42,7 +42,7 @@ impl Pipes {
         }
     }
 
-    /// Queues a message.
+    /// Queues a message to the server.
     fn put(&self, message: &TxJsonRpcMessage<RoleClient>) -> io::Result<()> {
         let line = serde_json::to_string(message)?;
         let outgoing = self.outgoing.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;

@@ -1,7 +1,7 @@
-//! The server's side of one connection: it offers tools, and passes on the calls of a client that may be hostile.
+//! The server's side of one connection. It offers tools, and passes on the calls of a client that may be hostile.
 //!
-//! The few methods of a server with tools are written out here. The protocol's crate would start a task for each message of the
-//! client.
+//! This module implements the few methods of such a server itself, because the crate `rmcp` would start a task for each message
+//! of the client.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,16 +19,16 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::connection::ServerTool;
 
-/// The most calls of one connection that are open at a time.
+/// The largest number of calls of one connection that may run at a time.
 const MOST_CALLS: usize = 16;
 
-/// The most characters of the name of a client.
+/// The longest name of a client, in characters.
 const LONGEST_NAME: usize = 100;
 
-/// The pause between two messages which say that a call goes on. Clients give up after a minute or more.
+/// The time between two progress messages about a running call. Clients give up a call after a minute or more without a message.
 const PROGRESS_PERIOD: Duration = Duration::from_secs(10);
 
-/// The versions of the protocol whose messages look as they do here.
+/// The versions of the protocol that have the message format of this module.
 const VERSIONS: [ProtocolVersion; 4] = [
     ProtocolVersion::V_2025_11_25,
     ProtocolVersion::V_2025_06_18,
@@ -36,16 +36,16 @@ const VERSIONS: [ProtocolVersion; 4] = [
     ProtocolVersion::V_2024_11_05,
 ];
 
-/// A call of a client.
+/// A tool call of a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientCall {
-    /// The name that the client gives itself, or nothing.
+    /// The name that the client reported. It is empty if it reported none.
     pub client: String,
     pub tool: String,
     pub arguments: Map<String, Value>,
 }
 
-/// The result of a call, for the client.
+/// The result of a tool call, for the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolReply {
     pub text: String,
@@ -53,7 +53,7 @@ pub struct ToolReply {
 }
 
 impl ToolReply {
-    /// Returns the result of a call that failed, for this reason.
+    /// Makes the result of a failed call. `why` is the reason.
     pub fn failed(why: impl Into<String>) -> Self {
         Self {
             text: why.into(),
@@ -62,7 +62,7 @@ impl ToolReply {
     }
 }
 
-/// The work on a call. It must end soon after its token is cancelled.
+/// The future that carries out a call. It must end soon after its token is cancelled.
 pub type ToolWork = Pin<Box<dyn Future<Output = ToolReply> + Send>>;
 
 /// A server with tools.
@@ -70,36 +70,37 @@ pub trait ToolOffer: Send + Sync {
     /// Returns the name and the version of the server.
     fn name(&self) -> (&'static str, &'static str);
 
-    /// Returns what the client should know about all tools.
+    /// Returns the instructions for the client about all tools together.
     fn instructions(&self) -> &'static str;
 
     fn tools(&self) -> Vec<ServerTool>;
 
-    /// Returns the work on a call. The token is cancelled if the client cancels the call or ends the connection.
+    /// Returns the future that carries out the call. `cancel` is cancelled when the client cancels the call or ends the
+    /// connection.
     fn call(&self, call: ClientCall, cancel: CancellationToken) -> ToolWork;
 }
 
-/// An open call.
+/// A call that runs.
 struct OpenCall {
     /// Cancels the call when it is dropped.
     _cancel: DropGuard,
-    /// The client's name for messages about how it goes on, if it wants any.
+    /// The client's token for progress messages about this call, if it asked for them.
     progress: Option<Value>,
 }
 
-/// One connection.
+/// The state of one connection.
 struct Serving<W> {
     server: Arc<dyn ToolOffer>,
-    /// The name that the client gives itself, or nothing.
+    /// The name that the client reported. It is empty if it reported none.
     client: String,
     output: W,
     open: HashMap<String, OpenCall>,
     calls: JoinSet<(Value, ToolReply)>,
-    /// The number of messages about open calls so far.
+    /// The number of rounds of progress messages so far.
     ticks: u64,
 }
 
-/// Serves one client to the end of its messages.
+/// Serves one client until its messages end.
 ///
 /// # Errors
 /// The connection fails, or a message is too large.
@@ -222,7 +223,7 @@ impl<W: AsyncWrite + Send + Unpin> Serving<W> {
         }
     }
 
-    /// Begins a call.
+    /// Starts a call.
     async fn call(&mut self, id: Value, mut params: Map<String, Value>) -> io::Result<()> {
         let Some(Value::String(tool)) = params.remove("name") else {
             return self
@@ -277,7 +278,7 @@ impl<W: AsyncWrite + Send + Unpin> Serving<W> {
             .await
     }
 
-    /// Says that the open calls go on, so that the client does not give them up while the person is asked.
+    /// Sends a progress message for each running call, so that the client does not give up while the person is asked.
     async fn tell_progress(&mut self) -> io::Result<()> {
         self.ticks += 1;
         let tokens = self.open.values().filter_map(|it| it.progress.as_ref());
@@ -302,7 +303,7 @@ impl<W: AsyncWrite + Send + Unpin> Serving<W> {
             .await
     }
 
-    /// Writes a message. Nothing more is read while the client does not read.
+    /// Writes a message. While the client does not read it, no further message of the client is read.
     async fn write(&mut self, message: &Value) -> io::Result<()> {
         let line = format!("{message}\n");
         self.output.write_all(line.as_bytes()).await?;

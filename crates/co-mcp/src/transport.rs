@@ -1,6 +1,6 @@
-//! The messages to and from a server, within bounds, over any channel.
+//! Messages to and from a server, with limits, over any channel.
 //!
-//! Messages that no part of the client waits for stop here: the protocol's crate would start a task for each of them.
+//! This module drops messages that no part of the client waits for. The crate `rmcp` would start a task for each of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,21 +19,23 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::call_events::{CallListener, FollowedCall, QuestionReply};
 
-/// The most memory that messages may take between two answers. A server that sends so much unasked would keep others waiting.
+/// The largest memory in bytes that messages may take between two answers. A server that sends more without being asked would
+/// delay others.
 const MOST_UNASKED: u64 = 64 << 20;
 
-/// The most replies to requests of a server that wait for it, as in a queue of lines. Further replies are not sent.
+/// The largest number of replies to the server's requests that may wait to be sent, as in a queue of lines. Further replies are
+/// dropped.
 const MOST_REPLIES: usize = 64;
 
-/// The replies of the person that wait. There is one question at a time in each call.
+/// The capacity of the queue of the person's replies. Each call has at most one question at a time.
 const WAITING_REPLIES: usize = 16;
 
-/// The memory that messages have taken since the last answer. Copies are the same count.
+/// The memory in bytes that messages have taken since the last answer. Clones share the same count.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct UnaskedMemory(Arc<AtomicU64>);
 
 impl UnaskedMemory {
-    /// Adds the memory of a message. Returns false if the server has sent too much.
+    /// Adds the memory of a message. Returns false if the server has now sent too much.
     pub(crate) fn add(&self, bytes: u64) -> bool {
         self.0.fetch_add(bytes, Ordering::Relaxed) + bytes <= MOST_UNASKED
     }
@@ -43,37 +45,37 @@ impl UnaskedMemory {
     }
 }
 
-/// A request that waits for its answer.
+/// A request of the client that has no answer yet.
 struct OpenRequest {
     id: RequestId,
-    /// It asks whether the server speaks the newest form of the protocol.
+    /// True if the request asks whether the server supports the newest version of the protocol.
     is_probe: bool,
     followed: Option<FollowedCall>,
 }
 
-/// The messages to and from one server.
+/// Sends and receives the messages of one server, with limits.
 pub(crate) struct BoundedTransport<C> {
     channel: C,
-    /// The requests of the client that have no answer.
+    /// The requests of the client that the server has not answered.
     open: Vec<OpenRequest>,
     unasked: UnaskedMemory,
-    /// The room for replies to the server that it has not taken.
+    /// The permits for replies to the server that are not sent yet.
     room: Arc<Semaphore>,
-    /// Replies of the person.
+    /// Receives the replies of the person.
     replied: mpsc::Receiver<TxJsonRpcMessage<RoleClient>>,
     replies: mpsc::Sender<TxJsonRpcMessage<RoleClient>>,
-    /// The ids of requests that could not be sent.
+    /// Receives the ids of requests that could not be sent.
     unsent_ids: mpsc::UnboundedReceiver<RequestId>,
     unsent: mpsc::UnboundedSender<RequestId>,
-    /// It is cancelled when the channel has failed for good.
+    /// Is cancelled when the channel has failed for good.
     failed: CancellationToken,
-    /// Cancels the token `ended` when it is dropped.
+    /// Cancels the token `ended` on drop.
     _end: DropGuard,
 }
 
 impl<C: Transport<RoleClient>> BoundedTransport<C> {
-    /// Makes a transport over a channel, which adds the memory of its messages to `unasked`. The connection ends when `failed` is
-    /// cancelled. At its end, it cancels `ended`.
+    /// Makes a transport over a channel. Adds the memory of each message to `unasked`. The connection ends when `failed` is
+    /// cancelled. At its end, the transport cancels `ended`.
     pub(crate) fn new(
         channel: C,
         unasked: UnaskedMemory,
@@ -96,7 +98,8 @@ impl<C: Transport<RoleClient>> BoundedTransport<C> {
         }
     }
 
-    /// Sends a reply to a request of the server, if there is room. If it fails, the server does not wait for it either.
+    /// Sends a reply to a request of the server. Drops the reply if too many replies wait to be sent. A failure to send needs no
+    /// handling, because then the connection is broken.
     fn reply(&mut self, message: TxJsonRpcMessage<RoleClient>) {
         let Ok(room) = Arc::clone(&self.room).try_acquire_owned() else {
             return;
@@ -108,7 +111,7 @@ impl<C: Transport<RoleClient>> BoundedTransport<C> {
         });
     }
 
-    /// Remembers a request that waits for its answer from now on, and forgets a request that is cancelled.
+    /// Remembers a request that now waits for its answer. Forgets a request when the client cancels it.
     fn follow(&mut self, message: &TxJsonRpcMessage<RoleClient>) {
         match message {
             JsonRpcMessage::Request(request) => {
@@ -136,7 +139,7 @@ impl<C: Transport<RoleClient>> BoundedTransport<C> {
         }
     }
 
-    /// Hands on the progress of a call that is followed.
+    /// Passes a progress report on to the listener of its call.
     fn progressed(&self, told: &ProgressNotificationParam) {
         let followed = self.open.iter().filter_map(|it| it.followed.as_ref());
         for call in followed.filter(|it| it.token == told.progress_token) {
@@ -144,7 +147,8 @@ impl<C: Transport<RoleClient>> BoundedTransport<C> {
         }
     }
 
-    /// Puts a question of the server to the person, by the call that began last. The reply is sent when it comes.
+    /// Sends a question of the server to the person, through the most recent call that has a listener. Sends the reply when it
+    /// comes.
     fn ask(&mut self, id: RequestId, asked: &ElicitRequestParams) {
         let message = |reply: QuestionReply| {
             JsonRpcMessage::response(ClientResult::ElicitResult(reply.into_result()), id)
@@ -163,7 +167,7 @@ impl<C: Transport<RoleClient>> BoundedTransport<C> {
         }
     }
 
-    /// Returns a message if the client waits for it. A request of the server is answered here.
+    /// Returns a message if the client waits for it. Answers requests of the server here.
     fn wanted(
         &mut self,
         message: RxJsonRpcMessage<RoleClient>,
@@ -219,8 +223,8 @@ impl<C: Transport<RoleClient>> BoundedTransport<C> {
     }
 }
 
-/// Returns the error of a server that knows the newest form of the protocol, but does not speak it, as that of a server that does
-/// not know it: then the old handshake follows.
+/// Replaces an error of a server that recognizes the newest version of the protocol but does not support it, by "method not
+/// found". After this error, the client starts the old handshake.
 fn legacy(error: ErrorData) -> ErrorData {
     let supported = error.data.as_ref().map(|it| it["supported"].as_array());
     let is_new = |it: &Value| *it == ProtocolVersion::V_2026_07_28.as_str();
@@ -231,7 +235,7 @@ fn legacy(error: ErrorData) -> ErrorData {
     }
 }
 
-/// Returns the id of a message of the client that is a request.
+/// Returns the id of a message of the client if the message is a request.
 pub(crate) fn request_id(message: &TxJsonRpcMessage<RoleClient>) -> Option<RequestId> {
     match message {
         JsonRpcMessage::Request(request) => Some(request.id.clone()),

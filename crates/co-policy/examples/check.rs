@@ -1,6 +1,6 @@
 //! Prints the verdict about a command: `cargo run -p co-policy --example check -- 'ls -l | head'`.
 //!
-//! The working directory is the workspace. `src/tool/facts.rs` of co-nvim has complete facts.
+//! The working directory is the workspace. `src/tool/facts.rs` of co-nvim collects the facts more completely.
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use co_policy::facts::{Facts, FileKind, PathFact, ProgramFact, WorkspacePath};
 use co_policy::{Grant, Rules, Verdict, paths};
 
-/// Facts about a workspace, read from the disk without a cache.
+/// Facts about a workspace. They are read from the disk without a cache.
 struct SimpleFacts {
     workspace: PathBuf,
 }

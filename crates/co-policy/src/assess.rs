@@ -1,6 +1,6 @@
-//! Assesses one command: its simple commands with their sorts, and what the person's rules need to know of it.
+//! Assesses one command. The assessment has its simple commands with their sorts, and the facts that the person's rules need.
 //!
-//! This module knows no rules of the person; [`crate::verdict`] applies them to the assessment.
+//! This module does not know the person's rules; [`crate::verdict`] applies them to the assessment.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,83 +23,87 @@ use crate::wrappers::{self, Commands, FoundCommand, Role};
 /// The findings about a whole command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Assessment {
-    /// The text of the command. An argument vector is quoted for a shell.
+    /// The text of the command. If the command is an argument vector, the text is quoted for a shell.
     pub command: String,
-    /// Every simple command in it, with those that other commands start.
+    /// All simple commands in the command, including commands that other commands start.
     pub commands: Vec<CommandAssessment>,
-    /// Commands for deny and ask rules only: commands that it may start, by some reading, and commands that run elsewhere.
+    /// Simple commands that only deny and ask rules check: commands that run only under some readings of the text, and commands
+    /// that run in a container or on another machine.
     pub possible: Vec<CommandAssessment>,
-    /// The reasons why the command requires approval, besides its sort.
+    /// The reasons why the command requires approval, except its sort.
     pub problems: Vec<Reason>,
     pub denied: Vec<DenyRuleMatch>,
-    /// True if a part is too long, too large or nested too deeply to be read. No rule can match that part.
+    /// True if a part of the command is too long, too large or nested too deeply to be parsed. No rule can match this part.
     pub unread: bool,
-    /// True if bash computes a word of it, such as a glob.
+    /// True if bash computes a word of the command, for example from a glob.
     pub computes: bool,
-    /// True if it may destroy something.
+    /// True if the command may destroy something.
     pub destructive: bool,
-    /// The first sign that it reaches a secret or a place outside the workspace, in words for the person.
+    /// The first sign that the command accesses a secret or a place outside the workspace, as a text for the person.
     pub reach: Option<String>,
-    /// The simple commands if the text is nothing but literal words and plain operators. Only then rules may allow it.
+    /// The simple commands, if the command consists only of literal words and plain operators. Rules may allow only such a
+    /// command.
     pub literal: Option<Vec<RuleCommand>>,
-    /// The reason why nothing can confine it, in words for the person; none if the kernel can.
+    /// The reason why the kernel cannot confine the command, as a text for the person. It is `None` if the kernel can.
     pub not_confined: Option<String>,
-    /// True if it may run unasked although nothing confines it.
+    /// True if the command may run without approval although nothing confines it.
     pub may_run_unconfined: bool,
-    /// True if co reads a file itself and starts no process.
+    /// True if co carries out the command by reading a file itself, without a process.
     pub in_process: bool,
-    /// Rules of the workspace's own file.
+    /// The deny rules of the workspace's own rule file.
     pub workspace_deny: Vec<Pattern>,
     pub workspace_ask: Vec<Pattern>,
-    /// The error, if the workspace's own file cannot be read.
+    /// The error if the workspace's own rule file cannot be read.
     pub workspace_error: Option<String>,
 }
 
 /// The findings about one simple command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandAssessment {
-    /// The text of the command.
+    /// The range of the simple command in the text of the whole command.
     pub span: std::ops::Range<usize>,
     pub sort: Sort,
-    /// True if it reaches out only to fetch packages for the workspace.
+    /// True if the command uses the network only to fetch packages for the workspace.
     pub fetches: bool,
-    /// A description of its effect for the person; empty if it only looks.
+    /// A description for the person of what the command does. It is empty if the command is read-only.
     pub does: String,
-    /// All its words. Variables and globs stay as written.
+    /// All words of the command. Variables and globs stay as written.
     pub words: Vec<String>,
     /// The normal form of the command.
     pub form: CommandForm,
-    /// All normal forms that the command can have, for deny and ask rules.
+    /// All normal forms that the command may have. Deny and ask rules check them all.
     pub readings: Vec<CommandForm>,
-    /// The targets of the redirections of the command, for reading and for writing.
+    /// The files that the command's redirections read or write.
     pub targets: Vec<String>,
-    /// The program with its sub-command and the words after it, for the setting `shell_safe_commands`.
+    /// The program, its sub-command and the words after it, for the setting `shell_safe_commands`.
     pub name: Vec<String>,
-    /// True if it is a part of the shell, which starts no program.
+    /// True if the command is shell syntax and starts no program.
     pub syntax: bool,
 }
 
-/// A trial that can show what a command does.
+/// The properties of a trial that can show what a command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PossibleTrial {
-    /// The worst sort of the command. A part that fetches packages counts as one that runs code.
+    /// The most dangerous sort among the simple commands. A part that fetches packages counts as one that runs code.
     pub sort: Sort,
-    /// True if the command fetches packages, so that its trial needs hosts.
+    /// True if the command fetches packages. Then its trial needs hosts.
     pub fetches: bool,
 }
 
-/// A simple command of literal words, as a rule sees it.
+/// A simple command of literal words, in the form that rules check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuleCommand {
     pub words: Vec<String>,
-    /// A reason why no prefix rule covers it: it names a secret, a path outside, or a program that others can change.
+    /// The reason why no prefix rule applies to the command: it names a secret, a path outside the workspace, or a program that
+    /// others can change.
     pub uncovered: Option<Reason>,
-    /// The places of the words that name a program or code. A prefix rule must have these words.
+    /// The indices of the words that name a program or code. A prefix rule must contain these words.
     pub code: BTreeSet<usize>,
 }
 
 impl Assessment {
-    /// Returns the trial that can show what the command does: all of it was read, and it reaches out to nothing but packages.
+    /// Returns the trial that can show what the command does. Returns `None` if a part could not be parsed, or if a part uses the
+    /// network for more than packages.
     pub(crate) fn trial(&self) -> Option<PossibleTrial> {
         // What a package manager installs is code, which it may run at once.
         let sort = |it: &CommandAssessment| if it.fetches { Sort::RunsCode } else { it.sort };
@@ -111,7 +115,7 @@ impl Assessment {
         })
     }
 
-    /// Returns whether the command does nothing but look.
+    /// Returns true if the command is read-only.
     pub fn looks(&self) -> bool {
         let looks = |it: &CommandAssessment| it.sort == Sort::Looks;
         self.problems.is_empty() && self.commands.iter().all(looks)
@@ -125,7 +129,7 @@ pub fn assess(command: &str, cwd: &Path, facts: &dyn Facts) -> Assessment {
     assess_script(script, command.to_owned(), plain::commands(command), local)
 }
 
-/// Assesses an argument vector, which starts without a shell.
+/// Assesses an argument vector that starts without a shell.
 pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment {
     let local = &LocalFacts { facts, cwd };
     let command = rules::shell_join(argv);
@@ -152,7 +156,7 @@ pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment
     assess_script(script, command, literal, local)
 }
 
-/// Assesses a parsed command. `literal` are its simple commands if it is nothing but literal words.
+/// Assesses a parsed command. `literal` has its simple commands if it consists only of literal words.
 fn assess_script(
     script: Script,
     command: String,
@@ -243,7 +247,7 @@ fn rule_commands(commands: Vec<Vec<String>>, local: &LocalFacts) -> Vec<RuleComm
     commands.into_iter().map(rule_command).collect()
 }
 
-/// Returns a reason why no prefix rule covers a command.
+/// Returns the reason why no prefix rule applies to a command, or `None` if one may apply.
 fn uncovered(words: &[String], local: &LocalFacts) -> Option<Reason> {
     let (name, rest) = words.split_first()?;
     if !name.contains('/')
@@ -258,7 +262,7 @@ fn uncovered(words: &[String], local: &LocalFacts) -> Option<Reason> {
 }
 
 impl Assessment {
-    /// Returns the words and the targets of redirections of each simple command, as far as they are known.
+    /// Returns, for each simple command, the words and the targets of redirections that are known.
     pub fn words(&self) -> Vec<Vec<String>> {
         let words = |it: &CommandAssessment| it.words.iter().chain(&it.targets).cloned().collect();
         self.commands.iter().map(words).collect()

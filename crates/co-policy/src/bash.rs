@@ -1,7 +1,7 @@
-//! Reads bash: finds every simple command in a text, wherever it stands.
+//! Parses bash: finds all simple commands in a text, wherever they stand.
 //!
-//! A grammar finds the commands; [`Word`] reads each word again by bash's rules for quotes. A text that is read wrongly is
-//! sorted wrongly, which the sandbox makes harmless. Rules of the person do not rely on this module: see `plain`.
+//! A grammar finds the commands; [`Word`] parses each word again by bash's quoting rules. A parse error may lead to a wrong sort,
+//! which the sandbox makes harmless. The person's rules do not rely on this module: see `plain`.
 
 use std::cell::RefCell;
 
@@ -18,14 +18,14 @@ pub(crate) use reader::path_from;
 pub use script::{Redirect, Script, SimpleCommand};
 pub use word::Word;
 
-/// Longer commands require approval.
+/// The longest command, in characters, that is parsed. Longer commands require approval.
 pub const MAX_CHARS: usize = 10_000;
 
 thread_local! {
     static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
 }
 
-/// Parses `source` as `bash --noprofile --norc -c` does.
+/// Parses `source` in the same way as `bash --noprofile --norc -c`.
 pub fn parse(source: &str) -> Script {
     if source.chars().count() > MAX_CHARS {
         let why = format!("it is longer than {MAX_CHARS} characters");
@@ -66,11 +66,12 @@ fn syntax_tree(text: &str) -> Option<tree_sitter::Tree> {
     })
 }
 
-/// Replaces what the grammar cannot read by letters. Offsets stay, and words are read from the original text.
+/// Replaces characters that the grammar cannot parse by letters. Offsets stay the same, and words are read from the original
+/// text.
 ///
-/// The grammar's scanner calls C functions such as `isspace`, which accept values up to 255. A larger character made it
-/// read outside a table and crash. The grammar also takes every `{` at the start of a word for a group of commands. For
-/// bash `{git,} push` begins with a brace list.
+/// The grammar's scanner calls C functions such as `isspace`, which accept values up to 255. A larger character made it read
+/// outside a table and crash. The grammar also takes every `{` at the start of a word for a group of commands. In bash, `{git,}
+/// push` begins with a brace list.
 fn readable(text: &str) -> Vec<u8> {
     let letter = |byte: u8| if byte.is_ascii() { byte } else { b'x' };
     let mut bytes: Vec<u8> = text.bytes().map(letter).collect();
@@ -84,7 +85,7 @@ fn readable(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// True for a byte that ends a word of bash.
+/// Returns true if a byte ends a word in bash.
 fn ends_word(byte: u8) -> bool {
     b" \t\n;&|()<>`".contains(&byte)
 }

@@ -1,4 +1,4 @@
-//! Finds the surroundings that a model is sent, among the items of a chat.
+//! Finds the current surroundings of a chat among its items.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use super::item::Item;
 use super::summary::last_summary;
 use super::surroundings::Surroundings;
 
-/// Returns the index of the last surroundings that end earlier instructions. A new system prompt starts there.
+/// Returns the index of the last surroundings that lack earlier instructions. A new system prompt starts there.
 fn last_end_of_instructions(items: &[Item]) -> Option<usize> {
     let mut places = items
         .iter()
@@ -23,9 +23,9 @@ fn last_end_of_instructions(items: &[Item]) -> Option<usize> {
     found
 }
 
-/// Returns the items without outdated notes about surroundings, which may hold instructions that ended.
+/// Returns the items without notes about old surroundings. Such notes may contain instructions that no longer apply.
 ///
-/// [`Item::Unknown`] takes the place of such a note, since a summary counts items.
+/// Each of these notes is replaced by [`Item::Unknown`], so that the number of items stays the same: a summary counts items.
 pub(super) fn without_old_notes(items: &[Item]) -> Cow<'_, [Item]> {
     let Some(end) = last_end_of_instructions(items) else {
         return Cow::Borrowed(items);
@@ -39,10 +39,10 @@ pub(super) fn without_old_notes(items: &[Item]) -> Cow<'_, [Item]> {
     Cow::Owned(items)
 }
 
-/// Returns the surroundings that the system prompt of the next request is made from.
+/// Returns the surroundings in the system prompt of the next request.
 ///
-/// These are the first surroundings of the chat, since each request must begin like the request before it. A summary starts a new
-/// system prompt, and so does the end of instructions.
+/// These are the first surroundings of the chat, because each request must begin with the same bytes as the one before it. A new
+/// system prompt starts after a summary, and when earlier instructions no longer apply.
 pub fn first_surroundings(items: &[Item]) -> Option<&Surroundings> {
     let kept_from = last_summary(items).map_or(0, |(_, kept_from)| kept_from);
     let end = last_end_of_instructions(items).map_or(0, |at| at + 1);
@@ -50,7 +50,7 @@ pub fn first_surroundings(items: &[Item]) -> Option<&Surroundings> {
     last_surroundings(before).or_else(|| items.iter().find_map(of))
 }
 
-/// Returns the latest surroundings.
+/// Returns the most recent surroundings.
 pub fn last_surroundings(items: &[Item]) -> Option<&Surroundings> {
     items.iter().rev().find_map(of)
 }

@@ -1,4 +1,4 @@
-//! The items of a chat. A transcript file holds one line of JSON for each.
+//! The items of a chat. A transcript file has one line of JSON for each item.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,35 +6,35 @@ use serde_json::Value;
 use super::surroundings::Surroundings;
 use super::usage::Usage;
 
-/// One event of a chat. A transcript holds them in the order in which they happened.
+/// One event of a chat. A transcript stores the events in order of time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "item", rename_all = "snake_case")]
 pub enum Item {
-    /// A prompt of the person, with the context that it attaches.
+    /// A prompt of the person, with the attached context.
     User {
         text: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         context: Vec<Context>,
-        /// The time of the prompt, in seconds since 1970; none in files of earlier versions.
+        /// The time of the prompt in seconds since 1970. It is `None` in files of earlier versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<u64>,
     },
     /// Text of the model.
     Text { text: String },
-    /// Reasoning of the model. The next request sends it back with its signature.
+    /// Reasoning of the model. The next request sends the reasoning back with its signature.
     Reasoning {
         text: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
     },
-    /// A call of a tool that the model asks for.
+    /// A tool call of the model.
     Call(Call),
     /// The decision about a call.
     Decision { call: String, decision: Decision },
     /// The result of a call.
     Outcome(Outcome),
-    /// A job, which is a command in the background, is about to start. The item is on disk before the process starts. The result
-    /// of the call tells the model about the job.
+    /// A job (a command in the background) is about to start. The item is written to disk before the process starts. The model
+    /// learns of the job from the result of the call.
     JobStarted {
         /// The number of the job in this chat.
         job: u64,
@@ -44,78 +44,78 @@ pub enum Item {
     /// A job ended.
     JobEnded {
         job: u64,
-        /// The line for the model: the job, and how it ended.
+        /// The message to the model about the job and its end.
         text: String,
-        /// True if a result already told the model. It is then not told again.
+        /// True if the model already learned of the end from a result. Then the message is not sent again.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         told: bool,
     },
-    /// A turn ended. `usage` counts the tokens of the turn.
+    /// A turn ended. `usage` has the token counts of the turn.
     End {
         reason: End,
         #[serde(default)]
         usage: Usage,
     },
-    /// A summary. The model is sent `text` instead of the items before it. They stay in the file.
+    /// A summary of older items. The model gets `text` instead of these items. The file keeps them.
     Summary {
         text: String,
-        /// The number of items before this one that the model is sent as they are.
+        /// The number of items directly before this one that the summary does not replace.
         #[serde(default, skip_serializing_if = "is_zero")]
         keep: usize,
     },
-    /// The place that the chat works in. The model reads it in the system prompt or in a note.
+    /// The surroundings in which the chat works. The model reads them in the system prompt or in a note.
     Surroundings(Surroundings),
-    /// A note from co to the model, such as a change of the working directory. The person sees its first line.
+    /// A note from co to the model, for example about a new working directory. The person sees its first line.
     Note {
         text: String,
-        /// True if the note concerns one answer only. A retry of that answer does not send it again.
+        /// True if the note applies to one answer only. If the person asks for another answer, the note is not sent again.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         once: bool,
     },
-    /// The person chose a model or an effort for the chat. `model` is none for the model of the settings.
+    /// The person chose a model or an effort for the chat. If `model` is `None`, the model of the settings is used.
     ModelChosen {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// The provider of the table that answers, if the person chose it with the model.
+        /// The provider of the table, if the person chose it with the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider: Option<String>,
-        /// The profile that `model` begins with.
+        /// The profile, if `model` begins with the name of one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         profile: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         effort: Option<String>,
-        /// The agent that works in the chat in the place of a model.
+        /// The agent that works in the chat instead of a model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
     },
-    /// The person asked for another answer. The model is no longer sent the last answer.
+    /// The person asked for another answer to the same prompt. From now on, the previous answer is not sent.
     Retried,
-    /// Texts that the model is sent in part from here on, so that the chat fits its context window.
+    /// Texts that are sent only in part from now on, so that the chat fits into the context window.
     Shortened { texts: Vec<Shortened> },
-    /// All items before this one are sent as texts alone, the form with the fewest reasons for a refusal. Images are named, calls
-    /// and their results are told as text, reasoning is left out.
+    /// All items before this one are sent in the reduced form, which servers are least likely to refuse. Images are replaced by
+    /// their names, calls and results by texts. Reasoning is left out.
     Reduced,
-    /// A plan of the work: the model's answer to `/plan`, or what the person made of it. `/go` sends it as a prompt.
+    /// A plan for the work: the model's answer to `/plan`, or the plan as the person changed it. `/go` sends it as a prompt.
     Plan { text: String },
-    /// The session of the agent that works in the chat. None if the next agent must not continue an earlier session.
+    /// The session of the agent that works in the chat. If it is `None`, the next agent must not continue an earlier session.
     AgentSession {
         agent: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session: Option<String>,
     },
-    /// A line for the person only. No model is sent it.
+    /// A line that only the person sees. It is never sent to a model.
     Notice { text: String },
-    /// The person put another command, as it is shown, in the place of the call's.
+    /// The person replaced the command of a call by `command`.
     CommandEdited { call: String, command: String },
-    /// The person ran the command of this call, which ran as a trial, for real. A note tells the model.
+    /// The person ran the command of this call for real after its trial. A note tells the model.
     RanForReal { call: String },
-    /// An item of a later version.
+    /// An item that a later version of co wrote.
     #[serde(other)]
     Unknown,
 }
 
 impl Item {
-    /// Makes a prompt without context.
+    /// Makes a prompt without attached context.
     pub fn user(text: impl Into<String>) -> Self {
         Self::User {
             text: text.into(),
@@ -125,41 +125,41 @@ impl Item {
     }
 }
 
-/// A piece of the editor that the person attached to a prompt.
+/// A context that the person attached to a prompt, such as a buffer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
-    /// The word of the prompt, and the file: `@buffer src/app.py`, `@file:src/main.rs`.
+    /// The context word of the prompt with the file: `@buffer src/app.py`, `@file:src/main.rs`.
     pub name: String,
     pub text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<Image>,
 }
 
-/// A picture that the person attached, or of the result of a call.
+/// An image that the person attached, or that the result of a call has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
-    /// Such as `image/png`.
+    /// The media type, such as `image/png`.
     pub media_type: String,
-    /// The bytes in base64.
+    /// The bytes of the image in base64.
     pub data: String,
 }
 
 impl Image {
-    /// Returns the image as a URL that contains it (RFC 2397).
+    /// Returns a `data:` URL with the image (RFC 2397).
     pub(crate) fn data_url(&self) -> String {
         format!("data:{};base64,{}", self.media_type, self.data)
     }
 }
 
-/// One use of a tool.
+/// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// The provider's id, unique in a chat.
+    /// The id from the provider. It is unique in the chat.
     pub id: String,
     pub name: String,
-    /// A JSON object.
+    /// The arguments, a JSON object.
     pub arguments: Value,
-    /// The text that the provider wants back with the call (Gemini's thought signature).
+    /// The signature that the provider expects back with the call (Gemini's thought signature).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
 }
@@ -179,26 +179,26 @@ impl Call {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "snake_case")]
 pub enum Decision {
-    /// The command only looks, so it runs without a question, at the read-only level if the kernel confines it.
+    /// The command is read-only, so it ran without a question. If the kernel can confine it, it ran at the read-only level.
     Unasked,
-    /// The command runs as a trial: what it changes is kept only after a yes.
+    /// The command ran as a trial. Its changes are kept only if the person accepts them.
     Tried,
-    /// A rule of the person allows it.
+    /// A rule of the person allowed the call.
     Rule { rule: String },
-    /// The setting `auto_confirm` is on.
+    /// The call was allowed because the setting `auto_confirm` is on.
     AutoConfirm,
-    /// The person said yes.
+    /// The person approved the call.
     Approved,
-    /// The person said no.
+    /// The person refused the call.
     Denied {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A deny rule refuses it.
+    /// A deny rule refused the call.
     Forbidden { why: String },
-    /// Nobody could answer the question, or the turn was cancelled while it waited.
+    /// Nobody could answer the question, or the turn was cancelled while the question waited.
     Withdrawn,
-    /// Another agent carries it out itself, as far as the confinement of its process allows.
+    /// Another agent carried out the call itself, within the confinement of its process.
     Agent,
 }
 
@@ -220,28 +220,28 @@ impl Decision {
 /// The result of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The [`Call::id`] of the call.
+    /// The id of the call ([`Call::id`]).
     pub call: String,
     /// The text that the model reads.
     pub text: String,
     /// True if the call succeeded.
     pub ok: bool,
-    /// The spill file with the whole output, if there is one.
+    /// The spill file with the whole output. It is `None` if the text has the whole output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spill: Option<std::path::PathBuf>,
-    /// The number of secret values that were removed from the text.
+    /// The number of secret values that were replaced in the text.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hidden: usize,
-    /// The part of the result that the person saw; none in files of earlier versions.
+    /// The part of the result that was shown to the person. It is `None` in files of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<ShownPart>,
-    /// The pictures that a model gets with the text, if it takes any.
+    /// The images of the result, for a model that accepts images.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
 }
 
 impl Outcome {
-    /// Makes an outcome that is only a text.
+    /// Makes an outcome that has only a text.
     pub fn new(call: impl Into<String>, text: impl Into<String>, ok: bool) -> Self {
         Self {
             call: call.into(),
@@ -255,37 +255,37 @@ impl Outcome {
     }
 }
 
-/// The part of a result that the person saw.
+/// The part of a result that was shown to the person.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownPart {
-    /// The range of bytes of the result's text that is a block of output: its start and its end.
+    /// The byte range of the command's output in the text of the result: its start and its end.
     #[serde(default)]
     pub output: [usize; 2],
-    /// The end of the call in one line.
+    /// The exit status or another end of the call, in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub status: String,
-    /// The unusual part of `status`; none in files of earlier versions, and for calls that run no command.
+    /// The part of `status` that is unusual. It is `None` in files of earlier versions, and for calls that run no command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exceptions: Option<String>,
-    /// The time that a command took, in words.
+    /// The running time of the command, in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub took: String,
-    /// A notice below the status.
+    /// A notice that is shown below the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
-    /// Lines above the output: the calls of a scout.
+    /// The lines above the output: the calls of a scout.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looked: Vec<String>,
-    /// The arguments of a call of another agent at its end, if they are not those with which it began.
+    /// The final arguments of another agent's call, if they differ from the arguments at its start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Box<Value>>,
-    /// True if `output` is the output of a trial: the person saw this output before they decided about the changes.
+    /// True if `output` is the output of a trial. The person saw this output before they decided about the changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tried: bool,
 }
 
 impl ShownPart {
-    /// Returns a line without output.
+    /// Makes a shown part that has only a status line.
     pub fn line(status: impl Into<String>) -> Self {
         Self {
             status: status.into(),
@@ -294,22 +294,22 @@ impl ShownPart {
     }
 }
 
-/// A long text of a chat.
+/// A long text of a chat that may be sent in part.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum LongText {
     /// The output of the call with this [`Call::id`].
     Output { call: String },
-    /// A text that a prompt attaches, with its name and its size in bytes.
+    /// A text that is attached to a prompt, with its name and its size in bytes.
     Context { name: String, size: usize },
 }
 
-/// A text of which the model is sent a part.
+/// A long text that is sent only in part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shortened {
     #[serde(flatten)]
     pub text: LongText,
-    /// The number of bytes that are sent of its beginning, and of its end. With 0 one line replaces all of it.
+    /// The number of bytes that are sent of its start, and the same number of its end. With 0, one line replaces the whole text.
     pub bytes: usize,
 }
 
@@ -317,14 +317,14 @@ pub struct Shortened {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// The model had nothing more to do.
+    /// The model finished its work.
     Done,
     Cancelled,
-    /// The provider or the network failed. The text so far is kept.
+    /// The provider or the network failed. The received text is kept.
     Failed,
-    /// A limit on steps or on repeated calls ended it.
+    /// The turn reached the limit on steps or on repeated calls.
     Guarded,
-    /// The backend ended during the turn. Written when the chat is loaded again.
+    /// The backend ended during the turn. This end is recorded when the chat is loaded again.
     Interrupted,
 }
 

@@ -1,8 +1,8 @@
-//! Finds the jobs of a chat that started, and those without an end.
+//! Finds the jobs that a chat started, and the jobs that have no recorded end.
 
 use super::item::Item;
 
-/// Returns an end for each job that has none. Such a job was killed together with the backend.
+/// Returns an end item for each job that has none. Such a job was killed together with the backend.
 pub fn lost_jobs(items: &[Item]) -> Vec<Item> {
     let ended = |wanted: u64| {
         let mut ends = items.iter();
@@ -21,7 +21,7 @@ pub fn lost_jobs(items: &[Item]) -> Vec<Item> {
         .collect()
 }
 
-/// Returns the highest number of a job; 0 if there is no job.
+/// Returns the highest job number, or 0 if there is no job.
 pub fn last_job(items: &[Item]) -> u64 {
     let numbers = items.iter().filter_map(|item| match item {
         Item::JobStarted { job, .. } => Some(*job),

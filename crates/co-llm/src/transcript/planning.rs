@@ -1,7 +1,7 @@
-//! Plans: the prompts that ask for one, the plan itself, and the prompt that starts the work with it. Also the prompts that send
-//! a scout.
+//! Plans and scouts: the prompts that ask for a plan, the plan itself, the prompts that start the work with a plan, and the
+//! prompts that send a scout.
 //!
-//! The text of a prompt says what kind of turn it starts, so a turn that is asked for again is of the same kind.
+//! The text of a prompt determines the kind of its turn. So a retry of the turn has the same kind.
 
 use super::item::{Context, Item};
 use super::repair::is_of_turn;
@@ -13,29 +13,30 @@ const PLAN: &str = "/plan";
 /// The start of a prompt that starts the work with a plan.
 const GO: &str = "/go";
 
-/// The note for the model below a prompt that asks for a plan.
+/// The note for the model at the end of a prompt that asks for a plan.
 const PLAN_NOTE: &str = "The person asks for a plan of this task, and not for the work. Until their next message, only calls that \
     look are carried out; every other call is refused, and nobody is asked about it. Read what you need, then answer with the \
     plan: numbered steps, each in a line, with the files that it changes and how its result is checked. The person may change \
     the plan, and starts the work later.";
 
-/// The note for the model below a prompt that starts the work with a plan.
+/// The note for the model at the end of a prompt that starts the work with a plan.
 const GO_NOTE: &str = "The person read this plan, and may have changed it. Carry it out. If it has three steps or more, call \
     update_plan first, with its steps. The plan approves no call.";
 
 /// The start of a prompt that sends a scout.
 const EXPLORE: &str = "/explore";
 
-/// The note for the model below a prompt that sends a scout.
+/// The note for the model at the end of a prompt that sends a scout.
 const EXPLORE_NOTE: &str =
     "The person sent a scout with this task. Its report follows as your answer.";
 
-/// Returns the task that a prompt sends a scout with; none for other prompts.
+/// Returns the scout's task if a prompt sends a scout, or `None` for other prompts.
 pub fn task_to_explore(prompt: &str) -> Option<&str> {
     after(prompt, EXPLORE)
 }
 
-/// Returns the task that the next turn sends a scout with, and what the person attached to it; none if the model answers.
+/// Returns the scout's task and the attached context, if the next turn sends a scout. Returns `None` if the model answers the
+/// next turn.
 pub fn to_explore(items: &[Item]) -> Option<(&str, &[Context])> {
     items.iter().rev().find_map(|item| match item {
         Item::User { text, context, .. } => {
@@ -47,12 +48,12 @@ pub fn to_explore(items: &[Item]) -> Option<(&str, &[Context])> {
     })?
 }
 
-/// Returns whether a prompt asks for a plan.
+/// Returns true if a prompt asks for a plan.
 pub fn asks_for_plan(prompt: &str) -> bool {
     task_to_plan(prompt).is_some()
 }
 
-/// Returns the task of a prompt that asks for a plan; none for other prompts.
+/// Returns the task if a prompt asks for a plan, or `None` for other prompts.
 pub fn task_to_plan(prompt: &str) -> Option<&str> {
     after(prompt, PLAN)
 }
@@ -62,18 +63,18 @@ pub fn plan_to_carry_out(plan: &str) -> String {
     format!("{GO}\n\n{}", plan.trim())
 }
 
-/// Returns the text after a command at the start of a prompt.
+/// Returns the text after `command` if a prompt starts with this command.
 fn after<'a>(prompt: &'a str, command: &str) -> Option<&'a str> {
     let rest = prompt.strip_prefix(command)?;
     rest.starts_with(char::is_whitespace).then(|| rest.trim())
 }
 
-/// Returns the plan that a prompt starts the work with; none for other prompts.
+/// Returns the plan if a prompt starts the work with one, or `None` for other prompts.
 pub fn carried_out(prompt: &str) -> Option<&str> {
     after(prompt, GO)
 }
 
-/// Returns the text of a prompt for the model.
+/// Returns the text of a prompt in the form in which the model gets it.
 pub(crate) fn told(prompt: String) -> String {
     if let Some(task) = after(&prompt, PLAN) {
         format!("{task}\n\n[{PLAN_NOTE}]")
@@ -86,8 +87,8 @@ pub(crate) fn told(prompt: String) -> String {
     }
 }
 
-/// Returns whether the turn that runs, or the last one, was asked for a plan only. A prompt that steers a turn does not change
-/// its kind.
+/// Returns true if the current or most recent turn was only asked for a plan. A prompt that steers a turn does not change the
+/// kind of the turn.
 pub fn is_planning(items: &[Item]) -> bool {
     let (mut plans, mut in_turn) = (false, false);
     for item in items {
@@ -103,7 +104,7 @@ pub fn is_planning(items: &[Item]) -> bool {
     plans
 }
 
-/// Returns the text of the model since the last prompt or call.
+/// Returns the text that the model wrote after the last prompt, call or result.
 pub fn last_answer(items: &[Item]) -> String {
     let since = items.iter().rev();
     let since =
@@ -117,7 +118,7 @@ pub fn last_answer(items: &[Item]) -> String {
     texts.concat()
 }
 
-/// Returns the plan as the person last kept it, or as the model gave it.
+/// Returns the most recent plan: the model's answer, or the plan as the person changed it.
 pub fn last_plan(items: &[Item]) -> Option<&str> {
     items.iter().rev().find_map(|item| match item {
         Item::Plan { text } => Some(text.as_str()),

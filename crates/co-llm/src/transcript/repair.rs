@@ -6,30 +6,31 @@ use serde_json::{Map, Value};
 
 use super::item::{Call, Decision, Item, Outcome};
 
-/// The result for a call that has none, because co ended before the call.
+/// The text of the result that is added to a call without a result. co ended before the call did.
 pub const INTERRUPTED: &str =
     "interrupted: co ended before this call did; whether it took effect is not known";
 
-/// The same for a call that ran as a trial only.
+/// The text of the result that is added to a call without a result, if the call ran only as a trial.
 pub const TRIAL_INTERRUPTED: &str =
     "interrupted: co ended during the trial of this call; what it changed is dropped";
 
-/// Returns the items with exactly one result for each call, and true if something had to change.
+/// Returns the items with exactly one result for each call. The second value is true if the items had to be changed.
 ///
-/// The results of a step follow its calls directly. The ids of calls are unique, and their arguments are objects. All other
-/// items stay in their order.
+/// The results of a step follow directly after its calls. The ids of calls are unique, and their arguments are objects. All other
+/// items keep their order.
 pub fn repair(items: Vec<Item>) -> (Vec<Item>, bool) {
     let mended = Repair::new(&items).run();
     let changed = mended != items;
     (mended, changed)
 }
 
-/// Returns true if the last turn has no end, because the process was killed.
+/// Returns true if the last turn has no end item, because the backend was killed.
 pub fn unfinished(items: &[Item]) -> bool {
     items.iter().rev().find_map(is_of_turn).unwrap_or(false)
 }
 
-/// Returns true if a turn goes on after an item, false if none does; none if the item does not tell.
+/// Returns true if the turn continues after this item, and false if the item ends it. Returns `None` for an item that may also
+/// stand between turns.
 pub(crate) fn is_of_turn(item: &Item) -> Option<bool> {
     match item {
         Item::End { .. } => Some(false),
@@ -51,7 +52,7 @@ pub(crate) fn is_of_turn(item: &Item) -> Option<bool> {
     }
 }
 
-/// Returns the calls without a result, in their order.
+/// Returns the calls without a result, in the order in which they were made.
 pub fn unanswered(items: &[Item]) -> Vec<&Call> {
     let mut open: Vec<&Call> = Vec::new();
     for item in items {
@@ -70,17 +71,17 @@ pub fn unanswered(items: &[Item]) -> Vec<&Call> {
 
 struct Repair<'a> {
     items: &'a [Item],
-    /// The indexes of the results for each id that belong to no call yet, the last one first.
+    /// For each id, the indices of results that no call has got yet, the last one first.
     outcomes: HashMap<&'a str, Vec<usize>>,
-    /// The indexes of results that were already moved to an earlier place.
+    /// The indices of results that were moved to an earlier place.
     taken: HashSet<usize>,
     /// The ids of the calls so far.
     ids: HashSet<String>,
-    /// The calls without a result so far: their new id, and the index of their result.
+    /// The calls so far that have no result yet: the new id of the call, and the index of its result.
     open: Vec<(String, Option<usize>)>,
-    /// The last decision about each call so far.
+    /// The most recent decision about each call so far.
     decisions: HashMap<&'a str, &'a Decision>,
-    /// True if a result came after the last call. The next call then starts another step.
+    /// True if a result came after the last call. Then the next call starts another step.
     answering: bool,
     mended: Vec<Item>,
 }
@@ -187,7 +188,7 @@ impl<'a> Repair<'a> {
         self.answer(id, place);
     }
 
-    /// Adds a result for each open call: the call's own result if it comes later.
+    /// Adds a result for each open call. If the call's own result comes later, moves it here.
     fn close(&mut self) {
         for (id, place) in std::mem::take(&mut self.open) {
             self.taken.extend(place);

@@ -1,8 +1,8 @@
-//! The place that a chat works in: directory, system, confinement, instructions.
+//! The surroundings in which a chat works: directory, system, confinement and instructions.
 
 use serde::{Deserialize, Serialize};
 
-/// The place that a chat works in. The system prompt is made from it.
+/// The surroundings in which a chat works. The system prompt describes them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surroundings {
     pub cwd: String,
@@ -12,14 +12,14 @@ pub struct Surroundings {
     pub date: String,
     /// A sentence about the confinement of approved commands.
     pub backend: String,
-    /// A sentence about commands that run without a question.
+    /// A sentence about commands that run without approval.
     pub unasked: String,
-    /// The files of instructions that the person trusts, the one that counts most first.
+    /// The instruction files that the person trusts, sorted by precedence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instruction_files: Vec<InstructionFile>,
 }
 
-/// The text of a file of instructions.
+/// An instruction file with its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstructionFile {
     pub name: String,
@@ -27,7 +27,7 @@ pub struct InstructionFile {
 }
 
 impl InstructionFile {
-    /// Returns the texts of files for the model, each below its name.
+    /// Returns the texts of the files for the model, each below its name.
     pub fn sections<'a>(files: impl IntoIterator<Item = &'a Self>) -> String {
         let sections = files.into_iter();
         let sections = sections.map(|file| format!("## {}\n{}", file.name, file.text.trim()));
@@ -36,7 +36,7 @@ impl InstructionFile {
 }
 
 impl Surroundings {
-    /// Returns a note for the model about the differences of `now`; none if there are none.
+    /// Returns a note for the model about the differences between `self` and `now`, or `None` if they are equal.
     pub fn change(&self, now: &Self) -> Option<String> {
         let mut lines = Vec::new();
         if (&self.cwd, &self.workspace) != (&now.cwd, &now.workspace) {
@@ -73,7 +73,7 @@ impl Surroundings {
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
-    /// Returns true if `self` has instructions that `now` does not have. The model must not be sent them again.
+    /// Returns true if `self` has instructions that `now` lacks. These instructions must not be sent to the model again.
     pub fn ends_instructions(&self, now: &Self) -> bool {
         let mut files = self.instruction_files.iter();
         files.any(|file| !now.instruction_files.contains(file))

@@ -1,4 +1,4 @@
-//! Items of the tests of this crate.
+//! Items for the tests of this crate.
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::json;
@@ -42,7 +42,7 @@ pub(crate) fn end() -> Item {
     }
 }
 
-/// Returns a PNG of which only the header and the end exist.
+/// Returns a PNG that has only a header and an end.
 pub(crate) fn png(width: u32, height: u32) -> Image {
     let sides = [width.to_be_bytes(), height.to_be_bytes()].concat();
     let start = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";

@@ -3,7 +3,7 @@
 use super::item::Item;
 use super::usage::Usage;
 
-/// Returns the usage of all turns together.
+/// Returns the sum of the usage of all turns.
 pub fn used(items: &[Item]) -> Usage {
     let mut total = Usage::default();
     for item in items {

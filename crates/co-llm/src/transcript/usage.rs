@@ -1,4 +1,4 @@
-//! Counts of tokens, and their cost.
+//! Token counts and their cost.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -7,32 +7,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::Price;
 
-/// Tokens as the provider counts them, and their cost.
+/// Token counts of the provider, and their cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     pub input: u64,
     pub output: u64,
-    /// The part of `input` that the provider read from its cache.
+    /// The number of `input` tokens that the provider read from its cache.
     #[serde(default)]
     pub cached: u64,
-    /// The part of `input` that the provider wrote to its cache. Some providers charge more for it.
+    /// The number of `input` tokens that the provider wrote to its cache. Some providers charge more for them.
     #[serde(default, skip_serializing_if = "nothing")]
     pub written: u64,
-    /// None if no price is known.
+    /// The cost, or `None` if no price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// The whole cost is higher than `cost`, because a part has no known price.
+    /// True if the real cost is higher than `cost`, because some tokens have no known price.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
 }
 
-/// Money in billionths of a US dollar. Whole numbers add up without rounding.
+/// An amount of money in billionths of a US dollar. Sums of whole numbers have no rounding errors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Cost(pub u64);
 
 impl Cost {
-    /// Returns the cost for an amount of US dollars; none if that is no amount.
+    /// Returns the cost for an amount of US dollars. Returns `None` if the amount is negative, not a number, or a billion or
+    /// more.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -67,12 +68,12 @@ impl Usage {
         self.input == 0 && self.output == 0
     }
 
-    /// Returns whether the whole cost is known.
+    /// Returns true if the whole cost is known.
     fn is_priced(&self) -> bool {
         self.is_nothing() || self.cost.is_some() && !self.at_least
     }
 
-    /// Returns the same tokens with their cost at a price. A cost that the provider charged stays.
+    /// Returns the same token counts with their cost at `price`. A cost that the provider reported stays.
     #[must_use]
     pub fn priced(self, price: Option<Price>) -> Self {
         let cost = self.cost.or(price.map(|price| price.of(&self)));
@@ -81,7 +82,7 @@ impl Usage {
 }
 
 impl Price {
-    /// Returns the cost of the tokens.
+    /// Returns the cost of these tokens.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,

@@ -1,13 +1,13 @@
-//! Selects the items of a chat that a model is sent.
+//! Selects the items of a chat that are sent to a model.
 
 use super::current_surroundings::without_old_notes;
 use super::item::Item;
 use super::summary::last_summary;
 
-/// Returns the items that a request is made from: all of them, or those since the last summary.
+/// Returns the items to send in a request: all items, or those since the last summary.
 ///
-/// The first and the last prompt of the person are always among them. Items for the person alone are left out. Pieces of
-/// one text are joined, see [`joined`].
+/// The first and the last prompt of the person are always included. Items that only the person sees are left out. Adjacent pieces
+/// of text are joined (see [`joined`]).
 pub fn view(items: &[Item]) -> Vec<Item> {
     let mut told: Vec<Item> = Vec::new();
     let items = without_old_notes(items);
@@ -22,15 +22,15 @@ pub fn view(items: &[Item]) -> Vec<Item> {
     joined(&told)
 }
 
-/// Returns true if text follows the last prompt or the last results.
+/// Returns true if the model has written text or reasoning since the last prompt or result.
 pub fn has_answer(items: &[Item]) -> bool {
     is_answered(&view(items))
 }
 
-/// The note with which a person asks a model to continue its answer.
+/// The note that asks a model to continue its answer.
 pub const GO_ON: &str = "Go on from where you stopped. You can call tools.";
 
-/// Returns true if the model said or did something since the last prompt, so that it can continue.
+/// Returns true if the model can continue: it has written something since the last prompt, or its last call has a result.
 pub fn may_go_on(items: &[Item]) -> bool {
     let told = view(items);
     is_answered(&told) || matches!(told[..asked_at(&told)].last(), Some(Item::Outcome(_)))
@@ -41,7 +41,7 @@ fn is_answered(told: &[Item]) -> bool {
     told[asked_at(told)..].iter().any(text)
 }
 
-/// Returns the index after the last prompt or result. The answer to it begins there or later.
+/// Returns the index after the last prompt, summary or result. The model's answer begins there or later.
 fn asked_at(told: &[Item]) -> usize {
     let asked = told.iter().rposition(|item| {
         matches!(
@@ -52,7 +52,7 @@ fn asked_at(told: &[Item]) -> usize {
     asked.map_or(0, |at| at + 1)
 }
 
-/// Returns true if an item belongs to one answer. Items about jobs and surroundings do not.
+/// Returns true if the item is a part of one answer. Items about jobs and surroundings are not.
 fn is_answer(item: &Item) -> bool {
     matches!(
         item,
@@ -63,9 +63,9 @@ fn is_answer(item: &Item) -> bool {
     )
 }
 
-/// Returns the items, with adjacent texts joined into one.
+/// Returns the items with adjacent texts joined into one item.
 ///
-/// A chat writes an answer to its file while it streams, so the file holds a text in pieces.
+/// A chat writes an answer to its file while the answer streams in, so the file has the text in pieces.
 pub fn joined<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Item> {
     let mut whole: Vec<Item> = Vec::new();
     for item in items {
@@ -77,7 +77,7 @@ pub fn joined<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Item> {
     whole
 }
 
-/// Returns true if the model is sent the item.
+/// Returns true if the item is sent to the model.
 fn is_told(item: &Item) -> bool {
     match item {
         Item::User { .. }

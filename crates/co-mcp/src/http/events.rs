@@ -1,4 +1,4 @@
-//! Reads the events of a body, each within bounds.
+//! Reads the server-sent events of a response, each of bounded size.
 
 use std::io;
 use std::pin::Pin;
@@ -13,16 +13,16 @@ use tokio_util::io::StreamReader;
 use super::shared::SharedState;
 use crate::http_fault::HttpFault;
 
-/// The shortest and the longest pause in milliseconds that a server may ask for before its stream is opened again.
+/// The shortest and the longest time in milliseconds that a server may set for the pause before its stream is reopened.
 const PAUSES: [u64; 2] = [500, 60_000];
 
-/// The longest id of an event that is kept.
+/// The longest event id that is kept, in bytes.
 const LONGEST_ID: usize = 1_000;
 
-/// The bytes that a line counts beside its text: many short ones are work too.
+/// The number of bytes that each line counts in addition to its text, because many short lines cost work too.
 const LINE_BYTES: u64 = 64;
 
-/// The events of a body.
+/// The server-sent events of one response.
 pub(super) struct Events {
     shared: SharedState,
     lines: LineReader<Pin<Box<dyn AsyncRead + Send>>>,
@@ -38,10 +38,10 @@ impl Events {
         }
     }
 
-    /// Returns the next event; none at the end of the body. An event that has no end is left out.
+    /// Returns the next event, or `None` at the end of the response. An event that is cut off at the end is dropped.
     ///
     /// # Errors
-    /// The body broke, or the server sent too much, which ends the connection.
+    /// The connection broke, or the server sent too much. Too much data ends the connection.
     pub(super) async fn next(&mut self) -> Result<Option<Sse>, HttpFault> {
         let (mut event, mut is_empty) = (Sse::default(), true);
         loop {
@@ -75,7 +75,7 @@ impl Events {
         }
     }
 
-    /// Takes a line into an event. Unknown fields and comments are left out.
+    /// Adds a line to an event. Ignores unknown fields and comments.
     fn take(&self, event: &mut Sse, line: &str) -> Result<(), HttpFault> {
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);

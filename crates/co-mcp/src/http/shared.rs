@@ -1,4 +1,4 @@
-//! The state that the requests of a connection share: the memory of its messages, and the fault that ended it.
+//! The state that the requests of one connection share: the memory that its messages took, and the fault that ended it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use crate::http_fault::HttpFault;
 use crate::transport::UnaskedMemory;
 
-/// Copies are of the same connection.
+/// The shared state of a connection. Clones refer to the same connection.
 #[derive(Clone)]
 pub(super) struct SharedState {
     unasked: UnaskedMemory,
@@ -29,14 +29,14 @@ impl SharedState {
         self.fault.get().cloned()
     }
 
-    /// Ends the connection because of a fault, and returns its first fault.
+    /// Ends the connection with a fault. Returns the fault that ended it first.
     pub(super) fn end(&self, fault: HttpFault) -> HttpFault {
         let fault = self.fault.get_or_init(|| fault).clone();
         self.failed.cancel();
         fault
     }
 
-    /// Counts the memory of a message. A server that sends too much unasked ends the connection.
+    /// Adds the memory of a message. Ends the connection if the server sends too much without an answer to a request.
     pub(super) fn count(&self, memory: u64) -> Result<(), HttpFault> {
         match self.unasked.add(memory) {
             true => Ok(()),

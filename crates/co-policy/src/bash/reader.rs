@@ -8,9 +8,9 @@ use super::script::{Redirect, Script, SimpleCommand};
 use super::word::Word;
 use crate::reason::Reason;
 
-/// Deeper trees are not read.
+/// The largest depth of the tree that is read.
 const MAX_DEPTH: usize = 200;
-/// More simple commands than this are not read.
+/// The largest number of simple commands that are read.
 const MAX_COMMANDS: usize = 400;
 
 /// Reads the whole tree of `source`.
@@ -30,7 +30,7 @@ struct Reader<'a> {
     dirs: Directories,
 }
 
-/// The directory of the shell, as the text names it, and the one before it.
+/// The current and the previous directory of the shell, as the text names them.
 #[derive(Debug, Clone, Default)]
 struct Directories {
     here: Option<String>,
@@ -141,7 +141,7 @@ impl Reader<'_> {
         self.nested(node, depth);
     }
 
-    /// Reads the commands inside the words, assignments and redirections of a command.
+    /// Reads the commands inside the words, assignments and redirections of a command, such as substitutions.
     fn nested(&mut self, node: Node, depth: usize) {
         let mut cursor = node.walk();
         for child in node.children(&mut cursor) {
@@ -154,7 +154,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads `[ … ]`, `[[ … ]]` or `(( … ))`, which are expressions for the grammar.
+    /// Reads `[ … ]`, `[[ … ]]` or `(( … ))`. The grammar treats them as expressions.
     fn test(&mut self, node: Node, depth: usize) {
         let mut simple = self.simple(node);
         let text = &self.source[node.byte_range()];
@@ -183,7 +183,7 @@ impl Reader<'_> {
         self.children(node, depth);
     }
 
-    /// Reads a statement with redirections. They belong to the command, or stand alone behind a loop or a group.
+    /// Reads a statement with redirections. If the statement is a loop or a group, the redirections form a command of their own.
     fn redirected(&mut self, node: Node, depth: usize) {
         let body = node.child_by_field_name("body");
         let own = self.script.commands.len();
@@ -214,7 +214,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the text of a here-document. Its variables and substitutions stay as written.
+    /// Returns the text of a here-document. Variables and substitutions in it stay as written.
     fn document(&self, redirect: Node) -> Option<Word> {
         let mut cursor = redirect.walk();
         let mut children = redirect.children(&mut cursor);
@@ -270,7 +270,7 @@ impl Reader<'_> {
         name.unwrap_or_default().to_owned()
     }
 
-    /// Adds a command. `NAME=value` words before its name, which may follow a redirection, are assignments.
+    /// Adds a command. `NAME=value` words before its name are assignments, also after a redirection.
     fn finish(&mut self, mut simple: SimpleCommand) {
         let assigns = |word: &Word| {
             let name = word.text().split_once('=').map(|(name, _)| name);
@@ -299,7 +299,7 @@ impl Directories {
     }
 }
 
-/// Joins a directory and a path, both as written.
+/// Joins a directory and a path without resolving them.
 pub(crate) fn path_from(dir: Option<&str>, path: &str) -> String {
     match dir {
         Some(dir) if !path.starts_with(['/', '~', '$']) => format!("{dir}/{path}"),
@@ -307,7 +307,7 @@ pub(crate) fn path_from(dir: Option<&str>, path: &str) -> String {
     }
 }
 
-/// Returns the directory that a command enters, as written.
+/// Returns the directory of a `cd` or `pushd`, as written.
 fn change_of_directory(words: &[Word]) -> Option<String> {
     let (name, rest) = words.split_first()?;
     if !matches!(name.text(), "cd" | "pushd") {
@@ -318,7 +318,7 @@ fn change_of_directory(words: &[Word]) -> Option<String> {
     Some(operand.unwrap_or("~").to_owned())
 }
 
-/// True for the name of a shell variable.
+/// Returns true if a text is the name of a shell variable.
 fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
     chars
@@ -327,7 +327,7 @@ fn is_name(text: &str) -> bool {
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// True if the body of a function runs the function itself, in a pipeline or in the background.
+/// Returns true if the body of a function runs the function itself, in a pipeline or in the background.
 fn calls_itself(function: Node, name: &str, source: &str) -> bool {
     let Some(body) = function.child_by_field_name("body") else {
         return false;
