@@ -255,7 +255,7 @@ fn threads() -> Option<u64> {
     count_in(&load).filter(|count| *count > 0)
 }
 
-/// Returns the number of threads in the text of `/proc/loadavg`.
+/// Returns the number of all threads on the machine from the text of `/proc/loadavg`.
 fn count_in(load: &str) -> Option<u64> {
     let count = load.split_ascii_whitespace().nth(3)?;
     count.split_once('/')?.1.parse().ok()

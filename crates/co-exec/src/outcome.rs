@@ -1,4 +1,4 @@
-//! The outcome of a command: data for the person and the model, also if the command failed.
+//! The outcome of a command that ran, whether it succeeded or failed: data for the person and for the model.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,40 +10,41 @@ use co_text::counted;
 /// The result of a command.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CommandOutcome {
-    /// Text for a model: bounded, plain, with a status line. If the output is withheld, it only says so.
+    /// The output as text for a model: bounded, without escape sequences, and followed by status lines. If the output is
+    /// withheld, the text only says so.
     pub output: String,
-    /// The bytes of this text before the status line.
+    /// The length in bytes of the part of `output` before the status lines.
     pub printed: usize,
-    /// True if a secret appeared where the command could read. Then `output` is withheld from a model. Of the commands of a
-    /// person, only trials find that out.
+    /// True if a secret appeared where the command could read it, so that `output` is withheld from a model. For commands of a
+    /// person, co checks this only in trials.
     pub withheld: bool,
     pub exit: Option<i32>,
     pub signal: Option<i32>,
     pub timed_out: bool,
     pub cancelled: bool,
     pub flooded: bool,
-    /// The exceeded limit for which the command was killed.
+    /// The exceeded limit for which the command was ended.
     pub limit: Option<ExceededLimit>,
-    /// The processes that still ran when the command itself ended.
+    /// The processes that still ran when the command's own process ended.
     pub background: Vec<BackgroundProcess>,
-    /// True if these processes go on, because the command was a person's.
+    /// True if the processes in `background` continue, because a person ran the command.
     pub kept: bool,
     pub wall: Duration,
-    /// The bytes of the raw output.
+    /// The length of the raw output in bytes.
     pub bytes: u64,
     pub lines: u64,
-    /// The file with the output, whole or without its middle.
+    /// The file that contains the output, either whole or without its middle.
     pub spill: Option<PathBuf>,
-    /// The part that the file leaves out.
+    /// The part of the output that the file leaves out.
     pub gap: Option<OutputGap>,
-    /// The name of the level at which the command ran, such as `read-only`.
+    /// The name of the confinement level at which the command ran, such as `read-only`.
     pub level: &'static str,
-    /// The files that the command made or replaced in the workspace without being prevented, and that other programs
-    /// run unasked.
+    /// Files in the workspace that other programs run without a question, and that the command created or replaced although co
+    /// protects such files.
     pub appeared: Vec<PathBuf>,
-    /// A sentence about an end that the exit status does not explain, such as that of its container.
+    /// A sentence about an end that the exit status does not explain, for example that the container has stopped.
     pub note: Option<String>,
-    /// True if the exit status is 1 and the program means "nothing found", "they differ" or "false" by it.
+    /// True if the exit status is 1 and this means "nothing found", "they differ" or "false" for the program, not a failure.
     pub nothing_found: bool,
 }
 
@@ -53,12 +54,13 @@ impl CommandOutcome {
         !self.was_ended() && (self.exit == Some(0) || self.nothing_found)
     }
 
-    /// Returns whether a model is told that the command succeeded. It is not told of a failure if the output is withheld.
+    /// Returns true if a model is told that the command succeeded. If the output is withheld, this is always true, so that the
+    /// model does not learn of a failure.
     pub fn told_ok(&self) -> bool {
         self.withheld || self.ok()
     }
 
-    /// Returns whether the command ended by itself and did not succeed.
+    /// Returns true if the command failed by itself: co did not end it, and it did not succeed.
     pub fn failed(&self) -> bool {
         !self.was_ended() && !self.ok()
     }
@@ -68,11 +70,11 @@ impl CommandOutcome {
     }
 }
 
-/// The part of an output that its file leaves out.
+/// The part of an output that the output file leaves out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct OutputGap {
     pub bytes: u64,
-    /// The number of lines that end in it.
+    /// The number of newlines in the part.
     pub lines: u64,
 }
 
@@ -85,14 +87,14 @@ impl fmt::Display for OutputGap {
     }
 }
 
-/// A process that remains after its command.
+/// A process that still runs after its command has ended.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct BackgroundProcess {
     pub pid: i32,
     pub name: String,
 }
 
-/// Returns a number of lines in words.
+/// Returns a number of lines in words, such as `1 line`.
 pub(crate) fn count_lines(count: u64) -> String {
     match count {
         0 => "no output".to_owned(),

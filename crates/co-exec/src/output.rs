@@ -1,8 +1,8 @@
-//! The output of a command: read once, kept within bounds, and shown in several forms.
+//! The output of a command: it is read once, kept within bounds, and shown in several forms.
 //!
-//! [`reader`] reads it into a [`capture`] and a [`spill`] file. From the capture, [`screen`] makes lines for an editor,
-//! [`feed`] raw text for a terminal, [`reading`] text for a model while the command runs, and [`model`] the text of its
-//! outcome. Nothing here starts or ends a process.
+//! [`reader`] reads the output into a [`capture`] and a [`spill`] file. From the capture, [`screen`] makes lines for an editor,
+//! [`feed`] makes raw text for a terminal, [`reading`] makes text for a model while the command runs, and [`model`] makes the
+//! text of the outcome. This module starts and ends no process.
 
 mod binary;
 pub(crate) mod capture;

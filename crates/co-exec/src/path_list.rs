@@ -1,17 +1,17 @@
-//! A list of paths in little memory.
+//! A compact list of paths.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The length of the number before each path.
+/// The size in bytes of the number before each path.
 const NUMBER: usize = size_of::<u16>();
 
-/// Paths in one piece of memory. Clones share it.
+/// A list of paths in a single allocation, which clones share.
 ///
 /// The paths are prefix-compressed: each entry has the length of the prefix that it shares with the path before it, the rest of
-/// its bytes, and a NUL. Sorted paths take a quarter of their length.
+/// the path, and a NUL. Sorted paths take a quarter of their length.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PathList(Arc<[u8]>);
 

@@ -1,8 +1,8 @@
-//! A map by paths in little memory, which is cheap to copy.
+//! A compact map with paths as keys, which is cheap to clone.
 //!
-//! Most of it is one piece of memory: the entries in the order of their paths. An entry has the length of the prefix that its
-//! path shares with the path before it, the rest of the path, and the bytes of the value. Some paths are stored whole, so that a
-//! search reads few entries. Later changes are beside it, until [`PathMap::pack`] joins both.
+//! Most entries are packed into one allocation, sorted by path. A packed entry has the length of the prefix that its path shares
+//! with the path before it, the rest of the path, and the bytes of the value. At regular intervals, a path is stored whole, so
+//! that a search reads few entries. Later changes are stored separately, until [`PathMap::pack`] packs all entries again.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -12,53 +12,53 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The number of entries from one whole path to the next.
+/// The number of entries in a block. The path of the first entry of a block is stored whole.
 const BLOCK: usize = 16;
 
-/// The most changed entries that stay beside the packed ones. A copy of the map copies them.
+/// The most changed entries that stay unpacked. A clone of the map copies them.
 const MAX_CHANGED: usize = 256;
 
 /// A value of a [`PathMap`].
 pub trait Packed: Clone {
-    /// Adds the bytes of this value.
+    /// Appends the bytes of this value to `bytes`.
     fn pack(&self, bytes: &mut Vec<u8>);
 
-    /// Returns the value whose bytes `pack` has written; `None` for other bytes.
+    /// Reads a value that `pack` has written. Returns `None` if the bytes are no such value.
     fn unpack(bytes: &mut Unpacker<'_>) -> Option<Self>;
 }
 
-/// Bytes that [`Packed::pack`] has written, of which some may have been read.
+/// A reader of bytes that [`Packed::pack`] has written.
 #[derive(Debug, Clone)]
 pub struct Unpacker<'a>(&'a [u8]);
 
-/// A map by paths. Clones share the entries that were packed when they were made.
+/// A map with paths as keys. Clones share the entries that were packed when the clone was made.
 #[derive(Debug, Clone)]
 pub struct PathMap<V> {
     packed: Arc<Table>,
-    /// The entries that differ from the packed ones; `None` for a removed entry.
+    /// The entries that were inserted or removed since the last packing; `None` for a removed entry.
     changed: BTreeMap<Arc<[u8]>, Option<V>>,
     len: usize,
 }
 
-/// Entries in the order of the bytes of their paths.
+/// Packed entries, sorted by the bytes of their paths.
 #[derive(Debug, Default)]
 struct Table {
     bytes: Box<[u8]>,
-    /// The place of each entry whose path is stored whole.
+    /// The byte offset of each block in `bytes`.
     blocks: Box<[usize]>,
 }
 
-/// A place in a table.
+/// A position in a table: at an entry, or at the end.
 #[derive(Debug, Clone)]
 struct Cursor<'a> {
     rest: Unpacker<'a>,
-    /// The path of the entry.
+    /// The path of the current entry.
     key: Vec<u8>,
-    /// The bytes of its value; `None` at the end.
+    /// The bytes of the current entry's value; `None` at the end of the table.
     value: Option<&'a [u8]>,
 }
 
-/// Adds a number. A small number takes few bytes.
+/// Appends a number with a variable length: a small number takes few bytes.
 pub fn pack_number(mut number: u64, bytes: &mut Vec<u8>) {
     while number >= 0x80 {
         bytes.push(number.to_le_bytes()[0] | 0x80);
@@ -67,14 +67,14 @@ pub fn pack_number(mut number: u64, bytes: &mut Vec<u8>) {
     bytes.push(number.to_le_bytes()[0]);
 }
 
-/// Adds some bytes, and how many they are.
+/// Appends the length of some bytes, and the bytes.
 pub fn pack_bytes(part: &[u8], bytes: &mut Vec<u8>) {
     pack_number(part.len() as u64, bytes);
     bytes.extend_from_slice(part);
 }
 
 impl<'a> Unpacker<'a> {
-    /// Reads a number that [`pack_number`] added.
+    /// Reads a number that [`pack_number`] appended.
     pub fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..u64::BITS).step_by(7) {
@@ -88,14 +88,14 @@ impl<'a> Unpacker<'a> {
         None
     }
 
-    /// Reads `N` bytes that were added without an encoding.
+    /// Reads `N` bytes that were appended without their length.
     pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (part, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*part)
     }
 
-    /// Reads bytes that [`pack_bytes`] added.
+    /// Reads bytes that [`pack_bytes`] appended.
     pub fn bytes(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.number()?).ok()?;
         let (part, rest) = self.0.split_at_checked(length)?;
@@ -158,7 +158,7 @@ impl<V: Packed> PathMap<V> {
         }
     }
 
-    /// Removes a directory and all below it.
+    /// Removes a directory and all entries below it.
     pub fn remove_tree(&mut self, dir: &Path) {
         let below: Vec<_> = self.below(dir).map(|(path, _)| path).collect();
         for path in below {
@@ -167,7 +167,7 @@ impl<V: Packed> PathMap<V> {
         self.remove(dir);
     }
 
-    /// Returns the path of a packed entry by its place among them, also if it was removed since.
+    /// Returns the path of the packed entry with index `place`, even if the entry was removed after the packing.
     pub fn packed_path(&self, place: usize) -> Option<PathBuf> {
         let at = self.packed.blocks.get(place / BLOCK)?;
         let mut cursor = Cursor::at(&self.packed.bytes[*at..]);
@@ -178,12 +178,12 @@ impl<V: Packed> PathMap<V> {
         Some(path_of(&cursor.key).to_owned())
     }
 
-    /// Returns the entries in the order of the bytes of their paths.
+    /// Returns all entries, sorted by the bytes of their paths.
     pub fn iter(&self) -> impl Iterator<Item = (PathBuf, V)> {
         self.from(&[])
     }
 
-    /// Returns the entries below a directory.
+    /// Returns the entries below a directory, at any depth.
     pub fn below(&self, dir: &Path) -> impl Iterator<Item = (PathBuf, V)> {
         let start = prefix_of(dir);
         let entries = self.from(&start);
@@ -213,7 +213,7 @@ impl<V: Packed> PathMap<V> {
         })
     }
 
-    /// Returns all entries in two parts, of about the same length if most are packed.
+    /// Splits all entries into two parts. The parts are about equally long if most entries are packed.
     pub fn halves(&self) -> [impl Iterator<Item = (PathBuf, V)>; 2] {
         let blocks = &self.packed.blocks;
         let middle = blocks.get(blocks.len() / 2);
@@ -224,14 +224,14 @@ impl<V: Packed> PathMap<V> {
         })
     }
 
-    /// Packs the changed entries, if that is worth the time.
+    /// Packs all entries again if many have changed.
     pub fn pack_many(&mut self) {
         if self.changed.len() > MAX_CHANGED {
             self.pack();
         }
     }
 
-    /// Packs the changed entries.
+    /// Packs all entries again, with the changed ones.
     pub fn pack(&mut self) {
         let (mut bytes, mut blocks) = (Vec::with_capacity(self.packed.bytes.len()), Vec::new());
         let (mut last, mut value_bytes) = (PathBuf::new(), Vec::new());
@@ -259,7 +259,7 @@ impl<V: Packed> PathMap<V> {
         self.changed = BTreeMap::new();
     }
 
-    /// Returns the entries from a path on.
+    /// Returns the entries whose path is `start` or sorts after it.
     fn from<'a>(&'a self, start: &[u8]) -> impl Iterator<Item = (PathBuf, V)> + use<'a, V> {
         let from = (Bound::Included(start), Bound::Unbounded);
         let mut changed = self.changed.range::<[u8], _>(from).peekable();
@@ -307,7 +307,7 @@ impl Table {
         found.value.filter(|_| found.key == key)
     }
 
-    /// Returns the first place that is not before a path.
+    /// Returns a cursor at the first entry whose path is not less than `key`.
     fn from(&self, key: &[u8]) -> Cursor<'_> {
         let after = self.blocks.partition_point(|at| self.whole_key(*at) <= key);
         let block = self.blocks.get(after.saturating_sub(1));
@@ -318,7 +318,7 @@ impl Table {
         cursor
     }
 
-    /// Returns the path of the entry at a place, which is stored whole.
+    /// Returns the path of the first entry of a block, by the block's byte offset.
     fn whole_key(&self, at: usize) -> &[u8] {
         let mut rest = Unpacker(&self.bytes[at..]);
         let key = rest.number().and_then(|_| rest.bytes());
@@ -327,7 +327,7 @@ impl Table {
 }
 
 impl<'a> Cursor<'a> {
-    /// Returns the cursor at the first of some entries, whose path is stored whole.
+    /// Returns a cursor at the first entry of a block.
     fn at(bytes: &'a [u8]) -> Self {
         let mut cursor = Self {
             rest: Unpacker(bytes),
@@ -350,12 +350,12 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Returns the bytes of a path, the same with and without a slash at its end.
+/// Returns the bytes of a path without a trailing slash.
 fn bytes_of(path: &Path) -> &[u8] {
     path.components().as_path().as_os_str().as_bytes()
 }
 
-/// Returns the beginning of the paths below a directory.
+/// Returns the prefix that all paths below a directory have.
 fn prefix_of(dir: &Path) -> Vec<u8> {
     let mut prefix = bytes_of(dir).to_vec();
     if !matches!(prefix.last(), None | Some(b'/')) {

@@ -1,4 +1,4 @@
-//! The places outside the workspace that confined commands may read: those of the system, and those of the person.
+//! The paths outside the workspace that confined commands may read: system paths, and paths below the home directory.
 
 pub(crate) mod home;
 pub(crate) mod system;

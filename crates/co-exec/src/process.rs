@@ -1,7 +1,7 @@
 //! The processes of a command: how they start, what they share with this process, and how they end.
 //!
-//! [`spawn`] starts a process, and [`command_processes`] finds and kills the processes of a command. Nothing here knows the
-//! confinement of a command, or the meaning of its output.
+//! [`spawn`] starts a process. [`command_processes`] finds and kills the processes of a command. This module knows nothing of the
+//! confinement of a command, or of the meaning of its output.
 
 pub(crate) mod cgroup;
 pub(crate) mod children;

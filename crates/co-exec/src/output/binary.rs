@@ -1,11 +1,11 @@
-//! Tells binary data from text with some NUL bytes, by the first bytes of a stream.
+//! Distinguishes binary data from text that contains some NUL bytes, by the first bytes of a stream.
 
-/// Data is binary if more than this share of its bytes, in percent, is no text.
+/// The most percent of bytes that may be no text. Data with more such bytes is binary.
 const MAX_ODD_PERCENT: usize = 30;
 
-/// Returns whether a person cannot read the stream that begins with `start`.
+/// Returns true if the stream that begins with `start` is unreadable for a person.
 ///
-/// Complete lines of text before the first NUL byte, such as the errors of a compiler, are worth reading, whatever follows.
+/// If complete lines of text come before the first NUL byte, such as the errors of a compiler, the stream counts as readable.
 pub(crate) fn is_unreadable(start: &[u8]) -> bool {
     let Some(nul) = memchr::memchr(0, start) else {
         return false;
@@ -15,7 +15,8 @@ pub(crate) fn is_unreadable(start: &[u8]) -> bool {
     !begins_with_text && odd_bytes(start) * 100 > start.len() * MAX_ODD_PERCENT
 }
 
-/// Counts the bytes that text does not have. One NUL byte may separate names, so only further ones count.
+/// Counts the bytes that do not occur in text. A single NUL byte may separate names, so a NUL counts only if another NUL precedes
+/// it directly.
 fn odd_bytes(bytes: &[u8]) -> usize {
     let mut last = b' ';
     let mut count = 0;

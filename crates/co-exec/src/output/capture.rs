@@ -1,7 +1,7 @@
-//! A bounded record of an output stream: its first bytes, its last lines, and exact counts of all of it.
+//! A bounded record of an output stream: its first bytes, its last lines, and exact counts of bytes and lines.
 //!
-//! Each read goes directly into a block, and blocks are used again. So a flood costs one copy out of the pipe and one
-//! count of newlines. Nothing is decoded here.
+//! Each read goes directly into a block, and blocks are reused. So even a flood costs only one copy out of the pipe and one count
+//! of newlines. This module decodes nothing.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,19 +9,19 @@ use std::io;
 use crate::output::binary;
 use crate::output::text::Encoding;
 
-/// The bytes of a block, and of one read at most: the capacity of a pipe.
+/// The size of a block in bytes, which is also the most bytes of one read: the capacity of a pipe.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
-/// The bytes of the first block. Most commands print less.
+/// The size of the first block in bytes. Most commands print less than this.
 const FIRST_BLOCK_BYTES: usize = 4 << 10;
-/// The least numbers of bytes that are kept of the beginning and of the end, for the model.
+/// The least numbers of bytes to keep of the beginning and of the end of the stream, for a model.
 pub(crate) const MIN_HEAD_BYTES: usize = 16 << 10;
 pub(crate) const MIN_TAIL_BYTES: usize = 48 << 10;
-/// The most bytes that are kept of the end, however long the lines are.
+/// The most bytes to keep of the end of the stream, however long its lines are.
 const MAX_TAIL_BYTES: usize = 4 << 20;
-/// The bytes at the start that decide whether a stream is binary.
+/// The number of bytes at the start that decide whether a stream is binary.
 const BINARY_CHECK_BYTES: usize = 4 << 10;
 
-/// The numbers of bytes that are kept of the beginning and of the end, for the model.
+/// The numbers of bytes to keep of the beginning and of the end of the stream, for a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct HeadAndTailSizes {
     pub(crate) head: usize,
@@ -48,11 +48,11 @@ pub(crate) struct Capture {
     share: HeadAndTailSizes,
     head: Vec<u8>,
     blocks: VecDeque<OutputBlock>,
-    /// A dropped block that the next read can use.
+    /// The memory of a dropped block, which the next block reuses.
     spare: Option<Box<[u8]>>,
-    /// The number of lines to keep at the end.
+    /// The number of lines to keep at the end of the stream.
     keep: u64,
-    /// The bytes before the first block, and the newlines among them.
+    /// The number of bytes before the first block; below, the number of newlines in these bytes.
     dropped: u64,
     dropped_lines: u64,
     /// True if the first block begins inside a line.
@@ -79,11 +79,11 @@ impl OutputBlock {
     }
 }
 
-/// The kept beginning and end of a stream.
+/// The kept beginning and the kept end of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct HeadAndTail {
     pub(crate) head: Vec<u8>,
-    /// Follows `head` directly if nothing is missing between them. Otherwise it begins at the start of a line, if
+    /// The end of the stream. It follows `head` directly if nothing is missing. Otherwise it begins at the start of a line, if
     /// possible.
     pub(crate) tail: Vec<u8>,
     pub(crate) bytes: u64,
@@ -93,14 +93,14 @@ pub(crate) struct HeadAndTail {
 }
 
 impl HeadAndTail {
-    /// Returns whether nothing is missing between the two parts.
+    /// Returns true if nothing is missing between the head and the tail.
     pub(crate) fn is_whole(&self) -> bool {
         (self.head.len() + self.tail.len()) as u64 == self.bytes
     }
 }
 
 impl Capture {
-    /// Creates a record that keeps `keep` lines, and enough for a model that reads `max` bytes.
+    /// Creates a record that keeps the last `keep` lines, and enough bytes for a model that reads at most `max` bytes.
     pub(crate) fn new(keep: usize, max: usize) -> Self {
         Self {
             share: HeadAndTailSizes::of(max),
@@ -110,7 +110,7 @@ impl Capture {
         }
     }
 
-    /// Adds the bytes that one call of `read` writes into the given space, and returns them.
+    /// Passes free space to `read`, adds the bytes that `read` writes into the space, and returns these bytes.
     pub(crate) fn fill(
         &mut self,
         read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
@@ -149,7 +149,7 @@ impl Capture {
         Ok(fresh)
     }
 
-    /// Drops the blocks that are no longer needed.
+    /// Drops blocks at the beginning that are no longer needed.
     fn drop_blocks(&mut self) {
         while self.blocks.len() > 1 {
             let held = self.blocks.len() * BLOCK_BYTES;
@@ -181,7 +181,7 @@ impl Capture {
         self.newlines
     }
 
-    /// Returns the number of lines. An unfinished line counts.
+    /// Returns the number of lines so far. An unfinished line counts as a line.
     pub(crate) fn lines(&self) -> u64 {
         self.newlines + u64::from(!self.ends_in_newline)
     }
@@ -190,12 +190,12 @@ impl Capture {
         Encoding::of(&self.head)
     }
 
-    /// Returns whether the stream is binary for a model: one NUL byte at the start is enough.
+    /// Returns true if the stream counts as binary for a model: one NUL byte at the start is enough.
     pub(crate) fn binary(&self) -> bool {
         self.encoding() == Encoding::Utf8 && memchr::memchr(0, self.start()).is_some()
     }
 
-    /// Returns whether a person cannot read the stream. Then it is binary for a model too.
+    /// Returns true if a person cannot read the stream. Such a stream is also binary for a model.
     pub(crate) fn is_unreadable(&self) -> bool {
         self.encoding() == Encoding::Utf8 && binary::is_unreadable(self.start())
     }
@@ -204,7 +204,7 @@ impl Capture {
         &self.head[..self.head.len().min(BINARY_CHECK_BYTES)]
     }
 
-    /// Returns the kept bytes between `at` and `end`.
+    /// Returns those bytes between the positions `at` and `end` that are still kept.
     pub(crate) fn range(&self, at: u64, end: u64) -> Vec<u8> {
         let mut found = Vec::new();
         let mut start = self.dropped;
@@ -220,8 +220,8 @@ impl Capture {
         found
     }
 
-    /// Returns the position at which the last `lines` lines begin, at most `most` bytes before the end, and the
-    /// number of newlines before it.
+    /// Returns the position at which the last `lines` lines begin, but at most `most` bytes before the end. Also returns the
+    /// number of newlines before that position.
     pub(crate) fn last_lines(&self, lines: u64, most: u64) -> (u64, u64) {
         let floor = self.bytes.saturating_sub(most).max(self.dropped);
         // The newline of the last line begins no other line.
@@ -250,7 +250,7 @@ impl Capture {
         (self.align(floor), self.newlines - passed)
     }
 
-    /// Returns whether position `at` is inside a line.
+    /// Returns whether a position is inside a line, not at its start.
     pub(crate) fn is_inside_line(&self, at: u64) -> bool {
         match self.encoding() {
             // A cut within UTF-16 text is not marked.
@@ -260,8 +260,8 @@ impl Capture {
         }
     }
 
-    /// Returns the position of the first complete line among the last `lines` lines that is still kept, and its
-    /// number, counted from 0.
+    /// Among the last `lines` lines, finds the first line that is completely kept. Returns its position and its number, counted
+    /// from 0.
     pub(crate) fn first_of(&self, lines: u64) -> (u64, u64) {
         let (at, before) = self.last_lines(lines, u64::MAX);
         if at > self.align(self.dropped) || self.dropped == 0 {
@@ -275,7 +275,7 @@ impl Capture {
         }
     }
 
-    /// Returns `at`, moved to the start of a UTF-16 unit.
+    /// Returns `at`, rounded up to the start of a UTF-16 unit if the stream is UTF-16.
     fn align(&self, at: u64) -> u64 {
         match self.encoding() {
             Encoding::Utf16 { .. } => at.next_multiple_of(2).min(self.bytes),

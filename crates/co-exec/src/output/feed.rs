@@ -6,15 +6,15 @@ use parking_lot::Mutex;
 
 use crate::output::reader::SharedOutput;
 
-/// More unread bytes than this are a flood, of which only the end is shown.
+/// The most unread bytes that are shown completely. More unread bytes are a flood, of which only the end is shown.
 const FLOOD_BYTES: u64 = 256 << 10;
-/// The bytes of a flood that are shown.
+/// The number of bytes that are shown of a flood.
 const SHOWN_FLOOD_BYTES: u64 = 32 << 10;
-/// Ends a cut escape sequence, and resets colours.
+/// Ends an escape sequence that was cut, and resets all colours and styles.
 const RESET: &str = "\x18\x1b[m";
 
-/// The output of a run with its escape sequences. A reader that is too slow for a flood gets only the end of what it has not
-/// read, after a note about the bytes that are left out.
+/// The output of a run, with its escape sequences. If the reader of the feed falls behind a flood, the feed skips to the end of
+/// the unread output, and puts a note there with the number of skipped bytes.
 #[derive(Debug)]
 pub struct Feed {
     shared: Arc<SharedOutput>,
@@ -24,7 +24,7 @@ pub struct Feed {
 #[derive(Debug, Default)]
 struct FeedState {
     at: u64,
-    /// The first bytes of a character whose rest has not come yet.
+    /// The first bytes of an incomplete character at the end of the output.
     partial: Vec<u8>,
 }
 
@@ -36,8 +36,8 @@ impl Feed {
         }
     }
 
-    /// Waits until [`take`](Self::take) has something to return. Returns false if the run has ended and all was
-    /// taken.
+    /// Waits until [`take`](Self::take) has something to return. Returns false if the run has ended and `take` has returned
+    /// everything.
     pub async fn changed(&self) -> bool {
         let pending = |_over| {
             let at = self.view.lock().at;
@@ -46,7 +46,7 @@ impl Feed {
         self.shared.until(pending).await
     }
 
-    /// Returns the output since the last call, if there is any. Invalid UTF-8 is replaced.
+    /// Returns the output since the last call, with invalid UTF-8 replaced. Returns `None` if there is no new output.
     pub fn take(&self) -> Option<String> {
         let mut view = self.view.lock();
         let (fresh, skipped) = {
@@ -75,7 +75,7 @@ impl Feed {
     }
 }
 
-/// Appends `fresh` to `text`. Keeps the first bytes of an incomplete character at its end in `partial`.
+/// Appends the text of `fresh` to `text`. Keeps the bytes of an incomplete character at the end of `fresh` in `partial`.
 fn decode(partial: &mut Vec<u8>, fresh: &[u8], text: &mut String) {
     partial.extend_from_slice(fresh);
     let bytes = std::mem::take(partial);

@@ -1,23 +1,21 @@
-//! The output of a command as text for a model: bounded, plain, and with marks at missing parts.
+//! The output of a command as text for a model: bounded, without escape sequences, and with marks where parts are missing.
 
 use crate::output::capture::HeadAndTail;
 use crate::output::text::{Encoding, Line, LineDecoder, MAX_LINE_CHARS};
 use co_text::{end_of, start_of};
 
-/// The least number of similar lines that are folded, and the number that stay at each end of them.
+/// The least number of consecutive similar lines that are folded; below, the number of such lines that stay at each end.
 const MIN_SIMILAR_LINES: usize = 16;
 const SIMILAR_LINES_AT_EACH_END: usize = 2;
 
-/// The text of an output for the model, and the line about the parts of the output that this text lacks.
-///
-/// A program can print anything into the text. So only the line has the amounts and the name of the file with the whole output.
+/// The text of an output for the model, and a separate line about the parts that this text leaves out.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ModelText {
     pub(crate) text: String,
     pub(crate) left_out: Option<String>,
 }
 
-/// A line, or a mark in place of lines.
+/// A line of the output, or a mark that replaces lines.
 #[derive(Debug, Default)]
 struct Fragment {
     text: String,
@@ -26,9 +24,9 @@ struct Fragment {
     is_mark: bool,
 }
 
-/// Returns at most `max` bytes of text: a fifth from the beginning, the rest from the end.
+/// Returns a text of at most `max` bytes: a fifth of it from the beginning of the output, the rest from the end.
 ///
-/// `place` is a sentence about the file with the whole output, if there is such a file.
+/// `place` is a sentence about the file with the whole output, if such a file exists.
 pub(crate) fn view(ends: &HeadAndTail, max: usize, place: Option<&str>) -> ModelText {
     if ends.binary {
         return ModelText {
@@ -62,7 +60,7 @@ pub(crate) fn view(ends: &HeadAndTail, max: usize, place: Option<&str>) -> Model
     }
 }
 
-/// Returns the line about all that is missing in the shown fragments.
+/// Returns the line about all parts of the output that are missing in the shown fragments.
 fn left_out(ends: &HeadAndTail, shown: &[Fragment], place: Option<&str>) -> String {
     let (lines, bytes) = missing(ends, shown.iter().filter(|piece| !piece.is_mark));
     with_place(format!("co left out {lines} lines, {bytes} bytes"), place)
@@ -75,7 +73,7 @@ fn with_place(text: String, place: Option<&str>) -> String {
     }
 }
 
-/// Returns the numbers of lines and bytes that the shown fragments do not have.
+/// Returns the number of lines and the number of bytes of the output that the shown fragments lack.
 fn missing<'a>(ends: &HeadAndTail, shown: impl Iterator<Item = &'a Fragment>) -> (u64, u64) {
     shown.fold((ends.lines, ends.bytes), |(lines, bytes), piece| {
         (
@@ -85,8 +83,8 @@ fn missing<'a>(ends: &HeadAndTail, shown: impl Iterator<Item = &'a Fragment>) ->
     })
 }
 
-/// Returns the lines of a part of the output. Leaves out an unfinished last line, unless the part ends the output or
-/// has no other line.
+/// Returns the lines of a part of the output. Omits an unfinished last line, unless the part reaches the end of the output or
+/// consists of this line only.
 fn pieces(stretches: &[&[u8]], encoding: Encoding, to_end: bool) -> Vec<Fragment> {
     // A line cannot be longer than the whole text.
     let longest = stretches.iter().map(|stretch| stretch.len()).sum::<usize>();
@@ -115,7 +113,7 @@ fn pieces(stretches: &[&[u8]], encoding: Encoding, to_end: bool) -> Vec<Fragment
     found
 }
 
-/// Folds consecutive lines that differ only in digits. Returns whether there were any.
+/// Folds consecutive lines that differ only in numbers. Also returns true if any lines were folded.
 fn fold(pieces: Vec<Fragment>) -> (Vec<Fragment>, bool) {
     let mut folded = Vec::with_capacity(pieces.len());
     let mut any = false;
@@ -155,7 +153,7 @@ fn close(run: &mut Vec<Fragment>, folded: &mut Vec<Fragment>) -> bool {
     long
 }
 
-/// Returns whether two lines differ only in numbers. Lines of numbers alone are data and never count as similar.
+/// Returns true if two lines are equal or differ only in numbers. Lines without letters are data, so they must be equal.
 fn alike(one: &str, other: &str) -> bool {
     if one == other {
         return true;
@@ -172,8 +170,8 @@ fn without_digits(text: &str) -> impl Iterator<Item = char> {
     })
 }
 
-/// Returns the beginning of `front`, a mark for the missing part, and the end of `back`, or of `front` if `back` is
-/// empty.
+/// Returns the beginning of `front`, a mark for the missing part, and the end of `back`. If `back` is empty, takes the end of
+/// `front` instead.
 fn cut(
     ends: &HeadAndTail,
     mut front: Vec<Fragment>,
@@ -230,12 +228,12 @@ fn cut(
     front
 }
 
-/// Returns the first bytes of a line that is too long.
+/// Returns a fragment with the first `most` bytes of a line that is too long.
 fn start(piece: Fragment, most: usize) -> Fragment {
     part(start_of(&piece.text, most))
 }
 
-/// Returns the last bytes of a line that is too long.
+/// Returns a fragment with the last `most` bytes of a line that is too long.
 fn end(piece: Fragment, most: usize) -> Fragment {
     part(end_of(&piece.text, most))
 }

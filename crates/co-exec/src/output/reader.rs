@@ -1,4 +1,4 @@
-//! Reads the output of a command as fast as it comes, into a bounded capture and a spill file.
+//! Reads the output of a command as soon as it comes, into a bounded capture and a spill file.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,19 +15,19 @@ use crate::output::spill::{FinishedFile, Spill};
 use crate::process::pty::RETRY_INTERVAL;
 use crate::settings::ExecSettings;
 
-/// The most bytes of output that have no spill file.
+/// The most bytes of output that are kept without a spill file.
 const MAX_UNSPILLED_BYTES: u64 = 16 << 10;
-/// The most reads before other tasks may run: about a millisecond of a flood.
+/// The most reads before the reader yields to other tasks: about a millisecond of a flood.
 const MAX_READS_AT_ONCE: usize = 16;
 
-/// The output of a command, shared by its reader and those who show it.
+/// The output of a command, which its reader shares with the code that shows it.
 #[derive(Debug)]
 pub(crate) struct SharedOutput {
     capture: Mutex<Capture>,
     over: AtomicBool,
     changed: Notify,
     flood: Notify,
-    /// A sentence about the file with the output, once the output has ended.
+    /// A sentence about the output file. It is set when the output ends.
     place: OnceLock<String>,
 }
 
@@ -51,8 +51,8 @@ impl SharedOutput {
         self.over.load(Ordering::Acquire)
     }
 
-    /// Waits until `pending` returns true; its argument tells whether the output has ended. Returns false if the
-    /// output ends first.
+    /// Waits until `pending` returns true. The argument of `pending` is true if the output has ended. Returns false if the output
+    /// ends before that.
     pub(crate) async fn until(&self, pending: impl Fn(bool) -> bool) -> bool {
         loop {
             let changed = self.changed.notified();
@@ -190,7 +190,7 @@ impl OutputReader {
         self.spill.get_or_insert_with(start).write(bytes).await;
     }
 
-    /// Returns the file with the output. Makes one if there is none and `needed` is true.
+    /// Finishes the output file, and returns it. If there is no file yet and `needed` is true, creates it.
     pub(crate) async fn finish(&mut self, needed: bool) -> Option<FinishedFile> {
         if self.spill.is_none() && needed && self.settings.spill_max > 0 {
             let all = {
@@ -203,7 +203,7 @@ impl OutputReader {
         self.spill.take()?.finish(total).await
     }
 
-    /// Reads and drops the rest of the output, so that remaining processes do not end by a closed pipe.
+    /// Reads and drops the rest of the output, so that remaining processes can continue to write to the pipe.
     pub(crate) async fn discard(&mut self) {
         let mut space = vec![0; BLOCK_BYTES];
         loop {

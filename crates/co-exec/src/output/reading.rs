@@ -1,4 +1,4 @@
-//! The new output of a running command for a model: bounded, like the text of an outcome.
+//! The new output of a running command, as bounded text for a model.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,27 +14,27 @@ use crate::output::spill;
 use crate::output::text::Encoding;
 use crate::secrets::exposure::SecretWatch;
 
-/// New output of a command.
+/// The output that a model has not read yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewOutput {
     /// Text that the command printed.
     pub text: String,
-    /// Notes about missing output. They do not belong to the text: a command could print them.
+    /// Notes about missing output. They are separate from the text, because a command could print the same words.
     pub notes: Vec<String>,
 }
 
-/// The most bytes of an unfinished line that is repeated in the next piece.
+/// The most bytes of an unfinished line that the next piece repeats from the start of the line.
 const OPEN_LINE: usize = 4 << 10;
 
-/// The output of a command, and the position up to which a model has read it.
+/// The output of a command, with the position up to which a model has read it.
 #[derive(Debug)]
 pub struct OutputReading {
     shared: Arc<SharedOutput>,
-    /// The most bytes of one piece.
+    /// The most bytes of text in one piece.
     max: usize,
-    /// The path of the file with the whole output, once it is long.
+    /// The path of the file with the whole output. The file exists once the output is long.
     spill: PathBuf,
-    /// The most bytes in that file.
+    /// The most bytes in the file with the output.
     cap: u64,
     /// The watch for secrets that the command may have printed.
     secrets: Option<SecretWatch>,
@@ -44,10 +44,11 @@ pub struct OutputReading {
 /// The position of the reader, in bytes.
 #[derive(Debug, Default, Clone, Copy)]
 struct Position {
-    /// The start of the next piece, which may repeat an unfinished line.
+    /// The position at which the next piece starts. If the last line was unfinished, this is the start of that line.
     at: u64,
     seen: u64,
-    /// The lines that were printed when the model last read; `None` if the output was withheld from it.
+    /// The number of lines of the output at the time when the model last read it; `None` if the output was withheld from the
+    /// model.
     lines: Option<u64>,
 }
 
@@ -66,19 +67,20 @@ impl OutputReading {
         }
     }
 
-    /// Withholds the output as soon as a secret has appeared where the command can read.
+    /// Sets the watch for secrets. Once a secret appears where the command can read it, the output is withheld.
     #[must_use]
     pub(crate) fn with_secrets(self, secrets: Option<SecretWatch>) -> Self {
         Self { secrets, ..self }
     }
 
-    /// Returns the number of lines that were printed when the model last read, in words: `1 line`. An unfinished line counts.
+    /// Returns the number of lines of the output when the model last read it, in words: `1 line`. An unfinished line counts as a
+    /// line.
     pub fn amount(&self) -> String {
         let lines = self.place.lock().lines;
         lines.map_or_else(|| "its output is withheld".to_owned(), count_lines)
     }
 
-    /// Returns the bytes printed so far: all of them, or as many from the beginning as are kept.
+    /// Returns the output so far, or the part of its beginning that is kept.
     pub fn beginning(&self) -> Vec<u8> {
         let HeadAndTail {
             mut head,
@@ -92,7 +94,7 @@ impl OutputReading {
         head
     }
 
-    /// Returns the last bytes printed so far, as many as are kept.
+    /// Returns the kept last bytes of the output so far.
     pub fn end(&self) -> Vec<u8> {
         let HeadAndTail { head, tail, .. } = self.shared.capture().head_and_tail();
         if tail.is_empty() { head } else { tail }
@@ -103,7 +105,7 @@ impl OutputReading {
         self.shared.is_over()
     }
 
-    /// Waits until there is new output and nothing came for `quiet`, or the output has ended.
+    /// Waits until there is new output and then no more comes for the time `quiet`, or until the output has ended.
     pub async fn settled(&self, quiet: Duration) {
         let seen = self.place.lock().seen;
         if !self.wait_beyond(seen).await {
@@ -118,13 +120,13 @@ impl OutputReading {
         }
     }
 
-    /// Waits for more than `bytes` of output. Returns false if the output ends first.
+    /// Waits until the output has more than `bytes` bytes. Returns false if the output ends before that.
     async fn wait_beyond(&self, bytes: u64) -> bool {
         let pending = |_over| self.shared.capture().bytes() > bytes;
         self.shared.until(pending).await
     }
 
-    /// Returns the output since the last call, if there is any, or the reason for which it is withheld.
+    /// Returns the output since the last call, or the note that it is withheld. Returns `None` if there is no new output.
     ///
     /// Blocks on files.
     pub fn next(&self) -> Option<NewOutput> {
@@ -133,7 +135,8 @@ impl OutputReading {
         (end > place.seen).then(|| self.read(&mut place))
     }
 
-    /// Returns the output from a line on, counted from 0, if there is any. The next call goes on after it.
+    /// Returns the output from line `line` on, counted from 0. Returns `None` if there is no such line. The next call of
+    /// [`next`](Self::next) continues after it.
     ///
     /// Blocks on files.
     pub fn from_line(&self, line: u64) -> Option<NewOutput> {
@@ -156,7 +159,7 @@ impl OutputReading {
         Some(new)
     }
 
-    /// Returns a sentence about the file with the output, if there is one.
+    /// Returns a sentence about the file with the output, if the file exists.
     fn file_note(&self) -> Option<String> {
         if self.is_over() {
             return self.shared.file_note().map(str::to_owned);
@@ -209,7 +212,7 @@ impl OutputReading {
     }
 }
 
-/// Returns the position of the next piece, after a piece that ends at `end`.
+/// Returns the position at which the next piece starts. The piece `fresh` ends at the position `end`.
 fn next_start(fresh: &[u8], end: u64, encoding: Encoding) -> u64 {
     let open = memchr::memrchr(b'\n', fresh).map_or(fresh.len(), |at| fresh.len() - at - 1);
     let at = if open > OPEN_LINE {

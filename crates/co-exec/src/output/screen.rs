@@ -1,7 +1,7 @@
-//! The lines of a run for an editor: patches of bounded size, however much is printed.
+//! The lines of a run for an editor, as patches of bounded size, however much the run prints.
 //!
-//! Normally every line is shown. During a flood, each patch shows the last screenful, and after it the last lines
-//! that are kept. Only lines that are shown are decoded.
+//! Normally the screen shows every line. During a flood, each patch shows only the last screenful. After the flood, the screen
+//! shows the last lines that are kept. Only lines that are shown are decoded.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,42 +12,42 @@ use crate::output::capture::Capture;
 use crate::output::reader::SharedOutput;
 use crate::output::text::{Line, LineDecoder};
 
-/// More bytes or lines than this between two patches are a flood.
+/// The most new bytes, and below the most new lines, between two patches. More of them are a flood.
 const FLOOD_BYTES: u64 = 128 << 10;
 const FLOOD_LINES: u64 = 2_000;
-/// The lines of a screenful, and its bytes if lines are long.
+/// The number of lines in a screenful; below, its most bytes if lines are long.
 const SCREENFUL_LINES: u64 = 100;
 const SCREENFUL_BYTES: u64 = 64 << 10;
-/// Replaces the beginning of a line that is not shown.
+/// Replaces the hidden beginning of a line that is shown partly.
 const CUT: &str = "… ";
-/// The bytes of text in one patch of the kept lines. An editor shows so many without a noticeable pause.
+/// The most bytes of text in one patch of the kept lines. An editor shows that many without a noticeable pause.
 const PATCH_BYTES: usize = 64 << 10;
-/// The most styles in one patch. The text after them is plain. An editor needs about 10 ms for so many.
+/// The most styles in one patch; text after the last style is plain. An editor needs about 10 ms for so many styles.
 const MAX_STYLES: usize = 5_000;
-/// The bytes that are decoded at a time for the kept lines.
+/// The number of bytes to decode at a time for the kept lines.
 const DECODE_BYTES: u64 = 64 << 10;
 
-/// A change of the lines that a screen shows of a run: from index `from` on, they are now `lines`.
+/// A change of the lines that a screen shows: `lines` replaces all lines from index `from` on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ScreenPatch {
-    /// The number of lines of the run before the first one shown.
+    /// The number of lines of the run before the first line that the screen shows.
     pub skipped: u64,
-    /// The index of the first changed line, among the lines shown.
+    /// The index of the first changed line among the lines that the screen shows.
     pub from: usize,
     pub lines: Vec<String>,
-    /// Colours and styles of `lines`.
+    /// The colours and styles of `lines`.
     pub styles: Vec<Style>,
 }
 
 /// A styled part of one line of a [`ScreenPatch`].
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Style {
-    /// Index into [`ScreenPatch::lines`].
+    /// The index of the line in [`ScreenPatch::lines`].
     pub line: usize,
-    /// Bytes, end exclusive.
+    /// The byte offset in the line at which the style starts; below, the offset at which it ends (exclusive).
     pub start: usize,
     pub end: usize,
-    /// SGR parameters in force, normalised, e.g. `1;31` or `38;5;208`.
+    /// The SGR parameters of the style in a normal form, such as `1;31` or `38;5;208`.
     pub sgr: String,
 }
 
@@ -59,20 +59,21 @@ pub struct Screen {
     view: Mutex<ScreenState>,
 }
 
-/// The position of the screen in the output.
+/// The state of a screen: its position in the output, and the lines that it shows.
 #[derive(Debug)]
 struct ScreenState {
     text: LineDecoder,
-    /// The bytes of the output that were decoded or skipped.
+    /// The position up to which the output is decoded or skipped, in bytes.
     at: u64,
-    /// The bytes that the line about binary output counts, if it is shown.
+    /// The number of bytes that the line about binary output names, if the screen shows that line.
     summarised: u64,
     skipped: u64,
-    /// The number of complete lines shown.
+    /// The number of complete lines that the screen shows.
     shown: usize,
-    /// True if a flood was cut, so that at the end more lines are shown than the last screenful.
+    /// True if the screen skipped a part of a flood. At the end, the screen then shows all kept lines, not only the last
+    /// screenful.
     gap: bool,
-    /// True if an unfinished line is shown.
+    /// True if the screen shows an unfinished line.
     open: bool,
     phase: Phase,
 }
@@ -80,7 +81,7 @@ struct ScreenState {
 #[derive(Debug, PartialEq)]
 enum Phase {
     Live,
-    /// Showing the kept lines after a flood. Contains decoded lines that are not taken yet.
+    /// The screen shows the kept lines after a flood. Contains the decoded lines that no patch has had yet.
     Tail(VecDeque<Line>),
     Done,
 }
@@ -104,8 +105,8 @@ impl Screen {
         }
     }
 
-    /// Waits until [`take`](Self::take) has something to return. Returns false if the run has ended and all was
-    /// taken.
+    /// Waits until [`take`](Self::take) has something to return. Returns false if the run has ended and `take` has returned
+    /// everything.
     pub async fn changed(&self) -> bool {
         self.shared.until(|over| self.pending(over)).await
     }
@@ -119,7 +120,7 @@ impl Screen {
         }
     }
 
-    /// Returns the next patch, if the shown lines change.
+    /// Returns the next patch. Returns `None` if the shown lines have not changed.
     pub fn take(&self) -> Option<ScreenPatch> {
         // Read first, because output may still come before the end is marked.
         let over = self.shared.is_over();
@@ -156,7 +157,7 @@ impl Screen {
         self.live(&mut view, over)
     }
 
-    /// Starts again with the last lines only.
+    /// Replaces all shown lines by the last lines of the output.
     fn restart(&self, view: &mut ScreenState, lines: u64, bytes: u64) {
         let capture = self.shared.capture();
         (view.at, view.skipped) = capture.last_lines(lines, bytes);
@@ -190,7 +191,7 @@ impl Screen {
         (changed || last && view.open).then(|| patch(view.skipped, from, lines))
     }
 
-    /// Returns the next patch of the kept lines.
+    /// Returns the next patch of the kept lines after a flood.
     fn tail(&self, view: &mut ScreenState) -> ScreenPatch {
         let mut size = 0;
         let mut piece = Vec::new();
@@ -232,7 +233,7 @@ fn decoder(capture: &Capture) -> LineDecoder {
     LineDecoder::new(capture.encoding()).with_nul()
 }
 
-/// Shows one line in place of binary output.
+/// Returns a patch with one line that stands for binary output.
 fn summarise(view: &mut ScreenState, bytes: u64, over: bool) -> Option<ScreenPatch> {
     let changed = view.summarised != bytes;
     view.summarised = bytes;

@@ -1,8 +1,8 @@
-//! Tracks colours and styles, which escape sequences set (Select Graphic Rendition).
+//! Tracks the colours and styles that escape sequences set (SGR, Select Graphic Rendition).
 
 use std::fmt::Write;
 
-/// A colour: one of the terminal's palette of 16 or 256, or any RGB value.
+/// A colour: an entry of the terminal's palette of 16 or 256 colours, or an RGB value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Colour {
     #[default]
@@ -11,22 +11,22 @@ enum Colour {
     Rgb(u8, u8, u8),
 }
 
-/// The current colours and styles, small enough to store beside every character.
+/// The current colours and styles, in a form small enough to store with every character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sgr {
-    /// Bit n is set if parameter n is on (1 bold … 9 struck out).
+    /// A bit set: bit n is set if SGR parameter n is on (1 is bold, 9 is struck out).
     flags: u16,
     front: Colour,
     back: Colour,
 }
 
 impl Sgr {
-    /// Returns whether all attributes have their default.
+    /// Returns true if all attributes have their default.
     pub(crate) fn is_plain(self) -> bool {
         self == Self::default()
     }
 
-    /// Applies the parameters of one `CSI … m`.
+    /// Applies the parameters of one sequence `CSI … m`.
     pub(crate) fn apply(&mut self, parameters: &[u8]) {
         let text = String::from_utf8_lossy(parameters);
         let mut numbers = text
@@ -55,7 +55,7 @@ impl Sgr {
         }
     }
 
-    /// Returns the parameters that set these attributes, in one fixed order.
+    /// Returns the SGR parameters that set these attributes, in a fixed order.
     pub(crate) fn parameters(self) -> String {
         let mut text = String::new();
         for flag in (1..=9).filter(|flag| self.flags & 1 << flag != 0) {

@@ -1,4 +1,4 @@
-//! Writes the output of each command to a file, on its own thread, and limits the directory of such files.
+//! Writes the output of each command to a file, on a thread of its own, and limits the size of the directory with these files.
 
 mod file;
 
@@ -14,32 +14,32 @@ use crate::outcome::OutputGap;
 use crate::output::capture::BLOCK_BYTES;
 use crate::output::text::{Encoding, LineDecoder};
 
-/// The most reads that may wait for the disk, 1 MiB. Then the command waits too.
+/// The most reads that may wait for the disk, 1 MiB together. If the queue is full, the command's output waits too.
 const QUEUE_CAPACITY: usize = 16;
-/// The time for the disk to write the rest, and the number of bytes that add the same time once more.
+/// The time-out for writing the rest of a file; below, the number of bytes for each of which the same time is added.
 const DISK_TIMEOUT: Duration = Duration::from_secs(5);
 const BYTES_PER_TIMEOUT: u64 = 100 << 20;
-/// The most bytes of the lines that are shown of a file. A message to the editor has at most 16 MiB.
+/// The most bytes of lines that a view of an output file has. A message to the editor may have at most 16 MiB.
 const MOST_SHOWN: usize = 12 << 20;
 const SUFFIX: &str = "out";
-/// The suffixes of images that agents sent, which are kept in the same directory.
+/// The suffixes of images from agents, which are kept in the same directory.
 const IMAGES: [&str; 4] = ["gif", "jpg", "png", "webp"];
 
-/// Returns the path of the file for the output of a command.
+/// Returns the path of the output file of a command.
 pub(crate) fn path(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{name}.{SUFFIX}"))
 }
 
-/// The file of an output that has ended.
+/// The output file of a command, after the output has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FinishedFile {
     pub(crate) path: PathBuf,
-    /// The part that the file leaves out.
+    /// The part of the output that the file leaves out.
     pub(crate) gap: Option<OutputGap>,
 }
 
 impl FinishedFile {
-    /// Returns a sentence about the file: its contents and name.
+    /// Returns a sentence that says which part of the output the file has, and names the file.
     pub(crate) fn note(&self) -> String {
         let path = self.path.display();
         match self.gap {
@@ -49,7 +49,7 @@ impl FinishedFile {
     }
 }
 
-/// Returns a sentence about the file of an output that goes on, with `bytes` printed so far.
+/// Returns a sentence about the output file of a running command, which has printed `bytes` bytes so far.
 pub(crate) fn note_so_far(path: &Path, bytes: u64, cap: u64) -> String {
     let path = path.display();
     if bytes > cap / 2 {
@@ -59,15 +59,14 @@ pub(crate) fn note_so_far(path: &Path, bytes: u64, cap: u64) -> String {
     }
 }
 
-/// A message to the thread that writes.
+/// A message to the thread that writes the file.
 enum WriteMessage {
     Bytes(Vec<u8>),
-    /// The output has ended after this number of bytes.
+    /// The output has ended. Contains the length of the whole output in bytes.
     End(u64),
 }
 
-/// Returns the first lines of a file with an output, as a screen shows them: at most `most` lines, of at most
-/// 12 MiB together.
+/// Returns the first lines of an output file, as a screen shows them: at most `most` lines, of at most 12 MiB together.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -94,7 +93,7 @@ pub fn shown_lines(path: &Path, most: usize) -> io::Result<Vec<String>> {
     Ok(lines)
 }
 
-/// A file that its own thread writes, so that a slow disk stops nothing else.
+/// An output file that a separate thread writes, so that a slow disk blocks nothing else.
 #[derive(Debug)]
 pub(crate) struct Spill {
     queue: mpsc::Sender<WriteMessage>,
@@ -103,7 +102,8 @@ pub(crate) struct Spill {
 }
 
 impl Spill {
-    /// Creates a file of at most `cap` bytes in `dir`, named after the command.
+    /// Starts the thread, which creates a file of at most `cap` bytes in `dir`. `name` is the name of the file without its
+    /// suffix.
     pub(crate) fn start(dir: &Path, name: &str, cap: u64) -> Self {
         let (queue, pieces) = mpsc::channel(QUEUE_CAPACITY);
         let path = path(dir, name);
@@ -118,7 +118,7 @@ impl Spill {
         }
     }
 
-    /// Queues the next bytes.
+    /// Queues the next bytes of the output.
     pub(crate) async fn write(&mut self, bytes: Vec<u8>) {
         if !bytes.is_empty() {
             // This fails if the file could not be written, which the end reports.
@@ -126,9 +126,9 @@ impl Spill {
         }
     }
 
-    /// Waits for the end of the writes of an output of `total` bytes, within a time limit.
+    /// Waits, with a time-out, until the file of an output of `total` bytes is written.
     ///
-    /// Returns `None` if the file could not be written, or a part of the output is missing.
+    /// Returns `None` if the file could not be written, or if it lacks a part of the output.
     pub(crate) async fn finish(self, total: u64) -> Option<FinishedFile> {
         let Self {
             queue,
@@ -174,7 +174,7 @@ fn write(
     }
 }
 
-/// Removes the files of `dir` that are older than `age`, then the oldest beyond `total` bytes.
+/// Removes the files of `dir` that are older than `age`. Then removes the oldest files until the rest has at most `total` bytes.
 pub(crate) fn prune(dir: &Path, age: Duration, total: u64) {
     let Ok(entries) = fs::read_dir(dir) else {
         return;

@@ -1,4 +1,4 @@
-//! Describes the end of a command in words.
+//! Describes in words how a command ended.
 
 use std::path::Path;
 
@@ -11,19 +11,19 @@ use co_text::{duration_text, size_text};
 /// The most remaining processes that a line for a person names.
 const NAMES_IN_STATUS: usize = 3;
 
-/// Programs that exit with 1 for "nothing found", "they differ" or "false".
+/// Programs whose exit status 1 means "nothing found", "they differ" or "false".
 const SEARCH_PROGRAMS: &[&str] = &[
     "grep", "egrep", "fgrep", "rg", "zgrep", "diff", "cmp", "test", "[", "[[",
 ];
 
 impl CommandOutcome {
-    /// Returns one line for a person: the end, the time and the number of lines.
+    /// Returns a line for a person: how the command ended, how long it took, and how many lines it printed.
     pub fn status(&self) -> String {
         line(self)
     }
 
-    /// Returns the status for a model. If the output is withheld, the end is too: a command can choose how it ends, and what it
-    /// leaves.
+    /// Returns the status line for a model. If the output is withheld, the line does not say how the command ended, because a
+    /// command could use its exit status to tell a secret.
     pub fn told_status(&self) -> String {
         match self.withheld {
             true => "its output and exit status are withheld".to_owned(),
@@ -31,8 +31,8 @@ impl CommandOutcome {
         }
     }
 
-    /// Returns the part of the status that a person must know: how the command failed, what it left, what is not kept. The text
-    /// is empty if none of these applies.
+    /// Returns the exceptional part of the status: how the command failed, which processes it left, and what its file lacks.
+    /// Returns an empty text if nothing exceptional happened.
     pub fn exceptions(&self) -> String {
         let ended = match self.nothing_found && !self.was_ended() {
             true => Some("exit 1".to_owned()),
@@ -42,13 +42,13 @@ impl CommandOutcome {
         parts.join("; ")
     }
 
-    /// Returns the time that the command took, in words.
+    /// Returns the duration of the command, in words.
     pub fn took(&self) -> String {
         duration_text(self.wall)
     }
 }
 
-/// Returns one line for a person.
+/// Returns a line for a person: how the command ended, how long it took, and how many lines it printed.
 pub(crate) fn line(outcome: &CommandOutcome) -> String {
     let how = explain(outcome).unwrap_or_else(|| "exit 0".to_owned());
     let after = match outcome.timed_out {
@@ -59,7 +59,7 @@ pub(crate) fn line(outcome: &CommandOutcome) -> String {
     format!("{how}{after}, {}{more}", count_lines(outcome.lines))
 }
 
-/// Returns remarks that a person must know beside the end of the command itself.
+/// Returns further remarks for the person: about remaining processes, files that appeared, and the output file.
 fn remarks(outcome: &CommandOutcome) -> impl Iterator<Item = String> {
     let gap = (outcome.gap).map(|gap| {
         let lost = size_text(gap.bytes);
@@ -72,7 +72,8 @@ fn remarks(outcome: &CommandOutcome) -> impl Iterator<Item = String> {
         .chain(outcome.note.clone())
 }
 
-/// Returns a description of the remaining processes, if there are any. Names at most `most` of them.
+/// Returns a description of the remaining processes, which names at most `most` of them. Returns `None` if there are no such
+/// processes.
 pub(crate) fn remaining(outcome: &CommandOutcome, most: usize) -> Option<String> {
     let name = |it: &BackgroundProcess| format!("{} (pid {})", it.name, it.pid);
     let mut names: Vec<_> = outcome.background.iter().take(most).map(name).collect();
@@ -87,7 +88,7 @@ pub(crate) fn remaining(outcome: &CommandOutcome, most: usize) -> Option<String>
     (!names.is_empty()).then(|| format!("{fate}: {}", names.join(", ")))
 }
 
-/// Returns a description of the files that other programs run or read, if the command made any.
+/// Returns a description of created or replaced files that other programs run or read. Returns `None` if there are no such files.
 pub(crate) fn appeared(outcome: &CommandOutcome) -> Option<String> {
     let names = outcome
         .appeared
@@ -98,7 +99,7 @@ pub(crate) fn appeared(outcome: &CommandOutcome) -> Option<String> {
         .then(|| format!("made or replaced, and other programs run or read it: {names}"))
 }
 
-/// Returns a description of the end, unless the command succeeded.
+/// Returns a description of how the command ended. Returns `None` if it succeeded.
 pub(crate) fn explain(outcome: &CommandOutcome) -> Option<String> {
     let seconds = outcome.wall.as_secs_f64();
     let ended = match (outcome.exit, outcome.signal) {
@@ -131,7 +132,7 @@ pub(crate) fn explain(outcome: &CommandOutcome) -> Option<String> {
     }
 }
 
-/// Returns the limit that a signal reports.
+/// Returns a description of the exceeded limit if a signal means that.
 fn limit_of_signal(signal: i32) -> Option<&'static str> {
     match Signal::try_from(signal) {
         Ok(Signal::SIGXCPU) => Some("its processor time is used up"),
@@ -140,7 +141,7 @@ fn limit_of_signal(signal: i32) -> Option<&'static str> {
     }
 }
 
-/// Returns the meaning of an exit status in a shell.
+/// Returns the meaning that shells give to an exit status.
 fn meaning(code: i32) -> Option<&'static str> {
     Some(match code {
         126 => "found, but may not be executed",
@@ -153,7 +154,7 @@ fn meaning(code: i32) -> Option<&'static str> {
     })
 }
 
-/// Returns a signal's number and name.
+/// Returns the number and the name of a signal.
 fn name(signal: i32) -> String {
     match Signal::try_from(signal) {
         Ok(name) => format!("signal {signal} ({name})"),
@@ -161,7 +162,7 @@ fn name(signal: i32) -> String {
     }
 }
 
-/// Returns whether exit status 1 of `program` comes from a search or a comparison.
+/// Returns true if exit status 1 of `program` is the result of a search or a comparison.
 pub(crate) fn is_search_text(program: &Program) -> bool {
     match program {
         Program::Argv(argv) => argv.first().is_some_and(|it| is_search(it)),
@@ -176,7 +177,7 @@ fn is_search(program: &str) -> bool {
     name.is_some_and(|name| SEARCH_PROGRAMS.contains(&name))
 }
 
-/// Returns the programs of a command line, one of which decides its exit status, if they are obvious.
+/// Returns the programs in a command line that may decide its exit status. Returns `None` if this is not obvious.
 fn deciding_programs(text: &str) -> Option<Vec<&str>> {
     let text = text.trim_end_matches([' ', '\t', '\n', ';']);
     if text.contains(['`', '(', ')', '{', '}', '\\', '#']) || text.contains("<<") {

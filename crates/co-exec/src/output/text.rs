@@ -1,16 +1,17 @@
-//! Turns the bytes of an output into lines of text, as a terminal would show them.
+//! Converts the bytes of an output to lines of text, as a terminal would show them.
 //!
-//! The lines are the same for any division of the bytes into pieces. A newline ends every escape sequence, so there
-//! are as many lines as newline bytes. Memory holds one line of at most [`MAX_LINE_CHARS`] characters.
+//! The result does not depend on how the bytes are divided into pieces. A newline ends every escape sequence, so there are as
+//! many lines as newline bytes. The decoder keeps at most one line in memory, of at most [`MAX_LINE_CHARS`] characters.
 
 use crate::output::sgr::Sgr;
 
-/// The most characters of one line. Further ones are only counted. Neovim takes 20 ms to scroll over so many wide characters.
+/// The most characters in one line. Further characters are only counted. Neovim takes 20 ms to scroll over so many wide
+/// characters.
 pub(crate) const MAX_LINE_CHARS: usize = 50_000;
 /// The most bytes of the parameters of a control sequence.
 const MAX_PARAMETER_BYTES: usize = 64;
 
-/// The character encoding.
+/// The character encoding of an output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Encoding {
     #[default]
@@ -21,7 +22,7 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// Returns the encoding that the first bytes of a stream show.
+    /// Returns the encoding of a stream, judging by its first bytes (the byte order mark).
     pub(crate) fn of(start: &[u8]) -> Self {
         match start {
             [0xff, 0xfe, ..] => Self::Utf16 { little: true },
@@ -31,16 +32,16 @@ impl Encoding {
     }
 }
 
-/// One line, without its end.
+/// One line, without its newline.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Line {
     pub(crate) text: String,
     pub(crate) spans: Vec<Span>,
-    /// The number of bytes of the stream in this line, with its end.
+    /// The number of bytes of the stream that make up this line, including its newline.
     pub(crate) raw: u64,
 }
 
-/// A part of a line in one style: byte positions, end exclusive.
+/// A part of a line that has one style. The positions are byte offsets, and the end is exclusive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: usize,
@@ -48,23 +49,24 @@ pub(crate) struct Span {
     pub(crate) sgr: Sgr,
 }
 
-/// A decoder of a stream of bytes into lines.
+/// Decodes a stream of bytes into lines.
 #[derive(Debug, Default)]
 pub(crate) struct LineDecoder {
     encoding: Encoding,
     longest: usize,
     keeps_nul: bool,
-    /// The bytes of an incomplete UTF-16 unit, and the first half of a surrogate pair.
+    /// The first byte of an incomplete UTF-16 unit; below, the first half of a surrogate pair.
     half: Option<u8>,
     surrogate: Option<u16>,
-    /// An incomplete UTF-8 character.
+    /// The bytes of an incomplete UTF-8 character.
     partial: Vec<u8>,
     state: EscapeState,
     parameters: Vec<u8>,
     sgr: Sgr,
     cells: Vec<Cell>,
     column: usize,
-    /// The number of characters beyond the longest line since the cursor got there, and its maximum.
+    /// The number of characters beyond the longest line that were skipped since the cursor got there; below, the maximum of that
+    /// number.
     beyond: u64,
     lost: u64,
     raw: u64,
@@ -83,10 +85,10 @@ enum EscapeState {
     #[default]
     Ground,
     Escape,
-    /// `ESC ( B` and similar sequences: one more byte.
+    /// `ESC ( B` and similar sequences: one more byte follows.
     Designate,
     Csi,
-    /// OSC, DCS, APC, PM, SOS: until BEL or `ESC \`.
+    /// An OSC, DCS, APC, PM or SOS sequence, which lasts until BEL or `ESC \`.
     String,
     StringEscape,
 }
@@ -105,7 +107,7 @@ impl LineDecoder {
         }
     }
 
-    /// Keeps NUL characters in the lines, for an editor. It shows them as `^@`.
+    /// Makes the decoder keep NUL characters. An editor shows them as `^@`.
     #[must_use]
     pub(crate) fn with_nul(self) -> Self {
         Self {
@@ -114,7 +116,7 @@ impl LineDecoder {
         }
     }
 
-    /// Decodes the next bytes.
+    /// Decodes the next bytes of the stream.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         match self.encoding {
             Encoding::Utf8 => self.feed_utf8(bytes),
@@ -122,7 +124,7 @@ impl LineDecoder {
         }
     }
 
-    /// Ends the stream: an incomplete character is replaced.
+    /// Ends the stream. Replaces an incomplete character.
     pub(crate) fn finish(&mut self) {
         self.finished = true;
         if !self.partial.is_empty() {
@@ -134,12 +136,12 @@ impl LineDecoder {
         }
     }
 
-    /// Takes the complete lines.
+    /// Removes and returns the complete lines.
     pub(crate) fn take(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.done)
     }
 
-    /// Returns the unfinished line, if it is not empty.
+    /// Returns the unfinished line. Returns `None` if the line is empty.
     pub(crate) fn rest(&self) -> Option<Line> {
         (!self.cells.is_empty()).then(|| self.line(self.finished))
     }
@@ -163,7 +165,7 @@ impl LineDecoder {
         }
     }
 
-    /// Adds printable ASCII to the end of the line in one step. Returns the number of bytes.
+    /// Appends a run of printable ASCII characters to the line in one step. Returns the length of the run.
     fn plain_run(&mut self, bytes: &[u8]) -> usize {
         if self.state != EscapeState::Ground || self.column != self.cells.len() {
             return 0;
@@ -185,7 +187,7 @@ impl LineDecoder {
         run
     }
 
-    /// Decodes the pending bytes as far as characters are complete.
+    /// Decodes the complete characters among the pending bytes.
     fn decode(&mut self) {
         while !self.partial.is_empty() {
             let pending = std::mem::take(&mut self.partial);
@@ -334,7 +336,7 @@ impl LineDecoder {
         }
     }
 
-    /// Executes the escape sequences that matter within a line.
+    /// Executes the control sequences that matter within a line.
     fn control(&mut self, last: char) {
         let number = || {
             let text = std::str::from_utf8(&self.parameters).ok()?;
@@ -356,7 +358,7 @@ impl LineDecoder {
         }
     }
 
-    /// Returns whether the parameters are complete and the sequence is not private.
+    /// Returns true if the parameters were kept completely and the sequence is not a private one.
     fn is_sgr(&self) -> bool {
         let private = self
             .parameters
@@ -365,13 +367,13 @@ impl LineDecoder {
         self.parameters.len() < MAX_PARAMETER_BYTES && !private
     }
 
-    /// Removes the characters from `column` on.
+    /// Removes the characters of the line from `column` on.
     fn erase(&mut self, column: usize) {
         self.cells.truncate(column);
         (self.beyond, self.lost) = (0, 0);
     }
 
-    /// Clears the line up to the cursor, and at it.
+    /// Blanks the line from its start up to and including the cursor.
     fn blank(&mut self) {
         for cell in self.cells.iter_mut().take(self.column + 1) {
             *cell = Cell {
@@ -381,7 +383,7 @@ impl LineDecoder {
         }
     }
 
-    /// Returns the line. If `whole` is true, it ends with a note about missing characters.
+    /// Returns the current line. If `whole` is true, appends a note about characters that were skipped.
     fn line(&self, whole: bool) -> Line {
         let mut text = String::with_capacity(self.cells.len());
         let mut spans: Vec<Span> = Vec::new();

@@ -1,9 +1,10 @@
-//! The places of a person, below the home directory, that confined commands may read, and those that they never read.
+//! The paths below the home directory that confined commands may read, and those that they must never read.
 //!
-//! **Add a toolchain to `TOOLCHAINS`, and a secret place to `SECRETS`.** A tool's home often contains keys beside the code.
-//! So each readable path in it is listed, and the home itself is never granted. This file contains only names.
+//! **Add a toolchain to `TOOLCHAINS`, and a secret path to `SECRETS`.** The home of a toolchain often contains keys beside the
+//! code. So the readable paths in it are listed one by one, and the home itself is not granted as a whole. This file contains
+//! only names.
 
-/// A tool: its directories, and the readable paths in them. Each field is a list of words.
+/// A toolchain: its home directories, its variables, and the readable paths. Each field is a list of words.
 pub(crate) struct Toolchain {
     homes: &'static str,
     variables: &'static str,
@@ -11,30 +12,30 @@ pub(crate) struct Toolchain {
 }
 
 impl Toolchain {
-    /// Returns its directories below the home directory.
+    /// Returns the home directories of the toolchain, relative to the person's home directory.
     pub(crate) fn homes(&self) -> impl Iterator<Item = &'static str> {
         self.homes.split_whitespace()
     }
 
-    /// Returns the variables that name another home of the tool.
+    /// Returns the variables that can name another home of the toolchain.
     pub(crate) fn variables(&self) -> impl Iterator<Item = &'static str> {
         self.variables.split_whitespace()
     }
 
-    /// Returns the readable paths below each home. A star matches any part of a name. If there are none, the whole home is
-    /// readable, because it contains only code.
+    /// Returns the readable paths, relative to each home of the toolchain. A star matches any part of a name. If there are no
+    /// paths, the whole home is readable, because it contains only code.
     pub(crate) fn places(&self) -> impl Iterator<Item = &'static str> {
         self.places.split_whitespace()
     }
 }
 
-/// Returns the variables that contain the paths of toolchains.
+/// Returns the names of all variables that can name the home of a toolchain.
 pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
     TOOLCHAINS.iter().flat_map(Toolchain::variables)
 }
 
-/// The variables that name files with certificates of authorities: of OpenSSL, curl, git, requests, pip, Node.js, cargo and the
-/// AWS tools. Commands may read these files, because their clients trust nobody without them.
+/// The variables that name files with CA certificates: for OpenSSL, curl, git, requests, pip, Node.js, cargo and the AWS tools.
+/// Commands may read these files, because their TLS clients need them.
 pub const CERTIFICATES: [&str; 8] = [
     "SSL_CERT_FILE",
     "CURL_CA_BUNDLE",
@@ -54,7 +55,7 @@ const fn tool(homes: &'static str, variables: &'static str, places: &'static str
     }
 }
 
-/// The toolchains: their homes, their variables, and the readable paths in both.
+/// The toolchains: their homes, their variables, and the readable paths in the homes.
 pub(crate) const TOOLCHAINS: &[Toolchain] = &[
     tool(
         ".cargo",
@@ -181,45 +182,45 @@ pub(crate) const TOOLCHAINS: &[Toolchain] = &[
     ),
 ];
 
-/// The files that git reads in its directory below `~/.config`.
+/// The files that git reads in `~/.config/git`.
 pub(crate) const GIT: Toolchain = tool(
     ".config/git",
     "",
     "config ignore attributes hooks template* message*",
 );
 
-/// A directory that `python -m venv` makes.
+/// The readable paths in a virtual environment that `python -m venv` creates.
 const VENV: &str = "bin include lib lib64 pyvenv.cfg share";
 
-/// Version managers that work like rbenv.
+/// The readable paths in the home of a version manager that works like rbenv.
 const ENV: &str = "*.d available-plugins bin completions fish lib libexec plugins share shims src version \
  versions";
 
 const CONDA: &str = "bin compiler_compat conda-meta condabin envs etc include lib lib64 libexec pkgs sbin \
  share shell ssl x86_64-* aarch64-*";
 
-/// A toolchain that keeps the packages that it fetches below the home directory.
+/// A toolchain that keeps downloaded packages below the home directory.
 pub(crate) struct PackageTool {
-    /// The directory of its packages in the layers of trials.
+    /// The name of the toolchain, which is also the name of the directory for its packages in the layer of a trial.
     pub(crate) name: &'static str,
-    /// The home of the toolchain, below the home directory.
+    /// The home of the toolchain, relative to the person's home directory.
     pub(crate) home: &'static str,
     places: &'static str,
     pub(crate) elsewhere: Elsewhere,
 }
 
-/// Leads a toolchain to another place.
+/// The way to make a toolchain keep its packages in another directory.
 pub(crate) enum Elsewhere {
-    /// The variable that names the home of the toolchain.
+    /// Sets a variable that names the home of the toolchain.
     Home(&'static str),
-    /// The variable that names the place of the packages.
+    /// Sets a variable that names the directory of the packages.
     Packages(&'static str),
-    /// A variable with options of Java, and the option that names the place of the packages.
+    /// Sets a variable with options for Java, and an option in it that names the directory of the packages.
     JavaOption(&'static str, &'static str),
 }
 
 impl PackageTool {
-    /// Returns the places below its home in which it writes to fetch packages.
+    /// Returns the directories to which the toolchain downloads packages, relative to its home.
     pub(crate) fn places(&self) -> impl Iterator<Item = &'static str> {
         self.places.split_whitespace()
     }
@@ -247,8 +248,8 @@ const fn packages(
     }
 }
 
-/// The toolchains whose packages a trial may fetch, over a layer. A variable that moves the home moves the configuration too, so
-/// it is set only if there is no home.
+/// The toolchains whose packages a trial may download, into a layer. A variable that moves the home of a toolchain also moves its
+/// configuration, so co sets such a variable only if the home does not exist.
 ///
 /// Sources: The Cargo Book ("Cargo Home"); `go help environment` and `go help gopath`; Maven's guide "Configuring Maven" and its
 /// property `maven.repo.local`; Gradle's user manual ("Gradle-managed Directories"); "Managing the global packages, cache, and
@@ -307,12 +308,12 @@ pub(crate) const PACKAGES: [PackageTool; 9] = [
     ),
 ];
 
-/// The default of `read_roots`: places where toolchains keep the sources of dependencies.
+/// The default of the setting `read_roots`: directories where toolchains keep the sources of dependencies.
 pub(crate) const READ_ROOTS: &str = "/usr/include ~/.cargo/registry ~/.cargo/git ~/.rustup/toolchains ~/go/pkg/mod \
  ~/.m2/repository ~/.gradle/caches ~/.nuget/packages";
 
-/// Credentials, histories and browser profiles below the home directory. They are never readable, also if the
-/// workspace is the home directory.
+/// Returns the paths of credentials, histories and browser profiles, relative to the home directory. They are never readable,
+/// even if the workspace is the home directory.
 pub(crate) fn secrets() -> impl Iterator<Item = &'static str> {
     SECRETS.split_whitespace().chain(SPACED_SECRETS)
 }
@@ -337,7 +338,7 @@ const SECRETS: &str = "
 Library/Cookies
 ";
 
-/// Secrets with spaces in their names.
+/// Secret paths that contain spaces.
 const SPACED_SECRETS: [&str; 2] = [
     "Library/Application Support/Google",
     "Library/Application Support/Firefox",

@@ -1,8 +1,8 @@
-//! The places of the system that confined commands may read, and those that they never read.
+//! The system paths that confined commands may read, and those that they must never read.
 //!
-//! **Add a readable place to `READABLE`.** This file contains only names.
+//! **Add a readable path to `READABLE`.** This file contains only names.
 
-/// Paths that are readable on every system, if they exist.
+/// Returns the paths that confined commands may read on every system, if they exist.
 pub(crate) fn readable() -> impl Iterator<Item = &'static str> {
     READABLE.split_whitespace()
 }
@@ -13,20 +13,20 @@ const READABLE: &str = "
 /dev/random /dev/urandom
 ";
 
-/// Harmless devices, and the own terminal.
+/// Harmless devices, and the terminal of the process itself.
 pub(crate) const DEVICES: &[&str] = &["/dev/null", "/dev/full", "/dev/tty"];
 
-/// A device whose shared mappings are memory that nobody can count. Read-only programs do without it.
+/// A device whose shared mappings use memory that co cannot count. Read-only programs do without it.
 pub(crate) const ZERO: &str = "/dev/zero";
 
-/// The place of shared memory with names. A trial has one of its own there.
+/// The directory of named shared memory. A trial has a private directory there.
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Directories for the temporary files of all users. A trial has a private one there, because some programs ignore TMPDIR.
+/// Directories for temporary files of all users. A trial has private directories there, because some programs ignore TMPDIR.
 pub(crate) const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// Names in `/etc` that root may read. File modes do not protect the other names from root. A trailing star matches any end. Each
-/// name costs some microseconds at every start.
+/// The names in `/etc` that commands may read if they run as root, because file modes do not protect the other names from root. A
+/// trailing star matches any rest of a name. Each name costs some microseconds at every start of a command.
 pub(crate) const ETC: &str = "
 alternatives bash* crypto-policies debian_version environment fonts gai.conf gitattributes gitconfig groff
 group host.conf hostname hosts inputrc java* ld.so.* ld-musl* locale* localtime lsb-release magic* man_db.conf
@@ -34,5 +34,5 @@ manpath.config maven mime.types networks nsswitch.conf os-release passwd perl ph
 python* redhat-release resolv.conf ruby* services ssl terminfo timezone vim* xdg zsh*
 ";
 
-/// Paths deeper in `/etc` that root may not read.
+/// Paths below `/etc` that a command must not read if it runs as root.
 pub(crate) const SECRETS: &[&str] = &["/etc/ssl/private", "/etc/pki/tls/private"];

@@ -1,11 +1,11 @@
-//! Control groups: one for each command of a model, if the system allows it.
+//! Cgroups (control groups): one for each command of a model, if the system allows it.
 //!
-//! The kernel limits the processes and the memory of a group, also for root, and kills the whole group in one call. A
-//! group needs cgroup v2 and a directory that this user may write. A desktop session has such a directory, an ssh
-//! login mostly has none.
+//! The kernel enforces the limits of a cgroup on processes and memory, even for root, and kills the whole cgroup in one call.
+//! This needs cgroup v2 and a cgroup directory that the user may write. A desktop session has such a directory; an SSH login
+//! usually does not.
 //!
-//! A group has a random name, and its owner holds a lock on its directory. If nobody holds the lock, its owner has
-//! ended. An id of a process would not tell: it may belong to another process, or to one of another PID namespace.
+//! A cgroup has a random name, and its owner holds a lock on its directory. If nobody holds the lock, the owner has ended. A
+//! process id could not show this, because the id may have been reused, or may belong to another PID namespace.
 
 use std::fs;
 use std::io;
@@ -18,20 +18,19 @@ use rustix::fs::Access;
 use crate::directory_lock::{lock, open};
 use crate::limits::CommandLimits;
 
-/// The way in which the limits of a command are enforced on this machine.
+/// The mechanism that enforces the limits of commands on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LimitEnforcement {
-    /// The kernel enforces the limits, in a control group below this directory.
+    /// The kernel enforces the limits, in a cgroup below this directory.
     Kernel(PathBuf),
-    /// This process checks the limits. It kills a command that exceeds a limit in one call, by a control group below this
-    /// directory.
+    /// co checks the limits itself. It kills a command that exceeds a limit in one call, by a cgroup below this directory.
     Group(PathBuf),
-    /// This process checks the limits, because no control group can be made.
+    /// co checks the limits itself, because it cannot create cgroups.
     Watched,
 }
 
 impl LimitEnforcement {
-    /// Returns the way for this process.
+    /// Finds the mechanism that this process can use.
     pub fn find() -> Self {
         match GroupsDirectory::find() {
             Some(place) if place.limits => Self::Kernel(place.dir),
@@ -41,35 +40,36 @@ impl LimitEnforcement {
     }
 }
 
-/// The prefix of the name of a group. A random number follows.
+/// The prefix of a cgroup's name. A random number follows.
 const PREFIX: &str = "co-";
-/// The file to which a process writes its id to enter a group.
+/// The file in a cgroup's directory to which a process writes its id to enter the cgroup.
 const PROCESSES: &str = "cgroup.procs";
-/// The most tries to make or to enter a group that other processes remove.
+/// The most attempts to create or to enter a cgroup that other processes remove.
 const MAX_TRIES: usize = 10;
 
-/// The directory in which groups are made.
+/// The directory in which co creates cgroups.
 #[derive(Debug)]
 pub(crate) struct GroupsDirectory {
     dir: PathBuf,
-    /// True if its groups also limit memory and processes. Otherwise they only kill all processes in one call.
+    /// True if cgroups in the directory can limit memory and processes. Otherwise they only serve to kill all processes in one
+    /// call.
     limits: bool,
 }
 
-/// The group of one command. Removed when dropped, if it has no process any more.
+/// The cgroup of one command. Dropping it removes the cgroup if no process is left in it.
 #[derive(Debug)]
 pub(crate) struct Group {
     dir: PathBuf,
     limits: CommandLimits,
-    /// True if it limits memory and processes.
+    /// True if the cgroup limits memory and processes.
     enforces: bool,
-    /// Held while this process lives; see [`GroupsDirectory::prune`].
+    /// The lock that shows that the owner lives; see [`GroupsDirectory::prune`].
     _lock: OwnedFd,
 }
 
 impl GroupsDirectory {
-    /// Returns the nearest group directory above this process that may be used, if there is one. A directory with controllers
-    /// comes before others.
+    /// Returns a directory for cgroups: the directory of this process's own cgroup, or one above it. Prefers a directory with the
+    /// controllers for memory and processes. Returns `None` if the user may not write any of them.
     pub(crate) fn find() -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -93,12 +93,12 @@ impl GroupsDirectory {
         Some(place)
     }
 
-    /// Returns whether groups in this directory can limit memory and processes.
+    /// Returns whether cgroups in this directory can limit memory and processes.
     pub(crate) fn has_limits(&self) -> bool {
         self.limits
     }
 
-    /// Makes the cgroup of a command. Returns `None` if the system refuses.
+    /// Creates the cgroup of a command. Returns `None` if the system refuses.
     pub(crate) fn make(&self, limits: &CommandLimits) -> Option<Group> {
         let mut made = self.try_make(limits);
         for _ in 1..MAX_TRIES {
@@ -126,7 +126,7 @@ impl GroupsDirectory {
         })
     }
 
-    /// Removes the groups whose owners have ended.
+    /// Removes the cgroups whose owners have ended.
     fn prune(&self) {
         let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
         let named = |entry: &fs::DirEntry| {
@@ -142,7 +142,7 @@ impl GroupsDirectory {
     }
 }
 
-/// Moves this process into the group `dir`. If the group is gone, makes it again with these limits.
+/// Moves this process into the cgroup `dir`. If the cgroup is gone, creates it again with these limits.
 ///
 /// # Errors
 /// The system refuses.
@@ -161,7 +161,7 @@ pub(crate) fn enter(dir: &Path, limits: &CommandLimits) -> io::Result<()> {
     entered
 }
 
-/// Sets the limits of the group `dir`.
+/// Sets the limits of the cgroup `dir`.
 fn set_limits(dir: &Path, limits: &CommandLimits) {
     for (file, value) in [
         ("pids.max", limits.processes),
@@ -185,26 +185,26 @@ impl Group {
         &self.limits
     }
 
-    /// Returns whether the kernel enforces the group's limits of memory and processes.
+    /// Returns whether the kernel enforces the cgroup's limits on memory and processes.
     pub(crate) fn enforces_limits(&self) -> bool {
         self.enforces
     }
 
-    /// Kills all processes of the group in one call, so that no fork escapes.
+    /// Kills all processes of the cgroup in one call, so that no fork escapes.
     pub(crate) fn kill(&self) {
         // Before Linux 5.14, this file does not exist.
         let _ = fs::write(self.dir.join("cgroup.kill"), "1");
     }
 
-    /// Returns whether the kernel killed a process because the group came to its limit of memory.
+    /// Returns true if the kernel killed a process because the cgroup reached its memory limit.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
         // If the machine lacks memory, there are kills, but the group refused no allocation.
         let has_event = |event| self.has_event("memory.events", event);
         has_event("oom_kill") && has_event("oom")
     }
 
-    /// Returns whether the kernel refused a process to the group. The kernel never lets the group exceed its limit,
-    /// so counting processes cannot detect this.
+    /// Returns true if the kernel refused a new process in the cgroup. The kernel never lets the cgroup exceed its limit of
+    /// processes, so counting the processes cannot detect this.
     pub(crate) fn ran_out_of_processes(&self) -> bool {
         self.has_event("pids.events", "max")
     }
@@ -231,7 +231,7 @@ fn holds_limits(dir: &Path) -> bool {
     given.contains(&"memory") && given.contains(&"pids")
 }
 
-/// Returns the directory of this process's group and the mount point of its file system, from the contents of
+/// Returns the directory of this process's cgroup, and the mount point of the cgroup file system. Reads them from the contents of
 /// `/proc/self/mountinfo` and `/proc/self/cgroup`.
 fn directory(mounts: &str, own: &str) -> Option<(PathBuf, PathBuf)> {
     let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;

@@ -1,7 +1,7 @@
-//! The children of this process: commands, which have a supervisor, and orphans, which have none.
+//! The children of this process: commands, which have a supervisor, and orphans, which do not.
 //!
-//! The kernel keeps one list of children for the whole process, so the list of commands is global too. Without it,
-//! two executors in one process, or two tests, would reap the commands of each other.
+//! The kernel keeps one list of children for the whole process, so the list of commands is global too. Without it, two executors
+//! in one process, or two tests, would reap each other's commands.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -14,20 +14,21 @@ use rustix::process::{Pid, WaitOptions};
 use crate::process::mark::Mark;
 use crate::process::procfs::{self, Process};
 
-/// The most readings of the list of children in a row. More are needed only if a process ends during each of them.
+/// The most attempts to read the list of children. A further attempt is necessary only if a process ended during the last one.
 const MAX_READINGS: usize = 20;
 
 static OWNED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// Returns the session of this process, or 0 if its leader is outside this pid namespace. The type of `rustix` for a
-/// session cannot be 0.
+/// Returns the session id of this process, or 0 if the leader of the session is outside this PID namespace. This is a plain
+/// number because the session type of `rustix` cannot be 0.
 pub(crate) fn own_session() -> i32 {
     nix::unistd::getsid(None).map_or(0, nix::unistd::Pid::as_raw)
 }
 
-/// Starts a command with `start`, and returns its id and its mark. Until [`reap`], no other code waits for it.
+/// Starts a command with `start`. Returns its process id and its mark. Until [`reap`] is called, no other code waits for the
+/// process.
 ///
-/// A [`sweep`] skips the command until [`reap`] is called. If the command had not ended by then, a later sweep reaps it.
+/// A [`sweep`] skips the command until `reap` is called. If the command has not ended by then, a later sweep reaps it.
 ///
 /// # Errors
 /// The error of `start`.
@@ -44,14 +45,14 @@ pub(crate) fn spawn(start: impl FnOnce() -> io::Result<Pid>) -> io::Result<(Pid,
     Ok((pid, mark))
 }
 
-/// Runs `start`, which starts a process that belongs to no command.
+/// Runs `start`, which starts a process that belongs to no command and so must not get the mark of one.
 pub(crate) fn unmarked<T>(start: impl FnOnce() -> T) -> T {
     // Locked, because the mark of a command belongs to the whole process while the command starts.
     let _owned = OWNED.lock();
     start()
 }
 
-/// Reaps a command and returns its exit status, or `None` if it has not ended. A later [`sweep`] then reaps it.
+/// Reaps a command and returns its exit status. Returns `None` if the command has not ended; a later [`sweep`] then reaps it.
 pub(crate) fn reap(pid: Pid) -> Option<ExitStatus> {
     // Locked during the wait: after it, the id may belong to another command.
     let mut owned = OWNED.lock();
@@ -61,8 +62,8 @@ pub(crate) fn reap(pid: Pid) -> Option<ExitStatus> {
     Some(ExitStatus::from_raw(status.as_raw()))
 }
 
-/// Returns the running orphans that `ours` selects: children that no [`spawn`] made. If the result is empty, there is certainly
-/// no orphan.
+/// Returns the running orphans that `ours` selects. Orphans are the children that [`spawn`] did not start. If the result is
+/// empty, there is certainly no such orphan.
 pub(crate) fn orphans(ours: impl Fn(i32) -> bool) -> Vec<Process> {
     let owned = OWNED.lock();
     running(|pid| !owned.contains(&pid) && ours(pid))
@@ -75,11 +76,11 @@ pub(crate) fn all(ours: impl Fn(&Process) -> bool) -> Vec<Process> {
     running(|pid| Process::read(pid).is_some_and(|process| ours(&process)))
 }
 
-/// Returns the running children that `ours` selects, or, after many readings, the children that ended during the last one.
+/// Returns the running children that `ours` selects. If they keep ending during many readings, returns the children that ended
+/// last.
 ///
-/// When a process ends, the kernel appends its children to the list of their new parent. So a list is complete if
-/// all its processes had ended before it was read. Otherwise a running process may be missing, and the list is read
-/// again.
+/// When a process ends, the kernel appends its children to the list of their new parent. So a list is complete if all processes
+/// in it had ended before it was read. Otherwise a running process may be missing, and the list is read again.
 fn running(ours: impl Fn(i32) -> bool) -> Vec<Process> {
     let mut known = HashSet::new();
     let mut left = Vec::new();
@@ -99,7 +100,7 @@ fn running(ours: impl Fn(i32) -> bool) -> Vec<Process> {
     left
 }
 
-/// Returns whether any child of this process, command or orphan, still runs.
+/// Returns true if any child of this process still runs, command or orphan.
 pub(crate) fn any_runs() -> bool {
     use nix::sys::wait::{Id, WaitPidFlag, waitid};
     // Linux counts only children that may still stop. On a kernel that counts ended ones too, this always returns
@@ -108,8 +109,8 @@ pub(crate) fn any_runs() -> bool {
     waitid(Id::All, flags | WaitPidFlag::__WALL) != Err(nix::Error::ECHILD)
 }
 
-/// Reaps the ended orphans that `ours` selects. Waits for each orphan by its id, because a wait for any child could take the exit
-/// status of another command.
+/// Reaps the ended orphans that `ours` selects. Waits for each orphan by its process id, because a wait for any child could take
+/// the exit status of a command.
 pub(crate) fn sweep(ours: impl Fn(&Process) -> bool) {
     // Locked during the sweep, so that no other thread starts a command meanwhile.
     let owned = OWNED.lock();
@@ -124,7 +125,8 @@ pub(crate) fn sweep(ours: impl Fn(&Process) -> bool) {
     }
 }
 
-/// Returns whether a process is in another session than this process. Among the children, only commands are.
+/// Returns true if a process is in another session than this process. Among the children of this process, this is true for
+/// commands only.
 pub(crate) fn is_outside(process: &Process) -> bool {
     process.session != own_session()
 }

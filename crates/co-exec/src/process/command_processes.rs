@@ -1,10 +1,10 @@
 //! Finds and kills the processes of a command.
 //!
-//! The command leads its own session. When the parent of a process ends, this process adopts it as a subreaper. The
-//! [`Mark`] shows the command to which a process belongs.
+//! The command leads its own session. This process is a subreaper: when the parent of a process ends, this process adopts the
+//! child. The [`Mark`] identifies the command to which a process belongs.
 //!
-//! If the command has its own PID namespace, the leader is the launcher. It and process 1 of the namespace forward
-//! signals. With process 1, the kernel ends every process of the namespace.
+//! If the command has its own PID namespace, its leader is the launcher. The launcher and process 1 of the namespace forward
+//! signals. When process 1 ends, the kernel ends every process of the namespace.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -17,30 +17,30 @@ use crate::process::children;
 use crate::process::mark::Mark;
 use crate::process::procfs::{self, Process};
 
-/// The grace period between SIGTERM and SIGKILL. It must be shorter than the time that co has to end.
+/// The pause between SIGTERM and SIGKILL. It must be shorter than the time that co has for its own shutdown.
 pub const STOP_GRACE_PERIOD: Duration = Duration::from_millis(200);
-/// The time after the grace period until co gives up.
+/// The longest time after the grace period in which co tries to kill all processes.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
-/// The most readings of the processes that remain, if process 1 of their namespace runs, but no other process was found: each may
-/// have started the next one and ended.
+/// The most attempts to list the remaining processes. An attempt may find only process 1 of the namespace, because each process
+/// may have started the next one and ended.
 const MAX_READINGS: usize = 20;
-/// The longest pause between two checks of the remaining processes.
+/// The longest pause between two checks for remaining processes.
 const MAX_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The processes of one command.
 #[derive(Debug)]
 pub(crate) struct CommandProcesses {
-    /// The process of the command itself, which is also the id of its session and group.
+    /// The process that leads the command. Its id is also the id of its session and its process group.
     leader: Pid,
     mark: Mark,
     group: Option<Group>,
     /// True if the command has its own PID namespace.
     namespaced: bool,
-    /// True if the leader and all its threads have ended, so that it has no children.
+    /// True if the leader and all its threads have ended. It then has no children.
     exited: bool,
-    /// True if the leader was reaped. Its id may belong to another process, unless its group still has members.
+    /// True if the leader was reaped. Its id may then be reused, unless its process group still has members.
     reaped: bool,
-    /// True if the last check found more processes than the leader.
+    /// True if any check found processes other than the leader.
     grown: bool,
 }
 
@@ -67,8 +67,8 @@ impl CommandProcesses {
         self.reaped = true;
     }
 
-    /// Returns the topmost running processes of the command: all its other processes descend from these. An empty result is
-    /// certain.
+    /// Returns the topmost running processes of the command, from which all its other processes descend. If the result is empty,
+    /// certainly no process runs.
     fn roots(&mut self) -> Vec<Process> {
         let mut roots = Vec::new();
         // Read before the orphans: if it ends in between, its children are among them.
@@ -81,7 +81,7 @@ impl CommandProcesses {
         roots
     }
 
-    /// Returns the running processes of the command, without those of co in its PID namespace.
+    /// Returns the running processes of the command, except co's own processes in its PID namespace.
     pub(crate) fn members(&mut self) -> Vec<Process> {
         let roots = self.roots();
         let members = if self.namespaced {
@@ -93,7 +93,8 @@ impl CommandProcesses {
         members
     }
 
-    /// Returns the running children of process 1 of the namespace, which is a child of the leader while the leader runs.
+    /// Returns the running children of process 1 of the namespace. Process 1 is a child of the leader, or an orphan once the
+    /// leader has ended.
     fn commands(&self, roots: Vec<Process>) -> Vec<Process> {
         let leader = roots.iter().find(|root| root.pid == self.leader());
         let first = leader.map_or(roots.clone(), |leader| running_children(leader).collect());
@@ -105,22 +106,22 @@ impl CommandProcesses {
         (!self.exited || children::any_runs()) && !self.roots().is_empty()
     }
 
-    /// Returns whether the kernel killed a process for lack of memory in the command's group.
+    /// Returns true if the kernel killed a process because the command's cgroup reached its memory limit.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
         self.group.as_ref().is_some_and(Group::ran_out_of_memory)
     }
 
-    /// Returns whether the kernel enforces the command's limits of memory and processes.
+    /// Returns true if the kernel enforces the command's limits on memory and processes.
     pub(crate) fn is_limited_by_kernel(&self) -> bool {
         self.group.as_ref().is_some_and(Group::enforces_limits)
     }
 
-    /// Returns whether the kernel refused a process, because the command's group had reached its limit.
+    /// Returns true if the kernel refused a new process because the command's cgroup had reached its limit.
     pub(crate) fn ran_out_of_processes(&self) -> bool {
         self.group.as_ref().is_some_and(Group::ran_out_of_processes)
     }
 
-    /// Returns whether a check ever found more processes than the leader.
+    /// Returns true if any check found processes other than the leader.
     pub(crate) fn had_descendants(&self) -> bool {
         self.grown
     }
@@ -134,7 +135,7 @@ impl CommandProcesses {
         self.leader.as_raw_nonzero().get()
     }
 
-    /// Returns the running processes except the leader.
+    /// Returns the running processes of the command, except its leader.
     pub(crate) fn background(&mut self) -> Vec<BackgroundProcess> {
         let leader = self.leader();
         for _ in 0..MAX_READINGS {
@@ -151,11 +152,11 @@ impl CommandProcesses {
         Vec::new()
     }
 
-    /// Kills all processes: SIGTERM, a grace period, then SIGKILL until no process is left. Returns whether none is
-    /// left. A command that forks until its group refuses gets no grace period.
+    /// Kills all processes: sends SIGTERM, waits for the grace period, and sends SIGKILL until no process is left. Returns true
+    /// if none is left. A command that forked until its cgroup refused gets no grace period.
     ///
-    /// Takes at most `grace` and [`KILL_TIMEOUT`]. Needs no new thread or process: a command that forks in a loop may have
-    /// used all of them.
+    /// Takes at most `grace` and [`KILL_TIMEOUT`]. Starts no thread and no process, because a command that forks in a loop may
+    /// have used up all of them.
     pub(crate) async fn end(&mut self, grace: Duration) -> bool {
         if !self.reaped && !self.namespaced {
             // This call kills the whole group first, so a fork bomb has fewer processes when they are looked up.
@@ -191,7 +192,7 @@ impl CommandProcesses {
         !self.any_runs()
     }
 
-    /// Returns the processes to signal, so that a signal reaches every process of the command.
+    /// Returns the processes to signal so that every process of the command gets the signal.
     fn targets(&mut self) -> Vec<Process> {
         if self.namespaced {
             self.roots()
@@ -200,7 +201,7 @@ impl CommandProcesses {
         }
     }
 
-    /// Waits until all processes have ended, up to `most`. Returns whether they have.
+    /// Waits until all processes have ended, but no longer than `most`. Returns true if all have ended.
     async fn wait(&mut self, most: Duration) -> bool {
         let began = Instant::now();
         let mut pause = Duration::from_millis(1);
@@ -228,7 +229,7 @@ impl CommandProcesses {
         }
     }
 
-    /// Signals the group in one call, so that a process that forks meanwhile cannot escape.
+    /// Signals the whole process group in one call, so that a process that is just forking cannot escape.
     fn signal_group(&self, signal: Signal) {
         // This fails if no process is left, which is the goal.
         let _ = rustix::process::kill_process_group(self.leader, signal);
@@ -236,7 +237,7 @@ impl CommandProcesses {
 }
 
 impl Drop for CommandProcesses {
-    /// Ends the group of a command whose supervisor was dropped with its runtime.
+    /// Kills the process group if the supervisor was dropped with its runtime.
     fn drop(&mut self) {
         if !self.reaped {
             self.signal_group(Signal::KILL);
@@ -244,8 +245,8 @@ impl Drop for CommandProcesses {
     }
 }
 
-/// Kills every child of this process that `ours` selects, with its descendants: SIGTERM, a grace period, then
-/// SIGKILL. Returns whether no process is left.
+/// Kills every child of this process that `ours` selects, and all its descendants: sends SIGTERM, waits for the grace period, and
+/// sends SIGKILL. Returns true if no process is left.
 pub(crate) fn end_children(ours: impl Fn(&Process) -> bool) -> bool {
     let find = || {
         children::sweep(&ours);
@@ -273,9 +274,9 @@ pub(crate) fn end_children(ours: impl Fn(&Process) -> bool) -> bool {
     }
 }
 
-/// Stops all processes that `find` returns, until it returns no new one, and returns them.
+/// Stops all processes that `find` returns, and calls `find` again until it returns no new process. Returns the processes.
 ///
-/// Killing a process lets a fork bomb start another one. Stopping it does not.
+/// If one process of a fork bomb is killed, the others can start a new one. Stopped processes cannot.
 fn stop(mut find: impl FnMut() -> Vec<Process>, until: Instant) -> Vec<Process> {
     let mut stopped = HashSet::new();
     loop {

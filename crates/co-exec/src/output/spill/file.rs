@@ -1,7 +1,7 @@
-//! The output file of one command: all of it, or the first and the last part if it exceeds the limit.
+//! The output file of one command: the whole output, or its first and its last part if it exceeds the limit.
 //!
-//! The first half of the limit goes into the file as it comes. The rest goes into a second file, which is used as a
-//! ring of the other half and appended at the end. Until then, and after a crash, a line at the end of the first half
+//! The first half of the limit is written to the file at once. The rest goes into a second file, which is used as a ring of the
+//! other half and is appended to the first file at the end. Until then, and after a crash, a line at the end of the first half
 //! says that the rest is missing.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -13,33 +13,33 @@ use rustix::fs::FallocateFlags;
 
 use crate::outcome::OutputGap;
 
-/// Ends the name of the file that holds the last part while a command prints.
+/// The suffix of the second file, which contains the last part of the output while the command runs.
 pub(super) const TAIL_SUFFIX: &str = "tail";
 
-/// The bytes of the line between the two parts.
+/// The length in bytes of the note between the first part and the last part.
 const MAX_NOTE_BYTES: usize = 120;
-/// The most bytes by which a cut is moved to the end of a line.
+/// The most bytes by which a cut is moved so that it falls on the end of a line.
 const MAX_CUT_SHIFT: u64 = 64 << 10;
-/// The bytes that are copied at a time.
+/// The number of bytes to copy at a time.
 const COPY_BYTES: usize = 1 << 20;
 
-/// The output file of one command, while it is written.
+/// The output file of one command during writing.
 pub(super) struct SpillFile {
     path: PathBuf,
     file: File,
     cap: u64,
-    /// The size of the first part.
+    /// The size of the first part in bytes.
     head: u64,
-    /// The second file, once the first part is full.
+    /// The second file. `None` until the first part is full.
     ring: Option<Ring>,
     received: u64,
     newlines: u64,
-    /// The bytes in the first part.
+    /// The number of newlines in the first part.
     head_newlines: u64,
 }
 
 impl SpillFile {
-    /// Creates the file, readable for its owner only.
+    /// Creates the file with permissions for its owner only.
     pub(super) fn create(path: &Path, cap: u64) -> io::Result<Self> {
         if let Some(dir) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
@@ -56,7 +56,7 @@ impl SpillFile {
         })
     }
 
-    /// Returns the number of bytes written to it.
+    /// Returns the number of bytes of the output that were passed to `write`.
     pub(super) fn received(&self) -> u64 {
         self.received
     }
@@ -78,7 +78,7 @@ impl SpillFile {
         self.begin_ring()?.write(rest)
     }
 
-    /// Ends the first part at the end of a line, and begins the second file with the rest.
+    /// Cuts the first part at the end of a line. Creates the second file, which begins with the bytes after the cut.
     fn begin_ring(&mut self) -> io::Result<&mut Ring> {
         let mut end = vec![0; clamped(reach(self.head))];
         let from = self.head - end.len() as u64;
@@ -96,7 +96,7 @@ impl SpillFile {
         Ok(ring)
     }
 
-    /// Returns the line after the first part. It always has the same length.
+    /// Returns the note that follows the first part. Its length is always the same.
     fn note(&self, text: &str) -> io::Result<Vec<u8>> {
         let mut last = [b'\n'];
         if self.head > 0 {
@@ -107,7 +107,7 @@ impl SpillFile {
         Ok(format!("{:<width$}\n", format!("{start}[co: {text}]")).into_bytes())
     }
 
-    /// Appends the last part to the first. Returns the missing part between them, if there is one.
+    /// Appends the last part to the first part. Returns the gap between the parts, if bytes are missing there.
     pub(super) fn finish(&mut self) -> io::Result<Option<OutputGap>> {
         let Some(ring) = self.ring.take() else {
             return Ok(None);
@@ -118,7 +118,7 @@ impl SpillFile {
         Ok(gap)
     }
 
-    /// Overwrites the note with the final bytes. This is the last step, so the note is true until then.
+    /// Copies the last part behind the first part. Replaces the note as the last step, so that the note is true until then.
     fn join(&self, ring: &Ring) -> io::Result<Option<OutputGap>> {
         let start = ring.start()?;
         if start == 0 {
@@ -144,7 +144,7 @@ impl SpillFile {
     }
 }
 
-/// Removes the file at `path` and its second file.
+/// Removes the file at `path` and the second file for it.
 pub(super) fn remove(path: &Path) {
     for path in [&tail_path(path), path] {
         let _ = fs::remove_file(path);
@@ -182,8 +182,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Returns the start of the kept bytes. If earlier bytes are gone, that is the start of a line or at least of a
-    /// character.
+    /// Returns the position of the first kept byte to use. If earlier bytes are lost, this is the start of a line, or at least of
+    /// a character.
     fn start(&self) -> io::Result<u64> {
         let oldest = self.written.saturating_sub(self.size);
         if oldest == 0 {
@@ -196,7 +196,7 @@ impl Ring {
         Ok(oldest + line.unwrap_or_else(|| first_character(&begin)))
     }
 
-    /// Reads the bytes from position `from` on, counted from the first byte of the stream.
+    /// Reads bytes from the position `from` on. Positions count from the first byte of the stream.
     fn read_exact(&self, mut space: &mut [u8], mut from: u64) -> io::Result<()> {
         while !space.is_empty() {
             let at = from % self.size;
@@ -208,8 +208,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Copies the bytes from `from` on to position `to` of a file, and frees its own disk space meanwhile. Returns
-    /// the number of newlines in them.
+    /// Copies the bytes from the position `from` on to the position `to` of a file. Frees the ring's own disk space in the
+    /// process. Returns the number of copied newlines.
     fn copy(&self, mut from: u64, file: &File, mut to: u64) -> io::Result<u64> {
         let mut space = vec![0; COPY_BYTES];
         let mut copied = 0;
@@ -225,7 +225,7 @@ impl Ring {
         Ok(copied)
     }
 
-    /// Frees disk space. If the file system cannot do that, both copies exist for a moment.
+    /// Frees the disk space of copied bytes. If the file system cannot do that, both copies take space until the ring is removed.
     fn free(&self, from: u64, len: u64) {
         let at = from % self.size;
         let first = len.min(self.size - at);
@@ -238,7 +238,7 @@ impl Ring {
     }
 }
 
-/// Returns the name of the second file.
+/// Returns the path of the second file.
 fn tail_path(path: &Path) -> PathBuf {
     path.with_extension(TAIL_SUFFIX)
 }
@@ -257,7 +257,7 @@ fn clamped(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Returns the most bytes by which a cut in a part of this size may be moved: at least a character.
+/// Returns the most bytes by which a cut may be moved in a part of this size: at least the length of a character.
 fn reach(part: u64) -> u64 {
     (part / 8).clamp(4, MAX_CUT_SHIFT).min(part)
 }
@@ -272,13 +272,13 @@ fn last_character(bytes: &[u8]) -> usize {
     }
 }
 
-/// Returns the number of bytes at the start that belong to an incomplete UTF-8 character.
+/// Returns the number of bytes at the start of `bytes` that belong to a UTF-8 character whose beginning is missing.
 fn first_character(bytes: &[u8]) -> u64 {
     let rest = bytes.iter().take(3);
     rest.take_while(|byte| **byte & 0xc0 == 0x80).count() as u64
 }
 
-/// Returns the length of the UTF-8 character that begins with `lead`.
+/// Returns the length of a UTF-8 character by its first byte `lead`.
 fn length(lead: u8) -> usize {
     match lead {
         0xc0..0xe0 => 2,
