@@ -1,4 +1,4 @@
-//! The system prompt, and the part of a transcript that fits into a request.
+//! Makes the system prompt, and the part of a transcript that fits into a request.
 //!
 //! It has no I/O. The text is in `prompt/system.md`, that for scouts in `prompt/scout.md`.
 
@@ -13,19 +13,19 @@ use co_text::start_of;
 const TEMPLATE: &str = include_str!("prompt/system.md");
 const SCOUT_TEMPLATE: &str = include_str!("prompt/scout.md");
 
-/// The most bytes of an instruction file that co sends: enough for any text that a person would read.
+/// The largest number of bytes that co sends of an instruction file. No person would read a longer text.
 pub(super) const LONGEST_INSTRUCTIONS: usize = 32 * 1024;
 
 const INSTRUCTIONS: &str = "# Instructions of the person and the workspace
 If two of these files contradict each other, the one in the directory that is nearer to the working directory counts.
 ";
 
-/// Returns the system prompt. It says nothing of the tools in `absent`.
+/// Returns the system prompt. It does not mention the tools in `absent`.
 pub fn system(surroundings: &Surroundings, absent: &[String]) -> String {
     filled(TEMPLATE, surroundings, absent)
 }
 
-/// Returns the system prompt of a scout. It says nothing of the tools in `absent`.
+/// Returns the system prompt of a scout. It does not mention the tools in `absent`.
 pub fn of_scout(surroundings: &Surroundings, absent: &[String]) -> String {
     filled(SCOUT_TEMPLATE, surroundings, absent)
 }
@@ -45,7 +45,7 @@ fn filled(template: &str, surroundings: &Surroundings, absent: &[String]) -> Str
     fill(&without(template, absent), &values)
 }
 
-/// Returns the part of a system prompt with the texts of instruction files; empty if there are none.
+/// Returns the part of a system prompt that contains the texts of instruction files; empty if there are no files.
 pub(super) fn instructions(files: &[InstructionFile]) -> String {
     match files {
         [] => String::new(),
@@ -53,13 +53,13 @@ pub(super) fn instructions(files: &[InstructionFile]) -> String {
     }
 }
 
-/// Returns the start of a file of instructions, which the model gets.
+/// Returns the start of an instruction file, at most [`LONGEST_INSTRUCTIONS`] bytes.
 pub(super) fn cut(instructions: &str) -> &str {
     start_of(instructions.trim(), LONGEST_INSTRUCTIONS)
 }
 
-/// Returns a template without the sentences that name one of these tools, and without the points of a list that have no other
-/// sentence.
+/// Returns a template without the sentences that name one of these tools. A list item in which no sentence remains is removed
+/// too.
 fn without(template: &str, tools: &[String]) -> String {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let names_one = |sentence: &&str| {
@@ -79,7 +79,7 @@ fn without(template: &str, tools: &[String]) -> String {
     lines.map(|line| line + "\n").collect()
 }
 
-/// Fills a template in one pass, so that no value is read as a template.
+/// Replaces the placeholders of a template in one pass. A placeholder inside of a value stays as it is.
 fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut text = String::with_capacity(template.len() * 2);
     let mut rest = template;

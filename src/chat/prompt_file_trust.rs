@@ -1,4 +1,4 @@
-//! The trust in the prompt files of a workspace: a file is sent only after the person trusts its text.
+//! The person's trust in the prompt files of a workspace. co sends the text of a file only after the person trusts it.
 //!
 //! The editor asks before it reads the contexts that the text names. The chat looks again when it gets the prompt.
 
@@ -12,7 +12,8 @@ use crate::services::trust_answers::AnswerState;
 use crate::trust::{FileText, TrustAnswer};
 use co_text::one_line;
 
-/// Returns false, after a notice, if the prompt comes from a file whose text the person does not trust.
+/// Returns true if the prompt may be sent. Returns false, after a notice, if it comes from a file whose text the person does not
+/// trust.
 pub(super) async fn may_send(context: &ChatContext, prompt: &Prompt) -> bool {
     let (Some(path), Some(file)) = (prompt.untrusted_file(), &prompt.file) else {
         return true;
@@ -31,13 +32,13 @@ pub(super) async fn may_send(context: &ChatContext, prompt: &Prompt) -> bool {
     false
 }
 
-/// Returns the name of a file of the workspace.
+/// Returns the name of a file of the workspace, for the person.
 pub(super) fn short_name(context: &ChatContext, file: &Path) -> String {
     let name = file.strip_prefix(&context.dirs.workspace);
     one_line(&name.unwrap_or(file).display().to_string())
 }
 
-/// Tells the editor whether the person trusts a prompt file. Asks the person if they have not answered yet.
+/// Tells the editor whether the person trusts a prompt file. If the person has not answered yet, asks the person first.
 pub(super) async fn check(context: &ChatContext, check: PromptFileCheck) {
     let file = FileText::given(check.path, check.text);
     let slash = format!("/{}", check.name);

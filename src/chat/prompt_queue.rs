@@ -1,4 +1,4 @@
-//! The prompts that wait: for the next turn, or for the next request of the turn that runs (steering).
+//! The queued prompts. A prompt waits for the next turn, or for the next request of the running turn (steering).
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -8,7 +8,7 @@ use super::message::Prompt;
 /// The result of [`PromptQueue::steer_newest`].
 pub(super) enum Steered {
     Taken,
-    /// The prompt is about lines of a range, or about a plan.
+    /// The prompt cannot steer, because it is about a range of lines or about a plan.
     NeedsOwnTurn,
     NoPrompt,
 }
@@ -16,14 +16,14 @@ pub(super) enum Steered {
 #[derive(Default)]
 pub(super) struct PromptQueue {
     waiting: VecDeque<Prompt>,
-    /// The number of prompts that were recorded or dropped. Prompts that were given back do not count.
+    /// The number of prompts that were recorded or dropped. Prompts that went back to the person do not count.
     taken: u64,
-    /// The person cancelled the turn: the prompts wait until the person sends one, or starts a turn.
+    /// True if the person cancelled the turn. The prompts then wait until the person sends another prompt, or starts a turn.
     held: bool,
 }
 
 impl PromptQueue {
-    /// Adds a prompt behind the others. If the prompts are held, adds it before them, and lets them go on.
+    /// Adds a prompt to the end of the queue. If the queue is held, adds the prompt to its front and releases the queue.
     pub(super) fn push(&mut self, prompt: Prompt) {
         match std::mem::take(&mut self.held) {
             true => self.waiting.push_front(prompt),
@@ -31,7 +31,7 @@ impl PromptQueue {
         }
     }
 
-    /// Lets the prompts wait beyond the end of the turn, if there are some.
+    /// Keeps the prompts in the queue after the end of the turn. Does nothing if the queue is empty.
     pub(super) fn hold(&mut self) {
         self.held = !self.waiting.is_empty();
     }
@@ -40,7 +40,7 @@ impl PromptQueue {
         self.held
     }
 
-    /// Lets the queued prompts follow after the turn that starts.
+    /// Lets the prompts follow after the turn that starts now.
     pub(super) fn release(&mut self) {
         self.held = false;
     }
@@ -49,7 +49,7 @@ impl PromptQueue {
         self.taken
     }
 
-    /// Counts a prompt as taken, because it is in the transcript now.
+    /// Counts a prompt that is now in the transcript.
     pub(super) fn count_taken(&mut self) {
         self.taken += 1;
     }
@@ -59,23 +59,23 @@ impl PromptQueue {
         self.waiting.len() - self.steering()
     }
 
-    /// Returns the number of prompts that go into the turn that runs.
+    /// Returns the number of prompts that wait for the next request of the running turn.
     pub(super) fn steering(&self) -> usize {
         self.waiting.iter().filter(|prompt| prompt.steer).count()
     }
 
-    /// Takes the prompt of the next turn off the queue. Prompts that came too late to steer the last turn go first.
+    /// Removes the prompt for the next turn from the queue. Prompts that came too late to steer the last turn come first.
     pub(super) fn next(&mut self) -> Option<Prompt> {
         self.next_steering().or_else(|| self.waiting.pop_front())
     }
 
-    /// Takes the next prompt that goes into the turn that runs off the queue.
+    /// Removes the next prompt that steers the running turn from the queue.
     pub(super) fn next_steering(&mut self) -> Option<Prompt> {
         let at = self.waiting.iter().position(|prompt| prompt.steer)?;
         self.waiting.remove(at)
     }
 
-    /// Lets the newest prompt that waits for a turn of its own go into the turn that runs.
+    /// Changes the newest prompt that waits for a turn of its own, so that it steers the running turn.
     pub(super) fn steer_newest(&mut self) -> Steered {
         let mut newest_first = self.waiting.iter_mut().rev();
         match newest_first.find(|prompt| !prompt.steer) {
@@ -88,12 +88,13 @@ impl PromptQueue {
         }
     }
 
-    /// Takes all prompts off the queue, to give them back.
+    /// Removes all prompts from the queue. The caller gives them back to the person.
     pub(super) fn take_all(&mut self) -> impl DoubleEndedIterator<Item = Prompt> + use<> {
         std::mem::take(&mut self.waiting).into_iter()
     }
 
-    /// Takes the prompts of a prompt file off the queue; of any prompt file, if `path` is none.
+    /// Removes the prompts that come from the prompt file `path` from the queue. If `path` is `None`, removes the prompts of all
+    /// prompt files.
     pub(super) fn take_from_file(&mut self, path: Option<&Path>) -> Vec<Prompt> {
         let from_file = |prompt: &Prompt| {
             (prompt.untrusted_file()).is_some_and(|file| path.is_none_or(|path| path == file))

@@ -1,4 +1,4 @@
-//! The open questions of a chat, or of the runs. A question that is dropped is withdrawn: its call does not run.
+//! The open questions of a chat or of the runs. A question is withdrawn when it is dropped: its call does not run.
 
 use tokio::sync::oneshot;
 
@@ -9,7 +9,7 @@ use crate::protocol::{
 };
 use crate::tool::permissions::{Permissions, Reply};
 
-/// The questions of a chat, or of the runs, that wait for an answer.
+/// The open questions of a chat or of the runs.
 pub struct OpenQuestions {
     editor: Editor,
     open: Vec<OpenQuestion>,
@@ -18,11 +18,11 @@ pub struct OpenQuestions {
 struct OpenQuestion {
     id: u64,
     reply: oneshot::Sender<Reply>,
-    /// The texts of the files for a review.
+    /// The texts of the files that the person reviews.
     texts: Vec<ReviewText>,
-    /// The model asks it by `ask_person`.
+    /// True if the model asks this question with the tool `ask_person`.
     has_choices: bool,
-    /// True if the question is about a job or a command of the person, so that it stays when a turn ends.
+    /// True if the question stays open when a turn ends, because it is about a job or a command of the person.
     outlives_turn: bool,
 }
 
@@ -34,12 +34,12 @@ impl OpenQuestions {
         }
     }
 
-    /// Asks the person a question that ends with its turn.
+    /// Asks the person a question. The question is withdrawn when its turn ends.
     pub fn put(&mut self, question: Question, reply: oneshot::Sender<Reply>) {
         self.put_until(question, reply, false);
     }
 
-    /// Asks the person a question. With `outlives_turn`, it stays when a turn ends.
+    /// Asks the person a question. If `outlives_turn` is true, the question stays open when a turn ends.
     pub fn put_until(
         &mut self,
         question: Question,
@@ -56,7 +56,7 @@ impl OpenQuestions {
         self.editor.tell(ToEditor::Question(Box::new(question)));
     }
 
-    /// Asks the person about hosts, unless they have allowed all of them for its command or this chat.
+    /// Asks the person about hosts, unless the person has allowed all of these hosts for the command or for this chat.
     pub fn put_about_hosts(
         &mut self,
         question: Question,
@@ -84,7 +84,7 @@ impl OpenQuestions {
         self.editor.tell(ToEditor::Changes(review));
     }
 
-    /// Asks the person whether the model may be sent a text.
+    /// Asks the person whether co may send a text to the model.
     pub fn put_trust(&mut self, question: TrustQuestion, reply: oneshot::Sender<Reply>) {
         self.open.push(OpenQuestion {
             id: question.id,
@@ -96,7 +96,7 @@ impl OpenQuestions {
         self.editor.tell(ToEditor::Trust(question));
     }
 
-    /// Sends the part of a text under review after its first `from` bytes. Does nothing if the question is not open.
+    /// Sends Lua the next part of a text under review, after its first `from` bytes. Does nothing if the question is not open.
     pub fn show_part(&self, id: u64, file: usize, from: usize) {
         let open = self.open.iter().find(|open| open.id == id);
         if let Some(text) = open.and_then(|open| open.texts.get(file)) {
@@ -111,7 +111,7 @@ impl OpenQuestions {
         }
     }
 
-    /// Settles a question. Does nothing if the question is not open, so a second answer is harmless.
+    /// Answers and closes a question. Does nothing if the question is not open, so a second answer is harmless.
     pub fn answer(&mut self, id: u64, reply: Reply) {
         let Some(index) = self.open.iter().position(|open| open.id == id) else {
             return;
@@ -130,22 +130,22 @@ impl OpenQuestions {
         self.settled(id, if heard { word } else { "withdrawn" });
     }
 
-    /// Returns true if the question waits for an answer.
+    /// Returns true if this question is open.
     pub fn is_open(&self, id: u64) -> bool {
         self.open.iter().any(|open| open.id == id)
     }
 
-    /// Returns true if a question waits for an answer.
+    /// Returns true if at least one question is open.
     pub fn any(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// Returns true if a question of the model waits for an answer.
+    /// Returns true if a question that the model asks with `ask_person` is open.
     pub fn any_choice(&self) -> bool {
         self.open.iter().any(|open| open.has_choices)
     }
 
-    /// Withdraws a question that needs no answer any more.
+    /// Withdraws a question that no longer needs an answer.
     pub fn withdraw(&mut self, id: u64) {
         if let Some(index) = self.open.iter().position(|open| open.id == id) {
             self.open.swap_remove(index);
@@ -153,7 +153,7 @@ impl OpenQuestions {
         }
     }
 
-    /// Withdraws every question that ends with its turn, except those with the ids `kept`.
+    /// Withdraws every question that ends with its turn, except the questions with the ids in `kept`.
     pub fn withdraw_of_turn(&mut self, kept: &[Option<u64>]) {
         self.withdraw_unless(|open| open.outlives_turn || kept.contains(&Some(open.id)));
     }
@@ -180,7 +180,7 @@ impl OpenQuestions {
     }
 }
 
-/// Returns the texts of files for a review.
+/// Returns the texts of the files that the person reviews.
 fn texts<'a>(files: impl IntoIterator<Item = &'a FileChange>) -> Vec<ReviewText> {
     files.into_iter().map(|file| file.text.clone()).collect()
 }

@@ -1,4 +1,4 @@
-//! The transcript of a chat: its file, the copy in memory, and the text on the screen. co records first, then acts, then shows.
+//! The transcript of a chat: its file, the copy in memory, and the text on the screen. co first records, then acts, then shows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,27 +17,27 @@ use co_exec::Caller;
 use co_llm::transcript::{self, Item};
 use co_text::{first_line, shorten_chars};
 
-/// The time between two writes of streamed text. Text is shown only after it is written.
+/// The time between two writes of streamed text. co shows a text only after it is written.
 const WRITE_INTERVAL: Duration = Duration::from_millis(30);
 
-/// Characters of the first prompt in the title of a chat.
+/// The number of characters of the first prompt that the title of a chat contains.
 const TITLE_CHARS: usize = 60;
 
-/// Writes the transcript of a chat, and shows what was written.
+/// Writes the transcript of a chat, and shows the written text.
 pub(super) struct Recorder {
     services: Arc<Services>,
     log: Option<Arc<Mutex<TranscriptWriter>>>,
-    /// A copy of the id of the file: locking `log` may wait for a write.
+    /// The id of the transcript. This copy exists because locking `log` may wait for a write.
     id: Option<String>,
-    /// A copy of the title of the chat, for the same reason.
+    /// The title of the chat. This copy exists for the same reason as `id`.
     title: String,
     items: Vec<Item>,
-    /// The end of the last turn, if it could not be written. Without it, the next prompt would count as one of that turn.
+    /// The end of the last turn, if it could not be written. Without this item, the next prompt would belong to the last turn.
     lost_end: Option<Item>,
     waiting: String,
     due: Instant,
     front_end: Arc<dyn FrontEnd>,
-    /// The front end got `AnswerStarted` for the last answer, which `/retry` replaces.
+    /// True if the front end got `AnswerStarted` for the last answer, which `/retry` replaces.
     answering: bool,
 }
 
@@ -61,7 +61,7 @@ impl Recorder {
         &self.items
     }
 
-    /// Returns the transcript's id in the store, if it has a file.
+    /// Returns the id of the transcript in the store; none if the transcript has no file yet.
     pub(super) fn id(&self) -> Option<String> {
         self.id.clone()
     }
@@ -71,7 +71,7 @@ impl Recorder {
         self.title.clone()
     }
 
-    /// Returns whether the title is still that of the first prompt.
+    /// Returns true if the title still comes from the first prompt.
     pub(super) fn has_first_title(&self) -> bool {
         let first = self.items.iter().find_map(|item| match item {
             Item::User { text, .. } => Some(title(text)),
@@ -80,7 +80,7 @@ impl Recorder {
         first.is_some_and(|first| first == self.title)
     }
 
-    /// Gives the chat another title. Returns false if the chat has not begun.
+    /// Changes the title of the chat. Returns false if the transcript has not begun.
     ///
     /// # Errors
     /// The title cannot be written.
@@ -99,7 +99,7 @@ impl Recorder {
         Ok(true)
     }
 
-    /// Returns the transcript file. No other process can open it as long as this chat has it.
+    /// Returns the transcript file. No other process can open the file as long as this chat holds it.
     #[cfg(test)]
     pub(super) fn log(&self) -> Option<Arc<Mutex<TranscriptWriter>>> {
         self.log.clone()
@@ -148,8 +148,8 @@ impl Recorder {
         }
     }
 
-    /// Writes an item, and before it the end of the last turn if that is lost. If it fails, notifies the person and returns
-    /// false: then the chat must not act on the item.
+    /// Writes an item. If the end of the last turn could not be written, writes this end first. If a write fails, notifies the
+    /// person and returns false. The chat must then not act on the item.
     pub(super) async fn record(&mut self, item: Item) -> bool {
         if let Some(end) = self.lost_end.take()
             && !self.append(end).await
@@ -183,7 +183,7 @@ impl Recorder {
         }
     }
 
-    /// Adds a piece of the model's text.
+    /// Adds a piece of the model's text to the collected text.
     pub(super) fn text(&mut self, piece: &str) {
         self.waiting.push_str(piece);
     }
@@ -211,21 +211,21 @@ impl Recorder {
         }
     }
 
-    /// Writes an item of a turn, and before it the collected text.
+    /// Writes the collected text, and then an item of a turn.
     pub(super) async fn record_of_turn(&mut self, item: Item) -> bool {
         self.flush().await;
         self.answering &= !matches!(item, Item::Outcome(_));
         self.record(item).await
     }
 
-    /// Writes a prompt. The text of the model that follows begins a new answer.
+    /// Writes a prompt. The next text of the model begins a new answer.
     pub(super) async fn record_prompt(&mut self, item: Item) -> bool {
         let written = self.record(item).await;
         self.answering &= !written;
         written
     }
 
-    /// Writes and shows a notice of co about the turn.
+    /// Writes and shows a notice about the turn.
     pub(super) async fn notice(&mut self, text: String) {
         if self.record(Item::Notice { text: text.clone() }).await {
             let caller = Caller::Agent;
@@ -244,7 +244,8 @@ impl Recorder {
         }
     }
 
-    /// Hides the last answer, if there is one, from the model. Returns false if the change could not be recorded.
+    /// Hides the last answer from the model. Does nothing if there is no answer. Returns false if the change could not be
+    /// recorded.
     pub(super) async fn drop_answer(&mut self) -> bool {
         let answered = transcript::has_answer(&self.items);
         if !self.record(Item::Retried).await {
@@ -259,7 +260,7 @@ impl Recorder {
         true
     }
 
-    /// Asks the model to continue its last answer. Returns false if that could not be recorded.
+    /// Asks the model to continue its last answer. Returns false if the request could not be recorded.
     pub(super) async fn ask_to_go_on(&mut self) -> bool {
         let text = transcript::GO_ON.to_owned();
         let recorded = self.record(Item::Note { text, once: true }).await;
@@ -269,7 +270,7 @@ impl Recorder {
         recorded
     }
 
-    /// Shows this transcript in place of the one on the screen.
+    /// Replaces the transcript on the screen by this one.
     ///
     /// # Errors
     /// The front end failed.
@@ -284,7 +285,7 @@ impl Recorder {
         blocking(show).await
     }
 
-    /// Returns the number of turns that ended. Numbers start at 0, so this is also the number of the next turn.
+    /// Returns the number of ended turns. Turns are numbered from 0, so this is also the number of the next turn.
     pub(super) fn turns_ended(&self) -> usize {
         let items = self.items.iter();
         items
@@ -292,7 +293,7 @@ impl Recorder {
             .count()
     }
 
-    /// Returns the number of the turn that runs, or else of the last one.
+    /// Returns the number of the running turn if `runs` is true, or else the number of the last turn.
     pub(super) fn last_turn(&self, runs: bool) -> usize {
         let since = self.items.iter().rev();
         let mut since = since.take_while(|item| !matches!(item, Item::End { .. }));
@@ -300,7 +301,7 @@ impl Recorder {
         self.turns_ended() - usize::from(!is_open && self.turns_ended() > 0)
     }
 
-    /// Returns whether the person has sent a prompt.
+    /// Returns true if the transcript contains a prompt.
     pub(super) fn has_prompt(&self) -> bool {
         let mut items = self.items.iter();
         items.any(|item| matches!(item, Item::User { .. }))
@@ -316,7 +317,8 @@ impl Recorder {
     }
 }
 
-/// Returns the title of a chat that begins with a prompt: its first words, or those of the task to plan or to explore.
+/// Returns the title of a chat that begins with this prompt: the first words of the prompt. For `/plan` and `/explore`, they are
+/// the first words of the task.
 fn title(prompt: &str) -> String {
     let task = transcript::task_to_plan(prompt).or_else(|| transcript::task_to_explore(prompt));
     let prompt = task.unwrap_or(prompt);

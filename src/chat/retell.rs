@@ -1,4 +1,4 @@
-//! The events of a transcript, for `/resume`: the chat then reads as it did live.
+//! Makes the events of a transcript for `/resume`, so that a resumed chat looks as it did before.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use co_llm::transcript::{
     Call, Decision, GO_ON, INTERRUPTED, Item, Outcome, ShownPart, TRIAL_INTERRUPTED,
 };
 
-/// Returns the event that shows the items of a transcript, with the model's thoughts or without.
+/// Returns the event that shows the items of a transcript. The model's thoughts are shown if `thoughts` is true.
 pub(super) fn resumed(items: &[Item], thoughts: bool, tools: &ToolSet) -> ChatEvent {
     let mut retelling = Retelling::new(tools);
     retelling.thoughts = thoughts;
@@ -33,7 +33,7 @@ fn is_call(item: &Item) -> bool {
     matches!(item, Item::Call(_))
 }
 
-/// Returns the events of the calls after the first `shown` calls, and of their outcomes.
+/// Returns the events of all calls after the first `shown` calls, and of the outcomes of these calls.
 pub(super) fn calls_after(items: &[Item], shown: usize, tools: &ToolSet) -> Vec<ChatEvent> {
     let mut calls = items.iter().enumerate().filter(|(_, item)| is_call(item));
     let Some((first, _)) = calls.nth(shown) else {
@@ -58,7 +58,7 @@ pub(super) fn calls_after(items: &[Item], shown: usize, tools: &ToolSet) -> Vec<
     retelling.events
 }
 
-/// Returns the shown part of an outcome that was recorded without it.
+/// Returns the part of an outcome that the chat shows, if the transcript does not record it.
 fn shown_before(outcome: &Outcome, reads_files: bool) -> ShownPart {
     let interrupted = [INTERRUPTED, TRIAL_INTERRUPTED].contains(&outcome.text.as_str());
     match reads_files || interrupted {
@@ -70,26 +70,27 @@ fn shown_before(outcome: &Outcome, reads_files: bool) -> ShownPart {
     }
 }
 
-/// Collects the events. The event of each call comes directly before the events of its outcome, even if a step has several calls.
+/// Collects the events of a transcript. The event of each call comes directly before the events of its outcome, even if a step
+/// has several calls.
 struct Retelling<'a> {
     tools: &'a ToolSet,
     events: Vec<ChatEvent>,
-    /// The thoughts of the model are shown.
+    /// True if the events include the thoughts of the model.
     thoughts: bool,
-    /// A prompt came, so a turn follows or runs.
+    /// True if the last prompt has been read, so that a turn follows or runs.
     prompted: bool,
     in_turn: bool,
-    /// An agent works in the chat.
+    /// True if an agent works in the chat.
     by_agent: bool,
-    /// The answer of the last prompt has started.
+    /// True if the answer to the last prompt has started.
     answering: bool,
     calls: HashMap<&'a str, &'a Call>,
-    /// The calls that have no event yet.
+    /// The ids of the calls that have no event yet.
     open: HashSet<&'a str>,
     unasked: HashSet<&'a str>,
-    /// The calls that ran as trials, and the decision about what they changed.
+    /// The ids of the calls that ran as trials, each with the decision about the changes of the trial.
     tried: HashMap<&'a str, Option<&'a Decision>>,
-    /// Notices about the next call, which has no event yet.
+    /// The notices about the next call, which has no event yet.
     notices: Vec<&'a str>,
 }
 
@@ -267,7 +268,7 @@ impl<'a> Retelling<'a> {
         self.push(CallEvent::Ended(CallEnd::of(outcome, shown)));
     }
 
-    /// Adds a call that has no event yet, and the notices about it.
+    /// Adds the events of a call that has no event yet, and of the notices about it.
     fn call(&mut self, id: &str) {
         if self.open.remove(id)
             && let Some(call) = self.calls.get(id)
@@ -293,7 +294,7 @@ impl<'a> Retelling<'a> {
     }
 }
 
-/// Returns the last line of the outcome of a file call: the model's text ends with its summary.
+/// Returns the last line of a file call's outcome, which is its summary, without brackets.
 fn last_line(text: &str) -> &str {
     let line = text.trim_end().lines().next_back().unwrap_or_default();
     line.trim_start_matches('[').trim_end_matches(']')

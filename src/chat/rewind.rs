@@ -1,27 +1,27 @@
-//! `/rewind`: takes the chat, the files or both back to the moment before a prompt. The chat continues in a copy; `/resume`
-//! finds the original.
+//! `/rewind` restores the chat, the files, or both, as they were before a prompt. The chat continues in a copy; `/resume` finds
+//! the original.
 
 use super::chat_context::ChatContext;
 use crate::protocol::Choice;
 use co_llm::transcript::Item;
 use co_text::{one_line, short_command};
 
-/// A prompt that a chat can go back to.
+/// A prompt to which a chat can be rewound.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RewindPoint {
-    /// The index of its item.
+    /// The index of the prompt's item in the transcript.
     pub item: usize,
-    /// The number of its turn, from 0.
+    /// The number of the prompt's turn, counted from 0.
     pub turn: usize,
     pub text: String,
 }
 
-/// The words for the parts that go back.
+/// The argument that rewinds the chat and the files.
 const BOTH: &str = "both";
 const CHAT: &str = "chat";
 const FILES: &str = "files";
 
-/// A `/rewind` with all its arguments.
+/// A `/rewind` with all its arguments: the parts to rewind, and the prompt.
 pub(super) enum Rewind {
     Chat(RewindPoint),
     Files(RewindPoint),
@@ -29,8 +29,8 @@ pub(super) enum Rewind {
 }
 
 impl Rewind {
-    /// Reads the arguments `[number [both|chat|files]]`. Offers choices for what is left out, or tells the person what is wrong.
-    /// Then it returns none.
+    /// Parses the arguments `[number [both|chat|files]]`. If an argument is missing, offers choices and returns `None`. If an
+    /// argument is wrong, tells the person and returns `None`.
     pub(super) fn parse(context: &ChatContext, items: &[Item], args: &str) -> Option<Self> {
         let mut points = points(items);
         if points.is_empty() {
@@ -67,7 +67,7 @@ impl Rewind {
     }
 }
 
-/// Returns the prompts that started a turn, in their order.
+/// Returns the prompts that started a turn, from the first to the last.
 fn points(items: &[Item]) -> Vec<RewindPoint> {
     let mut points: Vec<RewindPoint> = Vec::new();
     let mut turn = 0;
@@ -87,7 +87,7 @@ fn points(items: &[Item]) -> Vec<RewindPoint> {
     points
 }
 
-/// Returns the prompts as choices, the last one first.
+/// Returns the prompts as choices. The last prompt comes first.
 fn prompts(points: &[RewindPoint]) -> Vec<Choice> {
     let choice = |(at, point): (usize, &RewindPoint)| Choice {
         label: one_line(&short_command(&point.text)),

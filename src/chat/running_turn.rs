@@ -1,4 +1,4 @@
-//! The turn of a chat that runs: the chat starts it, carries out what it asks for, and ends it.
+//! The running turn of a chat. The chat starts the turn, carries out its requests, and ends it.
 
 use std::sync::Arc;
 
@@ -28,28 +28,29 @@ use crate::workspace::edits::EditRange;
 use co_llm::Fault;
 use co_llm::transcript::{self, Decision, End, Item, Outcome, ShownPart, Usage};
 
-/// The result of a call whose question was open when the backend was asked to end: with Neovim, or for `/restart!`.
+/// The result of a call whose question was open when the backend had to end: with Neovim, or for `/restart!`.
 const CLOSED: &str = "not answered: co was closed";
 
-/// The result of a call that ran, if its outcome could not be written or the turn failed.
+/// The result of a call that ran, but whose outcome could not be written, or whose turn failed.
 const EFFECT_UNKNOWN: &str =
     "cut off: the turn ended before this call did; whether it took effect is not known";
 
-/// The result of a call that ran as a trial, if the turn ended before the person could keep what it changed.
+/// The result of a call whose trial ended with the turn, before the person could keep its changes.
 const TRIAL_CUT_OFF: &str =
     "cut off: the turn ended during the trial of this call; what it changed is dropped";
 
 const PROMPTS_WAIT: &str = "queued prompts wait: /steer sends the first, /stop drops them";
 
-/// The notice of `/explore` in a chat in which an agent works.
+/// The notice of `/explore` if an agent works in the chat.
 const NO_SCOUT_OF_AGENT: &str = "an agent works in this chat, and co has no model here for a scout: send /explore in another chat";
 
-/// A turn that runs in a task of its own, with the events that the chat takes from it.
+/// A turn that runs in a task of its own, and the events that the chat receives from it.
 pub(super) struct RunningTurn {
     events: mpsc::Receiver<TurnEvent>,
     pub(super) cancel: CancellationToken,
     task: JoinHandle<TurnEnd>,
-    /// The number of calls in the transcript that the chat shows, also of earlier turns. A turn shows its calls in their order.
+    /// The number of calls in the transcript that the chat has shown, including those of earlier turns. A turn shows its calls in
+    /// the order of the transcript.
     calls_shown: usize,
 }
 
@@ -151,10 +152,10 @@ impl Chat {
         self.run_turn(receiver, cancel, turn.run());
     }
 
-    /// Returns the turn of the chat's agent.
+    /// Returns a turn in which the chat's agent works.
     ///
     /// # Errors
-    /// The agent cannot take the prompt, for this reason.
+    /// The reason why the agent cannot work on the prompt.
     fn agent_turn(
         &mut self,
         spec: Result<AgentSpec, String>,
@@ -189,7 +190,7 @@ impl Chat {
         })
     }
 
-    /// Starts a turn.
+    /// Starts a task that runs the turn.
     fn run_turn(
         &mut self,
         events: mpsc::Receiver<TurnEvent>,
@@ -296,7 +297,7 @@ impl Chat {
         }
     }
 
-    /// Records and shows the prompts that go with the next request. Call it only if each call has its result.
+    /// Records and shows the prompts that go with the next request. Call it only when each call has its result.
     async fn take_steering(&mut self) {
         self.recorder.flush().await;
         while let Some(prompt) = self.queue.next_steering() {
@@ -306,8 +307,8 @@ impl Chat {
         }
     }
 
-    /// Asks the agent of the chat to stop if a prompt should steer it: an agent takes no prompt while it works, so it is the next
-    /// one.
+    /// Cancels the turn of the chat's agent if a prompt should steer it. An agent accepts no prompt while it works, so this
+    /// prompt starts the next turn.
     pub(super) fn steer_agent(&self) {
         if let Some(running) = &self.running
             && self.model.agent().is_some()
@@ -361,7 +362,7 @@ impl Chat {
         self.context.services.checkpoints.tell_changed();
     }
 
-    /// Records an outcome for each call that has none: providers reject a request with such a call.
+    /// Records an outcome for each call that has none, because providers reject a request that contains such a call.
     pub(super) async fn answer_calls(&mut self, unanswered: &[String]) {
         let items = self.recorder.items();
         let decision = |id: &str| {
@@ -426,7 +427,7 @@ pub(super) async fn next_event(running: &mut Option<RunningTurn>) -> Option<Turn
     }
 }
 
-/// Returns the names of the images of the prompts that have no answer yet.
+/// Returns the names of the images in prompts that the model has not answered yet.
 fn unanswered_images(items: &[Item]) -> Vec<String> {
     let items = items.iter().rev();
     let unanswered = items.take_while(|it| !matches!(it, Item::Text { .. } | Item::Call(_)));

@@ -1,5 +1,6 @@
-//! Scouts: turns below a turn, which only look. Each has a transcript of its own, in memory. This module stands in for the chat
-//! of such a turn: it keeps the items, refuses what only a chat can do, and passes on the tokens and a line about each call.
+//! Scouts: read-only turns that a turn starts. Each scout has a transcript of its own, in memory. This module replaces the chat
+//! of such a turn: it keeps the items, refuses requests that only a chat can fulfil, and tells the chat the tokens and a line
+//! about each call.
 
 use std::sync::Arc;
 
@@ -24,13 +25,13 @@ use co_llm::Fault;
 use co_llm::transcript::{self, End, InstructionFile, Item, Usage};
 use co_text::start_of;
 
-/// The most tokens that the model of a scout may write, or read elsewhere than from its cache.
+/// The largest number of tokens that a scout may use. Tokens that the model reads from its cache do not count.
 const MOST_TOKENS: u64 = 400_000;
 
-/// The most bytes of a report.
+/// The largest number of bytes of a scout's report.
 const LONGEST_REPORT: usize = 16 * 1024;
 
-/// The most lines about calls of a scout that are kept.
+/// The largest number of lines about the calls of a scout that are kept.
 const MOST_LINES: usize = 200;
 
 const CANCELLED: &str = "Cancelled: the scout was ended before it reported.";
@@ -39,13 +40,13 @@ const REPEATED: &str =
     "The scout reached its limits or repeated the same calls, and ended without a report.";
 const NO_JOBS: &str = "Not run: a scout starts no jobs. Run the command without `background`.";
 
-/// The scouts of a turn.
+/// Starts the scouts of a turn.
 pub(super) struct Scouts {
-    /// The way to the chat of the turn.
+    /// Sends messages to the chat of the turn.
     above: ToChat,
     /// The instructions of the turn.
     instructions: Arc<[InstructionFile]>,
-    /// Has a permit for each scout that may look at once.
+    /// Has one permit for each scout that may run at the same time.
     permits: Arc<Semaphore>,
 }
 
@@ -73,7 +74,7 @@ impl ScoutStarter for Scouts {
     }
 }
 
-/// Runs a scout to its end. `context` is that of the turn that sends it, with the token that ends the scout.
+/// Runs a scout to its end. `context` is the context of the turn that started the scout, with the token that cancels the scout.
 async fn run(
     above: ToChat,
     context: CallContext,
@@ -147,7 +148,7 @@ async fn run(
     }
 }
 
-/// Returns the reason why a scout failed, in a sentence.
+/// Returns the reason why a scout failed, as a sentence.
 fn failure(fault: &Fault) -> String {
     let text = error::text_of(fault);
     let why = match fault {
@@ -166,12 +167,12 @@ fn failure(fault: &Fault) -> String {
     format!("The scout failed: {why}.")
 }
 
-/// A scout that looks, in place of the chat of its turn.
+/// A running scout, in the role of the chat of its turn.
 struct Scout {
     above: ToChat,
     asked: ScoutTask,
     items: Vec<Item>,
-    /// The call that is carried out.
+    /// The running call.
     call: Option<ShownCall>,
     lines: Vec<String>,
     calls: usize,
@@ -196,7 +197,7 @@ impl Scout {
         }
     }
 
-    /// Handles an event as the chat of a turn does. It fails if the chat above has ended.
+    /// Handles an event in the same way as the chat of a turn. Fails if the chat above has ended.
     async fn event(&mut self, event: TurnEvent) -> Result<(), CallHalt> {
         match event {
             TurnEvent::Record(item, done) => {
@@ -254,7 +255,7 @@ impl Scout {
         Ok(())
     }
 
-    /// Shows the person how much the scout has looked.
+    /// Shows the person the progress of the scout.
     async fn show(&self, details: String) -> Result<(), CallHalt> {
         let progress = ScoutProgress {
             call: self.asked.call.clone(),

@@ -1,5 +1,5 @@
-//! The tool servers of a chat: `/mcp`, and those that a file of the workspace names, which start after the person trusts its
-//! text.
+//! The tool servers of a chat: `/mcp`, and the servers that a file of the workspace names. These servers start only after the
+//! person trusts the text of the file.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -15,7 +15,8 @@ use crate::tool::server::{ChatServers, ListedServer, server_start};
 use crate::trust::{FileText, FileTrust};
 use co_text::{MOST_NAMED, one_line};
 
-/// Reads the file of a workspace that names tool servers, if there is one, and the person's word about it.
+/// Reads the file of a workspace that names tool servers, and the person's answer about this file. Returns `None` if there is no
+/// file.
 async fn server_file(
     services: &Services,
     workspace: &Path,
@@ -36,8 +37,8 @@ async fn server_file(
     Ok(Some((file, trust)))
 }
 
-/// Reads the tool servers that a file of the workspace names, for a new turn. Asks the person about a text without an answer, and
-/// then returns a notice about it.
+/// Reads the tool servers that a file of the workspace names, for a new turn. If the person has not answered about the file, asks
+/// the person and returns a notice.
 pub(super) async fn find_of_workspace(
     context: &ChatContext,
     servers: &ChatServers,
@@ -93,7 +94,7 @@ fn warn(context: &ChatContext, problems: &[String]) {
     }
 }
 
-/// Asks about the file that names tool servers. Returns false if the question is open already.
+/// Asks the person about the file that names tool servers. Returns false if this question is already open.
 fn ask(context: &ChatContext, file: &FileText, trust: FileTrust) -> bool {
     let mut state = context.services.trust_answers.state.lock();
     if state.questions.iter().any(|it| it.is_about(file)) {
@@ -107,7 +108,7 @@ fn ask(context: &ChatContext, file: &FileText, trust: FileTrust) -> bool {
     true
 }
 
-/// Lists the tool servers, or says more about the one with a name. `fetch` and a name fetch a server.
+/// Lists the tool servers, or shows details of the server with this name. The arguments `fetch NAME` fetch a server.
 pub(super) async fn list_or_fetch(context: &ChatContext, servers: &ChatServers, arguments: &str) {
     match arguments.split_once(' ') {
         Some(("fetch", name)) => fetch(context, servers, name.trim()),
@@ -115,7 +116,7 @@ pub(super) async fn list_or_fetch(context: &ChatContext, servers: &ChatServers, 
     }
 }
 
-/// Starts a server once with the hosts from which its program downloads it, because the person asked for that.
+/// Starts a server once with access to the hosts from which its program is downloaded.
 fn fetch(context: &ChatContext, servers: &ChatServers, name: &str) {
     let known = servers.wanted(&context.services.config);
     let Some(settings) = known.iter().find(|it| it.name == name) else {
@@ -147,7 +148,8 @@ fn fetch(context: &ChatContext, servers: &ChatServers, name: &str) {
     });
 }
 
-/// Lists the tool servers, or says more about the one with a name. If the name is that of a file without trust, asks about it.
+/// Lists the tool servers, or shows details of the server with this name. If `name` names a file that the person does not trust,
+/// asks about the file.
 async fn list(context: &ChatContext, servers: &ChatServers, name: &str) {
     let file = match server_file(&context.services, &context.dirs.workspace).await {
         Ok(file) => file,
@@ -218,7 +220,7 @@ async fn list(context: &ChatContext, servers: &ChatServers, name: &str) {
     ));
 }
 
-/// Returns a word for a server that the person did not set.
+/// Returns the name of the file that names a server, for a list; empty if the server is from the person's settings.
 fn origin(server: &ListedServer) -> String {
     match server.of_workspace {
         true => format!(" of {WORKSPACE_FILE}"),

@@ -1,4 +1,4 @@
-//! The skills of a chat. The text of a skill in the workspace goes to the model after the person trusts it; the person's own
+//! The skills of a chat. The text of a skill in the workspace goes to the model only after the person trusts it. The person's own
 //! skills need no answer.
 
 use std::path::Path;
@@ -15,19 +15,19 @@ use crate::workspace::skills::{FoundSkills, Skill};
 use co_llm::transcript::InstructionFile;
 use co_text::{one_line, start_of};
 
-/// The most bytes of one description, and of all of them, in the system prompt.
+/// The largest number of bytes of one skill's description in the system prompt, and of all descriptions together.
 const LONGEST_DESCRIPTION: usize = 500;
 const LONGEST_TOGETHER: usize = 8 << 10;
 
-/// The skills of the last turn.
+/// The skills that the last turn offered.
 #[derive(Debug, Default)]
 pub(super) struct Skills {
     list: SkillList,
-    /// The hashes of the texts that wait for the person's trust.
+    /// The hashes of the texts that wait for the person's answer.
     waiting: Vec<String>,
 }
 
-/// The person's word about a skill.
+/// The person's trust in a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SkillTrust {
     OfPerson,
@@ -55,8 +55,8 @@ impl SkillTrust {
 }
 
 impl Skills {
-    /// Reads the skills for a new turn, and offers the model the tool that reads them. Returns a notice if more of them wait for
-    /// the person's trust.
+    /// Reads the skills for a new turn, and offers the model the tool that reads them. Returns a notice if more skills now wait
+    /// for the person's answer.
     pub(super) async fn renew(&mut self, context: &ChatContext, tools: &ToolSet) -> Option<String> {
         let services = &context.services;
         let workspace = &context.dirs.workspace;
@@ -108,7 +108,8 @@ impl Skills {
         skills.iter().map(section).collect()
     }
 
-    /// Returns the name of the skill with this file, if the last turn got it. Without `path`, returns any skill of the workspace.
+    /// Returns the name of the skill in the file `path`, if the last turn got this skill. If `path` is `None`, returns the name
+    /// of any skill of the workspace that the turn got.
     pub(super) fn sent(&self, path: Option<&Path>) -> Option<String> {
         let skills = self.list.skills();
         let mut of_workspace = skills.iter().filter(|it| !it.of_person);
@@ -117,7 +118,8 @@ impl Skills {
     }
 }
 
-/// Returns all skills for a directory, with the person's word about each, and the first problem with others.
+/// Returns all skills for a workspace, each with the person's trust in it, and the first problem with the skills that cannot be
+/// used.
 async fn find(
     services: &Services,
     workspace: &Path,
@@ -146,7 +148,7 @@ async fn find(
     Ok((judged.await?, found.problem))
 }
 
-/// Returns the skills that the model of a workspace may read, each with a name of its own.
+/// Returns the skills that the model may read in a workspace. Each has a unique name.
 pub(super) async fn for_model(services: &Services, workspace: &Path) -> Result<Vec<Skill>, String> {
     let (skills, _) = find(services, workspace).await?;
     Ok(usable(&skills))
@@ -191,7 +193,7 @@ pub(super) async fn list(context: &ChatContext, path: &str) {
     context.offer("skills", "Skills", skills.iter().map(choice).collect());
 }
 
-/// Says where a skill is, and asks about its text if the person does not trust it.
+/// Tells the person where a skill is. If the person does not trust its text, asks about it.
 fn show_skill(context: &ChatContext, skills: &[(Skill, SkillTrust)], path: &Path) {
     let Some((skill, trust)) = skills.iter().find(|it| it.0.file.path == path) else {
         return context.complain(format!("there is no skill in {}", path.display()));

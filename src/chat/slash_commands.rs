@@ -1,7 +1,7 @@
-//! The slash commands that the backend carries out. Their text is never sent to a model.
+//! The slash commands that the backend carries out. co never sends the text of a slash command to a model.
 //!
-//! [`Chat::command`] is the table of them. Those that start a turn, or go on in another transcript, are methods here; the others
-//! belong to the part of the chat that they change.
+//! [`Chat::command`] is the table of these commands. The commands that start a turn, or continue in another transcript, are
+//! methods here. The others belong to the part of the chat that they change.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ impl Chat {
         self.show_state();
     }
 
-    /// Carries out `/mode`, which only agents have.
+    /// Carries out `/mode`, which works only in the chat of an agent.
     fn switch_mode(&mut self, args: &str) {
         match self.model.agent() {
             Some(_) => self.set_agent_option(AgentOption::Mode, args),
@@ -87,7 +87,7 @@ impl Chat {
         }
     }
 
-    /// Carries out `/session`, which only agents have.
+    /// Carries out `/session`, which works only in the chat of an agent.
     fn switch_session(&mut self, id: &str) {
         let context = &self.context;
         let spec = match self.model.agent_spec(&context.services) {
@@ -124,14 +124,15 @@ impl Chat {
         self.show_state();
     }
 
-    /// Asks the model for another answer to the last prompt. Calls that were carried out and their results stay.
+    /// Asks the model for another answer to the last prompt. The calls that were carried out, and their results, stay in the
+    /// transcript.
     async fn retry(&mut self) {
         if self.may_start_turn() && self.recorder.drop_answer().await {
             self.start_turn(TurnGoal::Answer).await;
         }
     }
 
-    /// Lets the model continue its last answer, or work with the results of its last calls.
+    /// Lets the model continue its last answer, or use the results of its last calls.
     async fn go_on(&mut self) {
         if !self.may_start_turn() {
             return;
@@ -151,7 +152,7 @@ impl Chat {
         }
     }
 
-    /// Returns true if a turn may start without a new prompt. Else tells the person the reason.
+    /// Returns true if a turn may start without a new prompt. Otherwise tells the person the reason and returns false.
     fn may_start_turn(&self) -> bool {
         let context = &self.context;
         if let Some(agent) = self.model.agent() {
@@ -168,7 +169,8 @@ impl Chat {
         false
     }
 
-    /// Lets the newest queued prompt go with the next request of the turn. If none runs, the oldest starts one.
+    /// Sends the newest queued prompt with the next request of the running turn. If no turn runs, starts a turn with the oldest
+    /// queued prompt.
     async fn steer(&mut self) {
         if self.queue.is_held()
             && let Some(prompt) = self.queue.next()
@@ -220,7 +222,7 @@ impl Chat {
         self.context.say(words);
     }
 
-    /// Runs the command of the last trial of this chat for real.
+    /// Runs the command of the chat's last trial for real.
     async fn run_tried(&mut self) {
         if self.running.is_some() {
             return self
@@ -262,7 +264,7 @@ impl Chat {
         }
     }
 
-    /// Continues another chat in the place of this one.
+    /// Continues with the opened chat in place of this one.
     async fn go_on_with(&mut self, opened: OpenedChat) {
         let OpenedChat { log, loaded, shown } = opened;
         let services = &self.context.services;
@@ -286,7 +288,7 @@ impl Chat {
         }
     }
 
-    /// Continues in a copy of the transcript. The original stays as it is.
+    /// Makes a copy of the transcript and continues in the copy. The original stays as it is.
     async fn fork(&mut self) {
         if self.recorder.id().is_none() || self.running.is_some() {
             let text = "a chat is forked when it has begun and no turn runs";
@@ -305,8 +307,8 @@ impl Chat {
         }
     }
 
-    /// Continues in a copy of the transcript. It has the first `upto` items, and the changes of the turns before `end`. If that
-    /// fails, notifies the person and returns false.
+    /// Continues in a copy of the transcript that has the first `upto` items, and the changes of the turns before `end`. Returns
+    /// false, after a notice, if the copy fails.
     async fn go_on_in_copy(&mut self, upto: usize, end: usize) -> bool {
         let copied = kept_chats::copy(&self.context, &mut self.recorder, (upto, end)).await;
         // Its session knows more than the copy, and belongs to the original.
@@ -341,7 +343,7 @@ impl Chat {
         }
     }
 
-    /// Returns true if no job of the chat runs. Else tells the person to end the jobs first.
+    /// Returns true if no job of the chat runs. Otherwise tells the person to end the jobs first and returns false.
     fn may_rewind_chat(&self) -> bool {
         let runs = self.jobs.any_runs();
         if runs {
@@ -351,7 +353,7 @@ impl Chat {
         !runs
     }
 
-    /// Continues in a copy of the transcript that ends before a prompt, which becomes the draft.
+    /// Continues in a copy of the transcript that ends before a prompt. This prompt becomes the draft.
     pub(super) async fn rewind_chat(&mut self, point: RewindPoint) {
         let RewindPoint { item, turn, text } = point;
         if self.recorder.id().is_none()
@@ -391,8 +393,7 @@ impl Chat {
         }
     }
 
-    /// Fills the quickfix list with the files that the chat changed. If no turn runs, or only the turn of an agent, opens the
-    /// review of the files too.
+    /// Fills the quickfix list with the files that the chat changed. Opens their review too, unless a turn of a model runs.
     async fn changes(&mut self) {
         if undo::fill_list(&self.context, self.recorder.id()).await
             && self.takes_undo()
@@ -402,7 +403,7 @@ impl Chat {
         }
     }
 
-    /// Opens the review of the open changes, or with `base NAME`, of those since a branch.
+    /// Opens the review of the open changes. With the arguments `base NAME`, opens the review of the changes since a branch.
     async fn review(&mut self, args: &str) {
         if !self.takes_undo() {
             return self.context.complain("a turn is running; <C-c> cancels it");
@@ -427,7 +428,7 @@ impl Chat {
         }
     }
 
-    /// Returns the task that takes changes back, in the place of an earlier one; none if the chat has no changes.
+    /// Returns a new task that takes changes back, which replaces an earlier task. Returns `None` if the chat has no changes.
     fn undo_task(&mut self, request: UndoRequest) -> Option<UndoTask> {
         // A chat without a transcript has no earlier task.
         self.undo.cancel(&mut self.questions);
@@ -435,7 +436,7 @@ impl Chat {
             .begin(request, &self.context, &self.recorder, &self.jobs)
     }
 
-    /// Shows another transcript in place of the one on the screen.
+    /// Replaces the transcript on the screen by another one.
     async fn show_resumed(&mut self, resumed: ChatEvent) {
         self.status.resume(self.recorder.items());
         // The agent knows another chat.

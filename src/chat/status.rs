@@ -1,4 +1,4 @@
-//! The part of a chat's state that its turns change, as the winbar shows it.
+//! The part of a chat's state that its turns change. The winbar shows this state.
 
 use crate::protocol::{ChatState, PlanProgress};
 use crate::tool::plan::WorkPlan;
@@ -9,27 +9,27 @@ use co_llm::transcript::{self, Item, Usage};
 pub(super) struct Status {
     state: ChatState,
     detail: String,
-    /// The usage of the whole chat.
+    /// The numbers of tokens that the whole chat used.
     pub usage: Usage,
-    /// The usage of the current or last turn.
+    /// The numbers of tokens that the current or last turn used.
     pub turn_usage: Usage,
-    /// The used part of the model's window in percent.
+    /// The percentage of the model's context window that is used.
     pub window_used: Option<u64>,
-    /// None if no step of the model's plan is open.
+    /// The progress of the model's plan; none if no step of a plan is open.
     pub plan: Option<PlanProgress>,
-    /// The items of the transcript before the plan that counts. An agent may drop its plan.
+    /// The number of items before the current plan in the transcript. An agent may drop its plan.
     plan_from: usize,
     waiting: WaitingQuestion,
 }
 
-/// A question that waits although the state of the turn does not say so.
+/// A waiting question that the state of the turn does not show.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum WaitingQuestion {
     #[default]
     None,
-    /// Without a turn, such as the question of `/commit`.
+    /// A question waits while no turn runs, such as the question of `/commit`.
     WithoutTurn,
-    /// The running call is a question of the model.
+    /// The running call is `ask_person`, and its question waits.
     OfModel,
 }
 
@@ -39,7 +39,7 @@ impl Status {
         self.detail = detail;
     }
 
-    /// Returns the state for the winbar, and what the turn does.
+    /// Returns the state for the winbar, and a text about the work of the turn.
     pub(super) fn state(&self) -> (ChatState, String) {
         match self.waiting {
             WaitingQuestion::OfModel => (ChatState::Asking, String::new()),
@@ -49,37 +49,37 @@ impl Status {
         }
     }
 
-    /// Returns whether a question waits that no turn asked.
+    /// Returns true if a question waits while no turn runs.
     pub(super) fn asks_without_turn(&self) -> bool {
         self.waiting == WaitingQuestion::WithoutTurn
     }
 
-    /// Takes the question that waits now. Returns false if it is the same as before.
+    /// Sets the question that waits now. Returns false if it is the same as before.
     pub(super) fn set_waiting(&mut self, waiting: WaitingQuestion) -> bool {
         std::mem::replace(&mut self.waiting, waiting) != waiting
     }
 
-    /// Reads the plan of the transcript.
+    /// Reads the current plan from the transcript.
     pub(super) fn find_plan(&mut self, items: &[Item]) {
         let plan = WorkPlan::last(items.get(self.plan_from..).unwrap_or(items));
         let progress = plan.map(|plan| plan.progress());
         self.plan = progress.filter(|it| it.done < it.steps);
     }
 
-    /// Forgets the plans of these items.
+    /// Forgets the plans in these items.
     pub(super) fn drop_plan(&mut self, items: &[Item]) {
         self.plan_from = items.len();
         self.plan = None;
     }
 
-    /// Reads the plan and the usage of the last turn in another transcript.
+    /// Reads the plan and the usage of the last turn from another transcript.
     pub(super) fn resume(&mut self, items: &[Item]) {
         self.find_plan(items);
         self.plan_from = 0;
         self.turn_usage = transcript::used_last(items);
     }
 
-    /// Returns the usage in words.
+    /// Returns the usage as a text for the person.
     pub(super) fn usage_words(&self) -> String {
         format!("{}; the last turn {}", self.usage, self.turn_usage)
     }

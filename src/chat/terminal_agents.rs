@@ -1,7 +1,9 @@
-//! Agents in terminals of Neovim: programs of the person, such as `claude`, that call co's tools by `co-nvim mcp`. They belong to no chat,
-//! so this module stands in for one. The person is asked once whether an agent may use the tools in a workspace.
+//! Agents in terminals of Neovim: programs of the person, such as `claude`, that call co's tools by `co-nvim mcp`. They belong to
+//! no chat, so this module does the work of a chat for them. co asks the person once whether an agent may use the tools in a
+//! workspace.
 //!
-//! Such a program can do with Neovim what it likes, by the same socket. The question tells the person, and stops what is well-behaved.
+//! Such a program can control Neovim through the same socket anyway. The question informs the person, and stops only well-behaved
+//! programs.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -35,10 +37,10 @@ use co_llm::transcript::{Call, Item};
 use co_mcp::ToolReply;
 use co_text::one_line;
 
-/// The id of these agents in the place of that of a transcript, for the audit file and the records of changes.
+/// The id that the audit file and the records of changes use for these agents in place of a transcript's id.
 const TRANSCRIPT: &str = "agents-in-terminals";
 
-/// The most calls that are open at a time.
+/// The largest number of calls that are open at the same time.
 const MOST_CALLS: usize = 64;
 
 const UNNAMED: &str = "an agent";
@@ -48,7 +50,7 @@ const REFUSED: &str = "Not run: the person does not let you use the tools of co 
 const UNANSWERED: &str =
     "Not run: the person was asked whether you may use the tools of co, and did not answer.";
 
-/// All agents in terminals.
+/// All agents in terminals, and their open calls.
 pub struct TerminalAgents {
     known: KnownAgents,
     questions: SharedQuestions,
@@ -56,24 +58,24 @@ pub struct TerminalAgents {
     cancel: CancellationToken,
 }
 
-/// The agents that have called, by their name and their workspace.
+/// The person's answer about each agent that has made a call, by the name of the agent and its workspace.
 type KnownAgents = Arc<Mutex<HashMap<(String, PathBuf), Arc<tokio::sync::Mutex<PersonAnswer>>>>>;
 
 type SharedQuestions = Arc<Mutex<OpenQuestions>>;
 
-/// The answer to the question whether an agent may use the tools in a workspace. A call keeps it locked, so that the calls of the
-/// agent run one by one.
+/// The answer to the question whether an agent may use the tools in a workspace. A call holds the lock of this answer, so the
+/// calls of one agent run one by one.
 #[derive(Default)]
 enum PersonAnswer {
     #[default]
     None,
     Yes,
-    /// Not by this connection. The next one asks again.
+    /// The person refused the connection with this id. For the next connection, co asks again.
     No(u64),
 }
 
 impl TerminalAgents {
-    /// Returns an empty list. `cancel` ends every call.
+    /// Returns an empty list. Cancelling `cancel` ends every call.
     pub fn new(editor: Editor, cancel: CancellationToken) -> Self {
         Self {
             known: Arc::default(),
@@ -83,7 +85,7 @@ impl TerminalAgents {
         }
     }
 
-    /// Carries out a call in a task of its own.
+    /// Carries out a call in a separate task.
     pub fn call(&mut self, services: Arc<Services>, asked: AgentCall) {
         self.calls.retain(|_, it| !it.is_cancelled());
         let (editor, request) = (services.editor.clone(), asked.request);
@@ -123,22 +125,22 @@ impl TerminalAgents {
         }
     }
 
-    /// Takes the person's answer. Does nothing if it is for another question.
+    /// Handles the person's answer. Does nothing if the answer belongs to a question of another module.
     pub fn answer(&self, answered: QuestionAnswer) {
         self.questions.lock().answer(answered.id, answered.into());
     }
 
-    /// Sends a part of a text under review, if its question is here.
+    /// Sends the next part of a text under review, if the question about it belongs to a call of these agents.
     pub fn show_part(&self, id: u64, file: usize, from: usize) {
         self.questions.lock().show_part(id, file, from);
     }
 }
 
-/// A call that is carried out.
+/// A running call of an agent in a terminal.
 struct OneCall {
     questions: SharedQuestions,
     services: Arc<Services>,
-    /// The printable name of the agent.
+    /// The name of the agent, made printable.
     agent: String,
     asked: AgentCall,
     cancel: CancellationToken,
@@ -178,7 +180,7 @@ impl OneCall {
         self.carry_out(call, dirs).await
     }
 
-    /// Asks the person whether the agent may use the tools, unless they have answered.
+    /// Asks the person whether the agent may use the tools, unless the person has already answered.
     async fn ask(&self, answer: &mut PersonAnswer, workspace: &Path) -> Result<(), String> {
         match answer {
             PersonAnswer::Yes => return Ok(()),
@@ -209,7 +211,7 @@ impl OneCall {
         }
     }
 
-    /// Carries out the call as that of a model.
+    /// Carries out the call in the same way as a call of a model.
     async fn carry_out(&self, call: Call, dirs: WorkDirs) -> ToolReply {
         let (events, mut inbox) = mpsc::channel(MAX_WAITING_EVENTS);
         let (_settings, new_services) = watch::channel(Arc::clone(&self.services));
@@ -256,7 +258,7 @@ impl OneCall {
         result.unwrap_or_else(|| ToolReply::failed(EFFECT_UNKNOWN))
     }
 
-    /// Handles an event as the chat of a turn does.
+    /// Handles an event in the same way as the chat of a turn.
     async fn event(
         &self,
         event: TurnEvent,
@@ -301,7 +303,7 @@ impl OneCall {
     }
 }
 
-/// The questions of a call. They are withdrawn when the call ends.
+/// The questions of a call. They are withdrawn when this value is dropped.
 struct AskedQuestions<'a> {
     all: &'a SharedQuestions,
     ids: Mutex<Vec<u64>>,
@@ -315,7 +317,7 @@ impl<'a> AskedQuestions<'a> {
         }
     }
 
-    /// Asks the person, and waits for the answer. The error is a question that was withdrawn.
+    /// Asks the person a question, and waits for the answer. Fails if the question is withdrawn.
     async fn put(&self, question: Question) -> Result<Reply, oneshot::error::RecvError> {
         let (reply, answer) = oneshot::channel();
         self.put_to(question, reply);
@@ -339,7 +341,7 @@ impl Drop for AskedQuestions<'_> {
 /// Returns the directories of an agent.
 ///
 /// # Errors
-/// There is no such directory: a sentence.
+/// A sentence that says that the directory does not exist.
 fn work_dirs(cwd: &Path) -> Result<WorkDirs, String> {
     let cwd = cwd.canonicalize().map_err(|error| {
         let cwd = cwd.display();

@@ -1,8 +1,8 @@
-//! The questions whether the person trusts a file: instructions, a skill, a prompt file, or `.mcp.json`. The modules of these
-//! kinds of files ask, and get the answers from `services::trust_answers`.
+//! The questions whether the person trusts a file: instructions, a skill, a prompt file, or `.mcp.json`. The module of each kind
+//! of file asks its questions here, and gets the answers from `services::trust_answers`.
 //!
-//! A question belongs to no chat: it stays open until the person answers or the file changes. Each file is read once, and the
-//! same text is hashed, shown and sent.
+//! A question belongs to no chat. It stays open until the person answers or the file changes. co reads each file only once, so
+//! that it hashes, shows and sends the same text.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::services::trust_answers::{AnswerState, OpenTrustQuestion};
 use crate::trust::{FileText, TrustAnswer};
 use co_text::one_line;
 
-/// The note to a question if there is an answer about an earlier text.
+/// The note in a question if the person answered about an earlier text of the file.
 pub(super) const TEXT_CHANGED: &str = "its text changed since your last answer";
 
-/// The slash command in questions about the file that names tool servers, which is not sent.
+/// The slash command in questions about the file that names tool servers. The model does not get this file.
 pub(super) const SERVERS: &str = "/mcp";
 
-/// Withdraws questions whose text is no longer in the file.
+/// Withdraws the questions for which `gone` returns true, because their text is no longer in the file.
 pub(super) fn withdraw(
     services: &Services,
     state: &mut AnswerState,
@@ -42,8 +42,8 @@ fn settle(services: &Services, id: u64, decision: &str) {
     });
 }
 
-/// Asks about a text, unless a question is open. Returns the id of the question. `slash` is the slash command that sends it, or
-/// the context of a skill.
+/// Asks the person about a text, unless a question about it is open. Returns the id of the question. `slash` is the slash command
+/// that sends the text, or the context of a skill.
 pub(super) fn ask(
     services: &Services,
     state: &mut AnswerState,
@@ -77,7 +77,7 @@ pub(super) fn ask(
     id
 }
 
-/// Takes the answer to a question about a file. Returns false if no such question has this id.
+/// Handles the answer to a question about a file. Returns false if no such question has this id.
 pub fn answer(services: &Arc<Services>, answered: &QuestionAnswer) -> bool {
     let mut state = services.trust_answers.state.lock();
     let Some(at) = state.questions.iter().position(|it| it.id == answered.id) else {
@@ -107,7 +107,7 @@ pub fn answer(services: &Arc<Services>, answered: &QuestionAnswer) -> bool {
     true
 }
 
-/// Saves an answer and notifies the person. Does nothing if the person took the answer back meanwhile.
+/// Saves an answer and notifies the person. Does nothing if the person has revoked the answer meanwhile.
 async fn save(services: &Services, name: &str, slash: Option<String>, entry: TrustAnswer) {
     let _alone = services.trust_answers.writing.lock().await;
     let is_last = |state: &AnswerState| state.unsaved.get(&entry.path) == Some(&entry);
@@ -139,7 +139,7 @@ async fn save(services: &Services, name: &str, slash: Option<String>, entry: Tru
     services.notice(NoticeLevel::Info, message);
 }
 
-/// Notifies the person of a problem in a workspace, but only once, because co finds it again at each prompt.
+/// Notifies the person of a problem in a workspace only once, although co finds the problem again at each prompt.
 pub(super) fn warn_once(
     services: &Services,
     state: &mut AnswerState,

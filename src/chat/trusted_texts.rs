@@ -1,6 +1,6 @@
 //! The texts of trusted files that the model gets: instructions, skills and prompt files.
 //!
-//! If the person takes an answer about a file back, a turn that was sent the file ends.
+//! If the person revokes the trust in a file, a turn that got the file ends.
 
 use std::path::{Path, PathBuf};
 
@@ -20,9 +20,9 @@ use co_llm::transcript::InstructionFile;
 pub(super) struct TrustedTexts {
     instructions: Instructions,
     skills: Skills,
-    /// The prompt files of the workspace.
+    /// The prompt files of the workspace that the last turn got.
     prompt_files: Vec<PathBuf>,
-    /// Receives the files that the person no longer trusts.
+    /// Receives the paths of the files that the person no longer trusts.
     revoked: broadcast::Receiver<PathBuf>,
 }
 
@@ -36,7 +36,8 @@ impl TrustedTexts {
         }
     }
 
-    /// Waits until the person no longer trusts a file, and returns this file. Returns none if the file is not known.
+    /// Waits until the person no longer trusts a file, and returns the path of this file. Returns `None` if the path is not
+    /// known.
     pub(super) async fn revoked(&mut self) -> Option<PathBuf> {
         self.revoked.recv().await.ok()
     }
@@ -46,13 +47,13 @@ impl TrustedTexts {
         self.prompt_files.clear();
     }
 
-    /// Keeps the prompt file of a prompt that goes to the model.
+    /// Adds the prompt file of a prompt that goes to the model.
     pub(super) fn add_prompt_file(&mut self, prompt: &Prompt) {
         self.prompt_files
             .extend(prompt.untrusted_file().map(Path::to_owned));
     }
 
-    /// Reads the instructions and skills for a new turn. The chat shows a notice about those that wait for the person's trust.
+    /// Reads the instructions and skills for a new turn. Shows a notice about those that wait for the person's answer.
     pub(super) async fn renew(
         &mut self,
         context: &ChatContext,
@@ -72,13 +73,13 @@ impl TrustedTexts {
         self.instructions.texts()
     }
 
-    /// Returns the instructions for the model, and the parts of the system prompt that name the skills.
+    /// Returns the instructions for the model, and the sections of the system prompt that name the skills.
     pub(super) fn of_system_prompt(&self) -> Vec<InstructionFile> {
         [self.instructions.texts(), self.skills.sections()].concat()
     }
 
-    /// Returns the name of the file `path` and how the chat goes on without it, if the last turn got it. Without `path`, this may
-    /// be any file.
+    /// Returns the name of the file `path`, and a text about how the chat continues without it, if the last turn got this file.
+    /// If `path` is `None`, any file may match.
     pub(super) fn sent(&self, context: &ChatContext, path: Option<&Path>) -> Option<String> {
         let mut prompt_files = self.prompt_files.iter();
         if let Some(file) = prompt_files.find(|sent| path.is_none_or(|path| path == *sent)) {

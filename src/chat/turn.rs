@@ -1,5 +1,5 @@
-//! One turn: all that follows a prompt. It is a child task of the chat and works on a copy of the transcript. It
-//! sends the chat all that should be recorded, shown or asked, and owns nothing that outlives it.
+//! One turn: everything from a prompt to the end of its answer. A turn is a child task of the chat and works on a copy of the
+//! transcript. It asks the chat to record, show and ask, and owns nothing that outlives it.
 
 mod calls;
 mod event;
@@ -38,38 +38,38 @@ use crate::workspace::confinement::Isolation;
 use co_llm::transcript::{self, Call, Context, End, InstructionFile, Item, Surroundings, Usage};
 use co_llm::{Fault, Stop};
 
-/// A turn that runs or will run.
+/// A turn that runs, or is ready to run.
 pub(super) struct Turn {
-    /// The context of its calls.
+    /// The context of the calls that the turn makes.
     pub context: Arc<CallContext>,
     pub chat: ToChat,
     pub tools: ToolSet,
-    /// The servers whose tools are in `tools`; none for a scout.
+    /// The tool servers whose tools are in `tools`; none for a scout.
     pub servers: Option<ChatServers>,
     pub memory: TurnMemory,
     pub history: Arc<RequestHistory>,
     pub instructions: Vec<InstructionFile>,
     pub goal: TurnGoal,
-    /// The names of the images of the prompt.
+    /// The names of the images in the prompt.
     pub images: Vec<String>,
     pub limits: LoopLimits,
-    /// The limit for the model's window after the provider refused a request for its length.
+    /// The limit of the model's context window, which is set after the provider refused a request as too long.
     pub window_limit: Option<u64>,
-    /// The model repeats the same calls.
+    /// True if the model repeats the same calls.
     pub repeats_calls: bool,
     pub queue: CallQueue,
-    /// The calls whose questions were withdrawn.
+    /// The ids of the calls whose questions were withdrawn.
     pub unanswered: Vec<String>,
 }
 
-/// The goal of a turn.
+/// The purpose of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TurnGoal {
-    /// To answer the person.
+    /// Answer the person.
     Answer,
-    /// To sum up the conversation so far.
+    /// Summarize the conversation so far.
     Compact,
-    /// To send a scout for the person.
+    /// Send a scout for the person.
     Explore {
         task: String,
         attached: Vec<Context>,
@@ -81,13 +81,13 @@ pub(super) struct TurnEnd {
     pub end: End,
     pub fault: Option<Fault>,
     pub failed_confined: Vec<String>,
-    /// The calls whose questions nobody answered.
+    /// The ids of the calls whose questions were not answered.
     pub unanswered: Vec<String>,
-    /// The agent of the chat, if one works in the place of a model and its process lives on.
+    /// The agent's process, if an agent works in the chat and its process survives the turn.
     pub agent: Option<Box<AgentProcess>>,
 }
 
-/// The notice to the person if they no longer trust the instructions.
+/// The notice to the person after they revoked the trust in the instructions.
 const INSTRUCTIONS_REVOKED: &str =
     "the old instructions are no longer sent; the model reads the chat from its start";
 
@@ -119,7 +119,7 @@ impl Turn {
         }
     }
 
-    /// Returns a turn that carries out one call, which an agent asks for in the place of the model.
+    /// Returns a turn that carries out one call of an agent.
     pub(super) fn of_call(
         context: CallContext,
         chat: ToChat,
@@ -144,7 +144,7 @@ impl Turn {
         }
     }
 
-    /// Carries out one call, which an agent asks for in the place of the model.
+    /// Carries out one call of an agent.
     pub(super) async fn carry_out(&mut self, call: Call) -> Result<(), Halt> {
         self.chat.record(Item::Call(call.clone())).await?;
         let unread = None;
@@ -234,7 +234,7 @@ impl Turn {
         }
     }
 
-    /// Sends a scout for the person. Its report is the answer.
+    /// Sends a scout for the person. The scout's report is the answer of the turn.
     async fn explore(&mut self, task: String, attached: Vec<Context>) -> Result<(), Halt> {
         if !self.tools.has(explore::NAME) {
             return Ok(self.chat.note(NO_SCOUTS).await?);
@@ -263,7 +263,7 @@ impl Turn {
         }
     }
 
-    /// Applies changed settings.
+    /// Applies the settings that have changed.
     fn renew(&mut self) {
         let new = &mut self.chat.new_services;
         if new.has_changed().unwrap_or(false) {
@@ -281,7 +281,7 @@ impl Turn {
         }
     }
 
-    /// Waits for the tool servers, and adds their tools to the tools of the turn.
+    /// Waits until the tool servers have started, and adds their tools to the tools of the turn.
     async fn begin_servers(&mut self) -> Result<(), Halt> {
         let Some(servers) = &self.servers else {
             return Ok(());
@@ -299,7 +299,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Reads the text of the lines that the person asked to change, so that they are found again after other lines move.
+    /// Reads the lines that the person selected for the prompt, so that co finds them again after they move.
     async fn read_range(&mut self) {
         let Some(mut range) = self.context.range.clone() else {
             return;
@@ -314,7 +314,7 @@ impl Turn {
         Arc::make_mut(&mut self.context).range = read.await.ok();
     }
 
-    /// Records the directories, the sandbox and the instructions of the chat, and tells the model about changes of them.
+    /// Records the directories, the sandbox and the instructions of the chat. Tells the model if any of these have changed.
     async fn orient(&mut self) -> Result<(), Halt> {
         let services = Arc::clone(&self.context.services);
         let isolation = services.probe.isolation();
@@ -358,7 +358,7 @@ impl Turn {
         })
     }
 
-    /// Tells the person which images the model cannot see.
+    /// Tells the person which images in the prompt the model does not get.
     async fn name_left_out_images(&mut self) -> Result<(), Halt> {
         if self.images.is_empty() || self.context.provider.takes_images().await {
             return Ok(());
@@ -371,7 +371,7 @@ impl Turn {
         Ok(self.chat.note(&text).await?)
     }
 
-    /// Reports the tokens of a request, with their price if it is known.
+    /// Tells the chat the number of tokens that a request used, with their price if it is known.
     async fn used(&mut self, usage: Usage) -> Result<(), Halt> {
         if usage == Usage::default() {
             return Ok(());
@@ -381,7 +381,7 @@ impl Turn {
         Ok(self.chat.send(TurnEvent::Usage(usage)).await?)
     }
 
-    /// Returns the transcript so far. Adds the commands that failed in the sandbox to the turn's permissions.
+    /// Returns the transcript so far, and adds the commands that failed in the sandbox to the turn's permissions.
     async fn snapshot(&mut self) -> Result<Vec<Item>, Halt> {
         let (reply, snapshot) = oneshot::channel();
         self.chat.send(TurnEvent::Snapshot(reply)).await?;

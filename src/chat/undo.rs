@@ -1,8 +1,7 @@
-//! `/undo` and `/redo`: take the chat's changes of files back, and bring them back. `/review` and `/changes` take parts of them
-//! back.
+//! `/undo` takes the chat's changes of files back, and `/redo` brings them back. `/review` and `/changes` take back parts of the
+//! changes.
 //!
-//! A separate task compares the files, asks the person and changes the files, because Neovim may answer slowly about its
-//! buffers.
+//! A separate task compares the files, asks the person and changes the files, because Neovim may answer slowly about its buffers.
 
 mod base;
 mod changes;
@@ -33,41 +32,42 @@ use super::rewind::RewindPoint;
 use crate::checkpoint::By;
 use crate::protocol::PartAnswer;
 
-/// The undo of a chat: the task that is not complete, and its notes.
+/// The undo task of a chat, and the notes that it left.
 #[derive(Default)]
 pub(super) struct ChatUndo {
     open: Option<OpenUndo>,
-    /// Notes of `/undo` and `/review` during the turn of an agent. The next prompt tells them.
+    /// The notes of `/undo` and `/review` from the time during an agent's turn. The next prompt contains these notes.
     notes: Vec<String>,
 }
 
-/// An `/undo`, `/redo`, `/review` or review of `/changes` that is not complete.
+/// An `/undo`, `/redo`, `/review` or review of `/changes` that has not ended.
 struct OpenUndo {
     events: mpsc::Receiver<UndoEvent>,
-    /// The prompt to which the chat goes back after the files are taken back.
+    /// The prompt to which the chat is rewound after the files.
     then: Option<RewindPoint>,
-    /// Cancelled if the question is no longer needed.
+    /// Cancelled if the task's question is no longer needed.
     cancel: CancellationToken,
     question: Option<u64>,
     /// Cancelled when the task has ended.
     ended: CancellationToken,
-    /// The answers of a `/review` that goes on.
+    /// Sends the answers of an open `/review` to the task.
     answers: Option<mpsc::UnboundedSender<review::FileAnswers>>,
-    /// `/undo`, `/redo`, `/rewind` or `/review`.
+    /// The slash command: `/undo`, `/redo`, `/rewind` or `/review`.
     command: &'static str,
 }
 
-/// The changes to take back or to bring back.
+/// A request to take changes back, or to bring them back.
 pub(super) struct UndoRequest {
     pub by: By,
-    /// Take back this turn and all later ones. If it is none, take back only the last turn that changed files.
+    /// The first turn to take back. All later turns are taken back too. If it is `None`, only the last turn that changed files is
+    /// taken back.
     pub from: Option<usize>,
-    /// The chat goes back to the moment before this prompt afterwards.
+    /// The prompt to which the chat is rewound afterwards.
     pub then: Option<RewindPoint>,
 }
 
 impl UndoRequest {
-    /// Returns the request for the last turn that changed files.
+    /// Returns a request for the last turn that changed files.
     pub(super) fn last(by: By) -> Self {
         Self {
             by,
@@ -78,19 +78,19 @@ impl UndoRequest {
 }
 
 impl ChatUndo {
-    /// Returns the id of its question, if it asks.
+    /// Returns the id of the task's question, if the question is open.
     pub(super) fn question(&self) -> Option<u64> {
         self.open.as_ref().and_then(|it| it.question)
     }
 
-    /// Returns the command that asks or is about to ask, if there is one.
+    /// Returns the slash command whose question is open or will soon be asked; none if there is no such command.
     pub(super) fn unanswered(&self, questions: &OpenQuestions) -> Option<&'static str> {
         let undo = (self.open.as_ref()).filter(|undo| !undo.cancel.is_cancelled())?;
         let waits = undo.question.is_none_or(|it| questions.is_open(it));
         waits.then_some(undo.command)
     }
 
-    /// Ends a task that has not been answered.
+    /// Cancels a task whose question has not been answered.
     pub(super) fn cancel(&mut self, questions: &mut OpenQuestions) {
         if let Some(undo) = &mut self.open {
             undo.cancel.cancel();
@@ -101,13 +101,14 @@ impl ChatUndo {
         }
     }
 
-    /// Ends a task that has not been answered, and forgets it: its transcript is no longer that of the chat.
+    /// Cancels a task whose question has not been answered, and forgets the task, because the chat no longer has the transcript
+    /// of the task.
     pub(super) fn forget(&mut self, questions: &mut OpenQuestions) {
         self.cancel(questions);
         self.open = None;
     }
 
-    /// Returns the task that takes changes back, in the place of an earlier one, which must be cancelled. Returns none if the
+    /// Returns a new task that takes changes back. It replaces an earlier task, which must be cancelled. Returns `None` if the
     /// chat has no changes.
     pub(super) fn begin(
         &mut self,
@@ -149,7 +150,8 @@ impl ChatUndo {
         Some(task)
     }
 
-    /// Starts the task as a `/review`: of the open changes, or of those since a branch in the directory of `base`.
+    /// Starts the task as a `/review`. The review is about the open changes, or about the changes since a branch in the directory
+    /// of `base`.
     pub(super) fn review(&mut self, task: UndoTask, base: Option<(PathBuf, String)>) {
         let (answers, kept) = mpsc::unbounded_channel();
         if let Some(open) = &mut self.open {
@@ -159,7 +161,7 @@ impl ChatUndo {
         tokio::spawn(task.review_open(base, kept));
     }
 
-    /// Keeps the answers to a file of the review.
+    /// Saves the answers about a file of the review.
     pub(super) fn keep_answers(&self, id: u64, file: usize, answers: Vec<PartAnswer>) {
         let open = self.open.as_ref().filter(|it| it.question == Some(id));
         if let Some(kept) = open.and_then(|it| it.answers.as_ref()) {
@@ -168,7 +170,7 @@ impl ChatUndo {
         }
     }
 
-    /// Waits for a message of the task, if there is one. Returns none when the task has ended.
+    /// Waits for a message of the task. Returns `None` when the task has ended. Without a task, waits forever.
     pub(super) async fn next_event(&mut self) -> Option<UndoEvent> {
         match &mut self.open {
             Some(undo) => undo.events.recv().await,
@@ -181,23 +183,24 @@ impl ChatUndo {
         self.open = None;
     }
 
-    /// Takes the id of the task's question. Returns false if the task is cancelled: then nobody may be asked.
+    /// Stores the id of the task's question. Returns false if the task has been cancelled, so that the question must not be
+    /// asked.
     pub(super) fn may_ask(&mut self, question: u64) -> bool {
         let open = self.open.as_mut().filter(|it| !it.cancel.is_cancelled());
         open.map(|undo| undo.question = Some(question)).is_some()
     }
 
-    /// Returns the prompt before which the chat goes back, as the files are taken back now.
+    /// Returns the prompt to which the chat must be rewound, because the files have now been taken back.
     pub(super) fn take_rewind(&mut self) -> Option<RewindPoint> {
         self.open.as_mut().and_then(|undo| undo.then.take())
     }
 
-    /// Keeps a note until the turn that runs ends: it would not go with the next prompt.
+    /// Keeps a note until the running turn ends, because the next prompt comes only after that.
     pub(super) fn add_note(&mut self, text: String) {
         self.notes.push(text);
     }
 
-    /// Takes the notes that were kept.
+    /// Removes the kept notes and returns them.
     pub(super) fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }

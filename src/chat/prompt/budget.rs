@@ -12,35 +12,34 @@ use crate::tool::plan::WorkPlan;
 use co_llm::ToolSpec;
 use co_llm::transcript::{self, Item, Shortened};
 
-/// The number of newest outputs and contexts that stay whole as long as it is enough to leave out older ones.
+/// The number of newest outputs and contexts that stay whole, as long as the request fits without older ones.
 const RECENT_TEXTS: usize = 4;
 
-/// A model's window, in tokens.
+/// The context window of a model, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     pub window: u64,
 }
 
-/// The items of a request.
+/// The items that a request sends, after they were made to fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fit {
     pub items: Vec<Item>,
-    /// Tokens of the whole request, estimated.
+    /// The estimated number of tokens of the whole request.
     pub tokens: u64,
-    /// The texts that this request shortens and earlier requests did not. The turn records them as [`Item::Shortened`], so that
-    /// later requests shorten them in the same way.
+    /// The texts that this request shortens for the first time. The turn records them as [`Item::Shortened`], so that later
+    /// requests shorten them in the same way.
     pub shortened: Vec<Shortened>,
-    /// Set if the request is still too large, so the model must sum up first. The value is the number of last items that the
-    /// summary leaves as they are ([`Item::Summary`]).
+    /// Set if the request is still too large, so that the model must first write a summary. The value is the number of last items
+    /// that the summary does not replace ([`Item::Summary`]).
     pub summarise: Option<usize>,
 }
 
 impl Budget {
-    /// Returns the items to send. If they would fill more than four fifths of the window, outputs and contexts are left out or
-    /// shortened, old ones first.
+    /// Returns the items to send. If they would fill more than four fifths of the window, leaves out or shortens outputs and
+    /// contexts. The oldest come first.
     ///
-    /// `items` is the whole transcript. This function applies the summaries in it, and gives each call exactly
-    /// one result.
+    /// `items` is the whole transcript. This function applies the summaries in it, and gives each call exactly one result.
     pub fn fit(&self, system: &str, tools: &[ToolSpec], items: &[Item]) -> Fit {
         let (whole, _) = transcript::repair(with_plan(transcript::view(items), items));
         let mut texts = Texts::new(framed(whole), items);
@@ -68,8 +67,8 @@ impl Budget {
         }
     }
 
-    /// Returns the items for a request without tools that was refused, so that they fit into the window: long texts are cut in
-    /// their middle, then older items are left out. The first item and the last one stay.
+    /// Makes the items of a refused request without tools fit into the window, and returns them. Cuts long texts in their middle,
+    /// then leaves out older items. The first and the last item stay.
     pub fn squeeze(&self, system: &str, items: &[Item]) -> Vec<Item> {
         let room = self.window.saturating_sub(tokens(system));
         let mut told: Vec<Item> = items.to_vec();
@@ -91,8 +90,8 @@ impl Budget {
         told
     }
 
-    /// Returns the number of last items that fill at most a third of the window. They begin with a turn or a step, so that no
-    /// call is separated from its result.
+    /// Returns the number of last items that fill at most a third of the window. The first of them begins a turn or a step, so
+    /// that no call is separated from its result.
     fn keep(&self, items: &[Item], fixed: u64) -> usize {
         let mut room = (self.window / 3).saturating_sub(fixed);
         let mut keep = 0;
@@ -120,7 +119,7 @@ impl Budget {
     }
 }
 
-/// Adds the plan of the model to the summary that stands for it.
+/// Adds the model's plan to the summary that replaces the items with the plan.
 fn with_plan(mut told: Vec<Item>, items: &[Item]) -> Vec<Item> {
     let plan = WorkPlan::summed_up(items, &told);
     let summary = told.iter_mut().find_map(|item| match item {
@@ -133,7 +132,7 @@ fn with_plan(mut told: Vec<Item>, items: &[Item]) -> Vec<Item> {
     told
 }
 
-/// Returns true if the model wrote, thought or called something since the last summary.
+/// Returns true if a summary can make the items shorter: the model wrote, thought or called something since the last summary.
 fn may_shrink(items: &[Item]) -> bool {
     items
         .iter()

@@ -10,12 +10,12 @@ use sha2::{Digest, Sha256};
 use crate::workspace::{edits, files};
 use co_llm::transcript::{Item, Outcome};
 
-/// The number of digits of a frame's mark. The mark is a hash of the text in the frame, and of the call's id or the context's
-/// name. So a text cannot contain the end of its own frame, unless it contains its own hash.
+/// The number of digits of a frame's mark. The mark is a hash of the text in the frame, and of the id of the call or the name of
+/// the context. A text would have to contain its own hash to contain the end of its frame.
 const MARK_DIGITS: usize = 12;
 
-/// Returns the items with each output of a command, text of a file and text of a context in a frame. Removes characters that
-/// only deceive a reader.
+/// Returns the items with a frame around each output of a command, each text of a file and each text of a context. Removes
+/// characters that only serve to deceive a reader.
 pub(super) fn framed(mut items: Vec<Item>) -> Vec<Item> {
     let mut tools: HashMap<String, String> = HashMap::new();
     for item in &mut items {
@@ -44,20 +44,20 @@ pub(super) fn framed(mut items: Vec<Item>) -> Vec<Item> {
     items
 }
 
-/// Returns the start of the line that co puts below the text of files.
+/// Returns the byte index of the line that co appends to the text of files.
 fn summary_start(text: &str) -> usize {
     text.rfind("\n[").map_or(0, |at| at + 1)
 }
 
-/// Returns the range of the lines of a file that the refusal of an edit quotes: from after the first line of the refusal to its
-/// first empty line, or to its end.
+/// Returns the byte range of the lines of a file that a refused edit quotes. The range begins after the first line of the
+/// refusal. It ends at the first empty line, or at the end of the text.
 fn nearest_lines(text: &str) -> [usize; 2] {
     let end = text.find("\n\n").map_or(text.len(), |at| at + 1);
     let start = text[..end].find('\n').map_or(end, |at| at + 1);
     [start, end]
 }
 
-/// Returns the text of a result with a part of it in a frame.
+/// Returns the text of a result with a frame around the bytes from `start` to `end`.
 fn frame(outcome: &Outcome, [start, end]: [usize; 2]) -> String {
     let text = &outcome.text;
     let output = match text.get(start..end) {
@@ -77,7 +77,7 @@ fn frame(outcome: &Outcome, [start, end]: [usize; 2]) -> String {
     format!("{before}{output}{hidden}{after}")
 }
 
-/// Returns a text in a frame. `source` is the id of the call, or the name of the context.
+/// Returns a text in a frame. `source` is the id of the call or the name of the context that the text comes from.
 fn enclosed(source: &str, text: &str) -> String {
     let mark = mark(source, text);
     let line_end = if text.ends_with('\n') { "" } else { "\n" };
@@ -92,7 +92,7 @@ fn mark(source: &str, text: &str) -> String {
     mark
 }
 
-/// Returns the text without characters that reverse its direction, and without invisible tag characters.
+/// Returns the text without characters that reverse the direction of text, and without invisible tag characters.
 fn without_deceivers(text: &str) -> String {
     let deceives = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}');
     text.replace(deceives, "")

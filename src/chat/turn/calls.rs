@@ -1,8 +1,9 @@
-//! The calls of one step. The calls at the start of a step that only look run in parallel; from the first other call on they
-//! run one by one. The results are recorded in the order of the calls.
+//! Carries out the calls of one step. The read-only calls at the start of a step run in parallel. From the first other call on,
+//! the calls run one by one. The results are recorded in the order of the calls.
 //!
 //! The turn sends all questions to the person at once, except those about calls that collect facts and about commands that co
-//! tries first. After each call, it judges again the calls that wait, repeats changed questions and withdraws unneeded ones.
+//! tries first. After each call, the turn judges the waiting calls again. If the text of a question has changed, the turn asks
+//! the question again. It withdraws the questions that are no longer needed.
 
 use std::path::Path;
 
@@ -27,47 +28,48 @@ use co_exec::container::WORKSPACE_INSIDE;
 use co_exec::secrets::redact::RedactedText;
 use co_llm::transcript::{Call, Decision, Item, Outcome};
 
-/// The arguments of tools that are paths.
+/// The names of the arguments of tools that are paths.
 const PATH_ARGUMENTS: [&str; 4] = ["path", "from", "to", "cwd"];
 
-/// The reason that is added to a repeated question.
+/// The reason that a repeated question shows.
 const ASKED_AGAIN: &str =
     "asked again: a command that ran meanwhile, or a setting, changed what it does";
 
-/// The reason why a command of the person is asked about again.
+/// The reason why co asks again about a command that the person wrote.
 const NOT_UTF8: &str =
     "it is not all UTF-8: each byte that was not is now \u{fffd} and its two digits";
 
-/// A call that was decided about: it has started, or does not run.
+/// A call with a decision. It has started, or does not run.
 struct BegunCall {
     call: Call,
-    /// The call is on the screen.
+    /// True if the call is on the screen.
     shown: bool,
     decided: DecidedCall,
     started: Result<StartedCall, NotRun>,
-    /// The files before the call, if it may change some.
+    /// The state of the files before the call; none if the call cannot change files.
     checkpoint: Option<CallCheckpoint>,
 }
 
-/// A call that has started.
+/// A call that runs.
 struct StartedCall<T = CallResult> {
     shows_decision: bool,
     runs: Option<String>,
     rest: RunningCall<T>,
 }
 
-/// The answer about the next call.
+/// The answer to the question about the next call.
 enum NextAnswer {
     /// The call needs no answer.
     NotAsked,
-    /// The question is none if the turn was cancelled and the call needs none.
+    /// The question was answered or withdrawn. The `AskedQuestion` is `None` if the turn was cancelled and the call needed no
+    /// answer.
     Answered(QuestionEnd, Option<Box<AskedQuestion>>),
-    /// Something was allowed or the settings changed: the calls are judged again.
+    /// A new permission or new settings may change the verdicts. The calls must be judged again.
     Changed,
 }
 
 impl Turn {
-    /// Carries out the calls of a step. If this succeeds, each call has an outcome in the transcript.
+    /// Carries out the calls of a step. If it succeeds, the transcript has an outcome for each call.
     pub(super) async fn calls(&mut self, calls: Vec<ProposedCall>) -> Result<(), Halt> {
         self.renew();
         let calls = calls.into_iter().enumerate();
@@ -87,7 +89,7 @@ impl Turn {
         self.run_one_by_one().await
     }
 
-    /// Parses a call.
+    /// Parses a call and returns it as a call that waits.
     fn queued(&self, place: usize, asked: ProposedCall) -> QueuedCall {
         let planned = if place >= MAX_CALLS {
             Err(format!(
@@ -106,7 +108,7 @@ impl Turn {
         QueuedCall::new(asked.call, planned)
     }
 
-    /// Runs calls that need no answer in parallel, and shows them one by one in call order.
+    /// Runs calls that need no answer in parallel. Shows them one after the other, in the order of the calls.
     async fn run_side_by_side(&mut self, ahead: Vec<NextCall>) -> Result<(), Halt> {
         let mut started = Vec::new();
         let mut done = Ok(());
@@ -170,7 +172,7 @@ impl Turn {
         }
     }
 
-    /// Shows a call, unless it is on the screen.
+    /// Shows a call, unless the call is already on the screen.
     async fn show_call(&self, call: &Call, shown: &mut bool) -> Result<(), Halt> {
         if !std::mem::replace(shown, true) {
             let shown = self.tools.shown(call);
@@ -179,7 +181,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Shows the next call before the question about it.
+    /// Shows the next call, before the question about it is asked.
     async fn show_next(&mut self) -> Result<(), Halt> {
         let Some(next) = self.queue.get_mut(0) else {
             return Ok(());
@@ -191,7 +193,7 @@ impl Turn {
         Ok(self.chat.show(CallEvent::Begun(shown)).await?)
     }
 
-    /// Decides about a call, and starts it if it may run.
+    /// Decides whether a call runs, and starts the call if it does.
     async fn begin(
         &mut self,
         next: NextCall,
@@ -247,7 +249,7 @@ impl Turn {
         })
     }
 
-    /// Returns the result of a call that the person or a rule refuses, or that nobody answered.
+    /// Returns the result of a call that the person or a rule refuses, or whose question nobody answered.
     fn refused(
         &mut self,
         action: Box<dyn CallAction>,
@@ -264,7 +266,7 @@ impl Turn {
         NotRun::Refused(Box::new(result))
     }
 
-    /// Records the decision on a call, audits it and starts the call.
+    /// Records the decision about a call, writes the decision to the audit file, and starts the call.
     async fn start<T>(
         &self,
         decided: &DecidedCall,
@@ -288,7 +290,7 @@ impl Turn {
         })
     }
 
-    /// Shows a call that was decided about until its end, audits its outcome and records the result.
+    /// Shows a decided call until its end, writes its outcome to the audit file, and records its result.
     async fn finish(&mut self, begun: BegunCall) -> Result<(), Halt> {
         let BegunCall {
             call,
@@ -344,7 +346,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Shows a call that has started until its end, and returns the result.
+    /// Shows a running call until its end, and returns the result.
     async fn follow_started<T>(
         &mut self,
         decided: &DecidedCall,
@@ -359,7 +361,7 @@ impl Turn {
         self.follow(started.rest).await
     }
 
-    /// Waits for the result of work on a call. Meanwhile, takes the answers about other calls.
+    /// Waits for the result of a call's work. Meanwhile, handles the answers to questions about other calls.
     async fn follow<T>(
         &mut self,
         work: impl Future<Output = Result<T, context::CallHalt>>,
@@ -373,7 +375,7 @@ impl Turn {
         }
     }
 
-    /// Takes a checkpoint before a call during which files may change.
+    /// Saves the state of the files before a call during which files may change.
     async fn checkpoint(
         &self,
         action: &dyn CallAction,
@@ -386,7 +388,7 @@ impl Turn {
         self.context.checkpoint(what, decided.decision()).await
     }
 
-    /// Records the outcome of a call and shows its end. If the model repeats its calls, the outcome has a hint about that.
+    /// Records the outcome of a call and shows its end. If the model repeats its calls, adds a hint about that to the outcome.
     pub(super) async fn conclude(&mut self, call: &Call, result: CallResult) -> Result<(), Halt> {
         let CallResult {
             told: RedactedText { mut text, hidden },
@@ -437,9 +439,9 @@ impl Turn {
     }
 }
 
-/// The questions about the calls that wait.
+/// Asks the questions about the waiting calls.
 impl Turn {
-    /// Judges every call that waits.
+    /// Judges all waiting calls.
     async fn judge_queue(&mut self) {
         for waiting in self.queue.iter_mut() {
             self.context.judge.watch();
@@ -447,7 +449,7 @@ impl Turn {
         }
     }
 
-    /// Judges the calls that have collected their facts. Returns true if there is one.
+    /// Judges the calls that have finished collecting their facts. Returns true if there is such a call.
     async fn judge_collected(&mut self) -> bool {
         let mut judged = false;
         for waiting in self.queue.iter_mut().filter(|it| it.has_new_facts()) {
@@ -458,7 +460,7 @@ impl Turn {
         judged
     }
 
-    /// Asks the questions that the calls need now, and withdraws all others.
+    /// Asks the questions that the waiting calls need now, and withdraws all other questions.
     async fn put_questions(&mut self) -> Result<(), Halt> {
         while self.take_replies(0).await? {
             self.judge_queue().await;
@@ -486,7 +488,8 @@ impl Turn {
         Ok(())
     }
 
-    /// Takes the replies that came meanwhile, from a place of the queue on. Returns true if one of them allows something.
+    /// Handles the replies that have arrived to the questions about the calls from index `from` of the queue on. Returns true if
+    /// a reply adds a permission.
     async fn take_replies(&mut self, from: usize) -> Result<bool, Halt> {
         let mut allowed = false;
         for index in from..self.queue.len() {
@@ -500,7 +503,7 @@ impl Turn {
         Ok(allowed)
     }
 
-    /// Takes a question away from the person. Returns false if they gave a final answer at the last moment.
+    /// Withdraws a question from the person. Returns false if the person gave a final answer just before that.
     async fn withdraw(&self, question: &mut CallQuestion) -> Result<bool, Halt> {
         if let QuestionState::Open(reply) = &mut question.stage {
             // The chat now reports that an answer comes too late.
@@ -517,7 +520,8 @@ impl Turn {
         Ok(true)
     }
 
-    /// Asks the person a question, if there is one. With `again`, it replaces a question about the same call.
+    /// Asks the person a question; does nothing if it is `None`. If `again` is set, the question replaces an earlier one about
+    /// the same call.
     async fn put(
         &self,
         asked: Option<Box<AskedQuestion>>,
@@ -533,7 +537,7 @@ impl Turn {
         Ok(Some(self.send_question(asked, shown).await?))
     }
 
-    /// Asks the person a question, which they see as `shown`.
+    /// Asks the person a question. The person sees it in the form `shown`.
     async fn send_question(
         &self,
         mut asked: Box<AskedQuestion>,
@@ -548,7 +552,7 @@ impl Turn {
         Ok(CallQuestion { asked, stage })
     }
 
-    /// Waits until the next call has its answer, or needs none any more.
+    /// Waits until the question about the next call is answered, or is no longer needed.
     async fn answer_to_next(&mut self) -> Result<NextAnswer, Halt> {
         let mut asking = false;
         let mut new_services = self.chat.new_services.clone();
@@ -599,7 +603,8 @@ impl Turn {
         }
     }
 
-    /// Returns the state of the next call in a cancelled turn. A call that was not judged yet has no answer.
+    /// Returns the answer about the next call in a cancelled turn: a withdrawn question, or `Changed` if the call has not been
+    /// judged.
     fn cancelled_next(&mut self) -> NextAnswer {
         match self.queue.get_mut(0) {
             Some(next) if next.judged().is_some() => {
@@ -610,7 +615,7 @@ impl Turn {
         }
     }
 
-    /// Takes an answer that came while another call runs.
+    /// Handles an answer that arrived while another call runs.
     async fn answered_early(&mut self, index: usize) -> Result<(), Halt> {
         self.check_edit(index).await?;
         let mut judged = self.judge_collected().await;
@@ -624,7 +629,8 @@ impl Turn {
         Ok(())
     }
 
-    /// Applies an early `always` at once, because it may answer other questions. Returns false if the answer is not `always`.
+    /// Adds the permission of an early answer `always` at once, because the permission may answer other questions. Returns false
+    /// if the answer is not `always`.
     async fn allow_early(&mut self, index: usize) -> Result<bool, Halt> {
         let waiting = self.queue.get_mut(index);
         let Some(question) = waiting.and_then(|waiting| waiting.question.as_mut()) else {
@@ -641,13 +647,14 @@ impl Turn {
         Ok(true)
     }
 
-    /// Adds a permission to the turn and the chat.
+    /// Adds a permission to the turn and to the chat.
     async fn allow(&mut self, allowance: Allowance) -> Result<(), Halt> {
         self.memory.permissions.add(&allowance);
         Ok(self.chat.send(TurnEvent::Allow(allowance)).await?)
     }
 
-    /// Returns the decision on a call, which comes from the person, a rule or the policy; none if the call needs none.
+    /// Returns the decision about a call, which comes from the person, a rule or the policy. Returns `None` if the call needs no
+    /// decision.
     async fn decision(
         &mut self,
         resolution: Resolution,
@@ -686,10 +693,10 @@ impl Turn {
     }
 }
 
-/// The commands that the person writes in place of the model's, and those that run as trials.
+/// Handles the commands that the person writes in place of the model's, and the commands that run as trials.
 impl Turn {
-    /// Judges an edited command as soon as it comes. If a deny rule forbids it, the person gets the question again, with
-    /// the reason.
+    /// Judges a command that the person edited, as soon as the answer arrives. If a deny rule forbids the command, asks the
+    /// person again and shows the reason.
     async fn check_edit(&mut self, index: usize) -> Result<(), Halt> {
         let waiting = self.queue.get(index);
         let Some((judged, question)) =
@@ -728,7 +735,7 @@ impl Turn {
         self.refuse_edit(index, refused).await
     }
 
-    /// Asks a question again after a deny rule forbade the command that the person wrote.
+    /// Asks the question again, because a deny rule forbids the command that the person wrote.
     async fn refuse_edit(&mut self, index: usize, refused: RefusedEdit) -> Result<(), Halt> {
         let waiting = self.queue.get_mut(index);
         let Some(CallQuestion { asked, .. }) = waiting.and_then(|it| it.question.take()) else {
@@ -745,7 +752,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Replaces the command of the next call with the person's.
+    /// Replaces the command of the next call by the command that the person wrote.
     async fn edit_next(&mut self, edit: EditedCommand) -> Result<(), Halt> {
         let Some(next) = self.queue.get_mut(0) else {
             return Ok(());
@@ -762,7 +769,8 @@ impl Turn {
         Ok(self.chat.show(CallEvent::Edited { command, mode }).await?)
     }
 
-    /// Notes that the person wants to try the next command. With `later`, co also tries later ones of the workspace.
+    /// Notes that the person wants to try the next command. If `later` is true, co also tries later commands of the workspace
+    /// before it asks.
     async fn want_trial(&mut self, later: bool) -> Result<(), Halt> {
         if let Some(next) = self.queue.get_mut(0)
             && let Some(wanting) = next.command().map(JudgedCommand::wanting_trial)
@@ -776,8 +784,9 @@ impl Turn {
         Ok(())
     }
 
-    /// Runs the next command as a trial, if it must be tried before a question. If nothing is left to ask, its outcome goes to
-    /// the model; else the question about it shows the changes. Returns whether a trial has run.
+    /// Runs the next command as a trial, if the command must be tried before its question. If nothing is left to ask, sends the
+    /// outcome to the model; otherwise the question about the command shows the changes. Returns true if the next call was such a
+    /// command.
     async fn try_next(&mut self) -> Result<bool, Halt> {
         let Some((call, audited, command)) = self.queue.pop_tried() else {
             return Ok(false);
@@ -821,7 +830,7 @@ impl Turn {
     }
 }
 
-/// Returns whether a call at the start of a step may run beside others, because it only looks, or does not run.
+/// Returns true if a call at the start of a step may run in parallel with others: it is read-only, or does not run.
 fn runs_ahead(next: &QueuedCall) -> bool {
     match next.judged() {
         None => false,
@@ -830,7 +839,8 @@ fn runs_ahead(next: &QueuedCall) -> bool {
     }
 }
 
-/// Drops the changes of a trial if the person wants its command to run for real, which only a question after a trial offers.
+/// Drops the changes of a trial if the person wants the command to run for real. Only a question after a trial offers this
+/// answer.
 fn real_answer(answer: QuestionEnd, action: &mut dyn CallAction) -> QuestionEnd {
     if let QuestionEnd::Reply(Reply::Real) = answer
         && let Some(command) = JudgedCommand::of_mut(action)
@@ -841,7 +851,7 @@ fn real_answer(answer: QuestionEnd, action: &mut dyn CallAction) -> QuestionEnd 
     answer
 }
 
-/// Returns a call with the paths of this machine instead of those inside a container.
+/// Returns a call in which the paths inside a container are replaced by paths of this machine.
 fn outside_call(workspace: &Path, mut call: Call) -> Call {
     for name in PATH_ARGUMENTS {
         if let Some(serde_json::Value::String(path)) = call.arguments.get_mut(name) {
@@ -851,7 +861,7 @@ fn outside_call(workspace: &Path, mut call: Call) -> Call {
     call
 }
 
-/// Translates a path inside of the container into the path on this machine. Other paths stay as they are.
+/// Translates a path inside the container to the path on this machine. Any other path stays as it is.
 fn outside(workspace: &Path, path: String) -> String {
     match Path::new(&path).strip_prefix(WORKSPACE_INSIDE) {
         Ok(below) if !Path::new(&path).starts_with(workspace) => {

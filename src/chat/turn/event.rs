@@ -1,4 +1,4 @@
-//! The messages from a turn to its chat.
+//! The messages that a turn sends to its chat.
 
 use tokio::sync::oneshot;
 
@@ -12,16 +12,16 @@ use co_acp::schema::AuthMethodId;
 use co_llm::Fault;
 use co_llm::transcript::{Item, Usage};
 
-/// The most messages of a turn that wait for the chat: a fast model sends pieces in bursts.
+/// The capacity of the channel from a turn to its chat. A fast model sends many pieces at once.
 pub(in crate::chat) const MAX_WAITING_EVENTS: usize = 256;
 
-/// A message of a turn to its chat.
+/// A message that a turn sends to its chat.
 pub(in crate::chat) enum TurnEvent {
-    /// Asks to write an item. The reply is `Err` if it could not be written.
+    /// Asks the chat to write an item. The reply is `Err` if the item could not be written.
     Record(Item, oneshot::Sender<Result<(), ()>>),
-    /// Asks to record the prompts that steer the turn: they go with the request that follows.
+    /// Asks the chat to record the prompts that steer the turn. They go with the next request.
     TakeSteering,
-    /// The person refused what an agent asks for, and said this instead.
+    /// The person refused a request of the agent, and wrote this text for the agent instead.
     Steer(String),
     /// A piece of the model's answer.
     Text(String),
@@ -29,28 +29,29 @@ pub(in crate::chat) enum TurnEvent {
     /// An event for the front end.
     Show(ChatEvent),
     State(ChatState, String),
-    /// A question to the person. A dropped reply is a denial.
+    /// A question to the person. If the reply is dropped, the answer is a denial.
     Question(Box<Question>, oneshot::Sender<Reply>),
     /// Withdraws a question.
     Withdraw(u64),
-    /// A permission that the person gave with `always`.
+    /// A permission that the person gave with the answer `always`.
     Allow(Allowance),
-    /// Asks for the hosts that confined commands of the chat may reach.
+    /// Asks for the hosts that confined commands of the chat may contact.
     AllowedHosts(oneshot::Sender<Vec<AllowedHost>>),
-    /// A request about jobs.
+    /// A request about the jobs of the chat.
     Job(JobListRequest),
     Usage(Usage),
-    /// The part of the model's window that the last request filled, in percent.
+    /// The percentage of the model's context window that the last request filled.
     WindowUsed(u64),
-    /// The modes, options and commands of the chat's agent.
+    /// The modes, options and commands that the chat's agent reported.
     AgentState(Box<SessionState>),
-    /// The agent was logged in by this method.
+    /// The agent has logged in with this method.
     AgentLogin(AuthMethodId),
-    /// The person logs in by this command in a terminal. The last prompt comes back to the person, because nobody answers it.
+    /// The person must log in with this command in a terminal. The last prompt goes back to the person, because the agent does
+    /// not answer it.
     LoginCommand(String),
-    /// The agent gives the chat a title.
+    /// The title that the agent gives the chat.
     Title(String),
-    /// The agent has no plan any more.
+    /// The agent has removed its plan.
     PlanRemoved,
 }
 
@@ -58,16 +59,16 @@ pub(in crate::chat) enum TurnEvent {
 pub(in crate::chat) struct Snapshot {
     /// The transcript so far.
     pub items: Vec<Item>,
-    /// The commands that failed in the read-only sandbox. Each of them needs approval from now on.
+    /// The commands that failed in the read-only confinement. Each of these commands needs approval from now on.
     pub failed_confined: Vec<String>,
 }
 
-/// The reason why a turn ends early.
+/// The reason why a turn ends before its goal.
 pub(in crate::chat) enum Halt {
     Cancelled,
     Fault(Fault),
     Guarded,
-    /// The transcript file cannot be written, so nothing more may happen.
+    /// The transcript file cannot be written, so the turn must do nothing more.
     Unrecorded,
 }
 

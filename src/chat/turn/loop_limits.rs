@@ -1,6 +1,6 @@
-//! The limits of a turn: it ends a turn that repeats the same calls or has too many steps.
+//! The limits of a turn. A turn ends if it repeats the same calls or has too many steps.
 //!
-//! It has no I/O: it counts steps, tokens and calls.
+//! This module does no I/O. It counts steps, tokens and calls.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,38 +9,38 @@ use serde_json::Value;
 
 use co_llm::transcript::Usage;
 
-/// The longest cycle of calls that is recognised.
+/// The largest number of calls in a repeated cycle that co recognizes.
 const LONGEST_CYCLE: usize = 5;
 const REPEATS_TO_HINT: usize = 3;
 const REPEATS_TO_END: usize = 5;
 
-/// The note to the model with the last request of a turn that used up its steps.
+/// The note to the model in the last request of a turn that has used all its steps.
 pub(super) const STEPS_USED_UP: &str = "The steps of this turn are used up, and no more tools can be called. Sum up for the person: what you \
      did, what came of it, and what is left to do.";
 
-/// The same for a scout.
+/// The note to a scout in the last request of its turn.
 pub(super) const REPORT_NOW: &str = "Your steps or tokens are used up, and no more tools can be called. Report now: what you found, with \
      file:line, and what you could not look at.";
 
-/// The result of a call in the answer to the last request.
+/// The result of a call that the model makes in its answer to the last request.
 pub(super) const NO_STEPS_LEFT: &str = "Not run: the steps of this turn are used up.";
 
-/// The next step of a turn.
+/// The step that a turn may make next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::chat) enum NextStep {
     Go,
-    /// One more step, without tools: the model sums up.
+    /// One more step without tools, in which the model summarizes its work.
     Summarise,
     Stop,
 }
 
-/// The repetition that a call completes.
+/// The repetition of calls that a call completes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::chat) enum Repetition {
     Harmless,
-    /// The call repeats others: the result has this hint for the model.
+    /// The call repeats earlier calls. Its result gets this hint for the model.
     Hint(String),
-    /// The call repeats others too often: the turn ends.
+    /// The call repeats earlier calls too often. The turn must end.
     End,
 }
 
@@ -49,16 +49,17 @@ pub(in crate::chat) enum Repetition {
 pub(in crate::chat) struct LoopLimits {
     max_steps: u32,
     steps: u32,
-    /// The most tokens that the model may write, or read elsewhere than from its cache; none is no limit.
+    /// The largest number of tokens that the turn may use; none if there is no limit. Tokens that the model reads from its cache
+    /// do not count.
     max_tokens: Option<u64>,
     tokens: u64,
-    /// The last request of the turn was sent, which asks the model to sum up its work.
+    /// True if the turn has sent its last request, which asks the model to summarize its work.
     summed_up: bool,
     calls: VecDeque<u64>,
 }
 
 impl LoopLimits {
-    /// Allows `max_steps` requests and one to sum up; 0 is no limit.
+    /// Allows `max_steps` requests, and one more to summarize; 0 means no limit.
     pub(in crate::chat) fn new(max_steps: u32) -> Self {
         Self {
             max_steps,
@@ -70,7 +71,7 @@ impl LoopLimits {
         }
     }
 
-    /// Adds a limit of tokens.
+    /// Sets the limit of tokens to `most`.
     pub(in crate::chat) fn with_tokens(self, most: u64) -> Self {
         Self {
             max_tokens: Some(most),
@@ -78,12 +79,12 @@ impl LoopLimits {
         }
     }
 
-    /// Counts the tokens of a request.
+    /// Counts the tokens that a request used.
     pub(in crate::chat) fn used(&mut self, usage: &Usage) {
         self.tokens += usage.input.saturating_sub(usage.cached) + usage.output;
     }
 
-    /// Changes the limit of steps. The count stays.
+    /// Changes the limit of steps. The number of steps so far stays.
     pub(in crate::chat) fn set_max_steps(&mut self, max_steps: u32) {
         self.max_steps = max_steps;
     }
@@ -103,7 +104,7 @@ impl LoopLimits {
         }
     }
 
-    /// Adds a call with its result and returns the repetition that it completes.
+    /// Adds a call with its result, and returns the repetition that the call completes.
     pub(in crate::chat) fn call(
         &mut self,
         name: &str,
@@ -129,7 +130,7 @@ impl LoopLimits {
         Repetition::Harmless
     }
 
-    /// Returns how many of the last calls form a cycle of `length` calls that repeats; 0 if it does not repeat.
+    /// Returns the number of last calls that form repeated cycles of `length` calls; 0 if the cycle does not repeat.
     fn repeated(&self, length: usize) -> usize {
         let last = self.calls.len();
         let repeated = (length..last)
@@ -186,7 +187,7 @@ fn hash_value(value: &Value, hasher: &mut DefaultHasher) {
     }
 }
 
-/// Returns true if a word is a duration, a time of day or an address. These differ each time that a command runs.
+/// Returns true if a word is a duration, a time of day or a memory address. Such words differ each time that a command runs.
 fn passing(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

@@ -1,4 +1,5 @@
-//! The calls of a step that wait, and the questions about them. It knows the states of a call, and no kind of call but commands.
+//! The waiting calls of a step, and the questions about them. This module knows the states of a call. Commands are the only kind
+//! of call that it knows.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -16,28 +17,28 @@ use crate::tool::context::CallContext;
 use crate::tool::permissions::{Reply, TurnMemory};
 use co_llm::transcript::Call;
 
-/// The calls of a step that wait to run.
+/// The calls of a step that wait.
 #[derive(Default)]
 pub(in super::super) struct CallQueue(VecDeque<QueuedCall>);
 
-/// A call that waits to run.
+/// A call that waits until it is decided.
 pub(super) struct QueuedCall {
     pub call: Call,
-    /// The call is on the screen.
+    /// True if the call is on the screen.
     pub shown: bool,
     state: CallState,
-    /// The open question about the call. It may be about an earlier verdict; then it is withdrawn soon.
+    /// The open question about the call. If the question belongs to an earlier verdict, it will be withdrawn soon.
     pub question: Option<CallQuestion>,
 }
 
-/// The state of a call that waits to run.
+/// The state of a call in the queue.
 enum CallState {
-    /// The call is not valid, or there are too many calls. The text tells the model the reason.
+    /// The call is not valid, or the step has too many calls. The text is the reason, for the model.
     Invalid(String),
     Valid {
         planned: Box<dyn PlannedCall>,
         stage: CallStage,
-        /// The number of calls that had ended when the call last began to collect facts.
+        /// The number of ended calls when this call last began to collect its facts.
         facts_at: Option<usize>,
     },
 }
@@ -46,44 +47,44 @@ enum CallState {
 enum CallStage {
     Proposed,
     Collecting,
-    /// The call has its facts, and must be judged.
+    /// The call has collected its facts, and must be judged.
     Collected,
-    /// The call is judged. The error tells the model why the call cannot run now.
+    /// The call has been judged. The error is the reason why the call cannot run now, for the model.
     Judged(Result<JudgedCall, String>),
 }
 
-/// A call that left the queue: it runs now, or does not run.
+/// A call that has left the queue. It runs now, or does not run.
 pub(super) struct NextCall {
     pub call: Call,
-    /// The call is on the screen.
+    /// True if the call is on the screen.
     pub shown: bool,
     pub judged: Result<JudgedCall, String>,
 }
 
-/// A question about a call, which the person has been asked.
+/// A question about a call that the person has been asked.
 pub(super) struct CallQuestion {
     pub asked: Box<AskedQuestion>,
     pub stage: QuestionState,
 }
 
-/// The state of a question.
+/// The state of a question about a call: open or answered.
 pub(super) enum QuestionState {
     Open(oneshot::Receiver<Reply>),
     Answered(QuestionEnd),
 }
 
-/// The answer to a question.
+/// The end of a question about a call.
 pub(super) enum QuestionEnd {
     Reply(Reply),
-    /// The person wrote another command, and no deny rule forbids it.
+    /// The person wrote another command, which no deny rule forbids.
     Edited(EditedCommand),
     /// The question was withdrawn.
     Gone,
 }
 
 impl CallQuestion {
-    /// Returns true if an answer to this question answers the other question too. This holds also if the lines that an edit
-    /// changes have moved in the file.
+    /// Returns true if an answer to this question also answers the question `other`. The lines that an edit changes may have
+    /// moved in the file.
     pub(super) fn is_same(&self, other: &AskedQuestion) -> bool {
         let (mine, theirs) = (&self.asked.question, &other.question);
         let question = Question {
@@ -97,7 +98,7 @@ impl CallQuestion {
             && other.computed_at == self.asked.computed_at
     }
 
-    /// Returns true if the answer holds however the call is judged again: it is a denial, an edited command or a withdrawal.
+    /// Returns true if the answer stays valid when the call is judged again: a denial, an edited command or a withdrawal.
     pub(super) fn is_final(&self) -> bool {
         let QuestionState::Answered(answer) = &self.stage else {
             return false;
@@ -110,7 +111,7 @@ impl CallQuestion {
         )
     }
 
-    /// Takes a reply that has come already.
+    /// Takes the reply, if it has already arrived.
     pub(super) fn take_reply(&mut self) {
         if let QuestionState::Open(reply) = &mut self.stage
             && let Ok(reply) = reply.try_recv()
@@ -119,7 +120,7 @@ impl CallQuestion {
         }
     }
 
-    /// Takes the answer if it has come.
+    /// Takes the reply, and is ready when it has arrived.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let QuestionState::Open(reply) = &mut self.stage else {
             return Poll::Pending;
@@ -142,7 +143,8 @@ impl CallState {
 }
 
 impl QueuedCall {
-    /// Returns a call that waits. An error in `planned` is the reason why the call is not valid, or one of too many.
+    /// Returns a call that waits. An error in `planned` is the reason why the call is not valid, or that the step has too many
+    /// calls.
     pub(super) fn new(call: Call, planned: Result<Box<dyn PlannedCall>, String>) -> Self {
         Self {
             call,
@@ -152,13 +154,13 @@ impl QueuedCall {
         }
     }
 
-    /// Puts a changed call in the place of this one. Its question is no longer of use.
+    /// Replaces the call by a changed one. Its question is dropped.
     pub(super) fn replace(&mut self, planned: impl PlannedCall + 'static) {
         self.state = CallState::proposed(Box::new(planned));
         self.question = None;
     }
 
-    /// Returns the call with its verdict, or the reason why it cannot run; none if it is not judged yet.
+    /// Returns the call with its verdict, or the reason why the call cannot run. Returns `None` if the call has not been judged.
     pub(super) fn judged(&self) -> Option<Result<&JudgedCall, &String>> {
         match &self.state {
             CallState::Invalid(why) => Some(Err(why)),
@@ -170,18 +172,18 @@ impl QueuedCall {
         }
     }
 
-    /// Returns the command of the call, if it is a command and may run.
+    /// Returns the command of the call, if the call is a command that may run.
     pub(super) fn command(&self) -> Option<&JudgedCommand> {
         JudgedCommand::of(&*self.judged()?.ok()?.action)
     }
 
-    /// Returns whether the person has answered the question.
+    /// Returns true if the person has answered the question about the call.
     pub(super) fn is_answered(&self) -> bool {
         let stage = self.question.as_ref().map(|it| &it.stage);
         matches!(stage, Some(QuestionState::Answered(_)))
     }
 
-    /// Returns the question that the call needs; none if it needs no answer, or runs as a trial first.
+    /// Returns the question that the call needs. Returns `None` if the call needs no answer, or runs as a trial first.
     pub(super) fn needed_question(&self) -> Option<Box<AskedQuestion>> {
         let Resolution::Ask(asked) = &self.judged()?.ok()?.resolution else {
             return None;
@@ -190,7 +192,7 @@ impl QueuedCall {
         (!self.command().is_some_and(is_tried)).then(|| asked.clone())
     }
 
-    /// Returns whether the call has got facts since it was judged.
+    /// Returns true if the call has collected facts since it was judged.
     pub(super) fn has_new_facts(&self) -> bool {
         let CallState::Valid { stage, .. } = &self.state else {
             return false;
@@ -198,7 +200,7 @@ impl QueuedCall {
         matches!(stage, CallStage::Collected)
     }
 
-    /// Judges the call, or begins to collect its facts. They are collected anew if another call has ended since.
+    /// Judges the call, or begins to collect its facts. If another call has ended since the last time, collects the facts again.
     pub(super) async fn judge(&mut self, context: &CallContext, memory: &TurnMemory) {
         let CallState::Valid {
             planned,
@@ -221,7 +223,7 @@ impl QueuedCall {
         };
     }
 
-    /// Is ready when the answer to the question has come, or the facts are there.
+    /// Is ready when the question is answered, or when the call has collected its facts.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let question = self.question.as_mut();
         if question.is_some_and(|it| it.poll(context).is_ready()) {
@@ -238,7 +240,7 @@ impl QueuedCall {
     }
 }
 
-/// Judges a call. A turn that only looks refuses each call that does not.
+/// Judges a call. In a read-only turn, refuses each call that is not read-only.
 async fn judge(
     planned: &dyn PlannedCall,
     context: &CallContext,
@@ -283,7 +285,7 @@ impl CallQueue {
         ids.map(|waiting| waiting.call.id.clone())
     }
 
-    /// Takes the first call, if it is judged.
+    /// Removes the first call from the queue, if it has been judged.
     pub(super) fn pop_judged(&mut self) -> Option<NextCall> {
         self.0.front().filter(|first| first.judged().is_some())?;
         let QueuedCall {
@@ -304,7 +306,7 @@ impl CallQueue {
         })
     }
 
-    /// Takes the first call, if it is a command that runs as a trial before the question about it.
+    /// Removes the first call from the queue, if it is a command that must run as a trial before its question.
     pub(super) fn pop_tried(&mut self) -> Option<(Call, Option<AuditedText>, Box<JudgedCommand>)> {
         let first = self.0.front()?;
         let answered = first.is_answered();
@@ -317,7 +319,7 @@ impl CallQueue {
         Some((call, audited, action.downcast().ok()?))
     }
 
-    /// Puts a call that ran as a trial back to the front.
+    /// Puts a call that ran as a trial back to the front of the queue.
     pub(super) fn push_tried(&mut self, call: Call, planned: impl PlannedCall + 'static) {
         self.0.push_front(QueuedCall {
             shown: true,
@@ -325,7 +327,7 @@ impl CallQueue {
         });
     }
 
-    /// Waits for an answer to an open question, or for facts, and returns the place of its call in the queue.
+    /// Waits until an open question is answered, or a call has collected its facts. Returns the index of the call in the queue.
     pub(super) async fn answered(&mut self) -> usize {
         std::future::poll_fn(|context| {
             let mut ready = |call: &mut QueuedCall| call.poll(context).is_ready();

@@ -1,34 +1,35 @@
-//! Changes the request of a step after the provider refused it. No refused request is sent again, so no chat is stuck.
+//! Changes the request of a step after the provider refused it. co never sends a refused request again, so that no chat gets
+//! stuck.
 //!
-//! The first refusal is answered by a note for the model, or by a shorter request if length may be the reason. After the second
-//! one, the request goes in its reduced form. A provider that names the length as the reason gets a shorter request a few times.
-//! A failure that does not pass, and an answer that the request cannot be carried out, may be a refusal too: they get the reduced
-//! form once.
+//! After the first refusal, co adds a note for the model, or shortens the request if its length may be the reason. After the
+//! second refusal, co sends the request in its reduced form. If the provider names the length as the reason, co shortens the
+//! request several times. A permanent failure of the server may be a refusal too, and so may an answer that the request cannot be
+//! carried out. After each of these, co sends the reduced form once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use co_llm::transcript::Item;
 use co_llm::{Fault, ModelRequest};
 
-/// The most times that the request of one step is made shorter.
+/// The largest number of times that co shortens the request of one step.
 const MAX_SHORTENED: usize = 4;
-/// A server's failure counts as a refusal if the same request failed so often.
+/// The number of failures of a server after which co treats a failure of the same request as a refusal.
 pub(super) const FAILURES: usize = 2;
 
-/// The notice if the server refuses a request for its length.
+/// The notice if the server refuses a request because it has too many tokens.
 pub(super) const TOO_LONG: &str =
     "the chat is longer than the model's context window; co shortens it and asks again";
-/// The notice if the server refuses the bytes of a request, also without images.
+/// The notice if the server refuses a request because it has too many bytes, even without images.
 pub(super) const TOO_LARGE: &str =
     "the request is larger than the provider takes; co shortens the chat and asks again";
-/// The notice if a request was refused, perhaps because of its length.
+/// The notice if the server refuses a request, perhaps because of its length.
 pub(super) const MAYBE_TOO_LONG: &str =
     "the provider refused the longest request of this chat so far; co shortens it and asks again";
 
-/// The requests of one chat that one provider took and refused.
+/// The requests of one chat that one provider accepted and refused.
 #[derive(Debug, Default)]
 pub(in crate::chat) struct RequestHistory {
-    /// The estimated tokens of the largest request that it took.
+    /// The estimated number of tokens of the largest request that the provider accepted.
     largest_taken: AtomicU64,
     refused: AtomicU64,
 }
@@ -42,8 +43,8 @@ impl RequestHistory {
         self.largest_taken.fetch_max(tokens, Ordering::Relaxed);
     }
 
-    /// Counts a refusal, and returns the note that tells the model of it. No two notes are the same, so a request with a note is
-    /// new.
+    /// Counts a refusal, and returns a note about it for the model. No two notes are the same, so a request with a new note
+    /// differs from all earlier requests.
     pub(in crate::chat) fn refused(&self, words: &str) -> Item {
         let count = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
         let words = words.trim();
@@ -57,54 +58,54 @@ impl RequestHistory {
     }
 }
 
-/// A request that the provider did not take.
+/// A request that the provider did not accept.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FailedRequest {
-    /// The estimated tokens of the request.
+    /// The estimated number of tokens of the request.
     pub tokens: u64,
-    /// True if the reduced form of the request would differ from the request.
+    /// True if the request has a reduced form that differs from it.
     pub reducible: bool,
 }
 
-/// The changes to the next request of a step, after refusals.
+/// The changes to the next request of a step after refusals.
 #[derive(Debug, Default)]
 pub(super) struct Remedies {
     pub(super) note: Option<Item>,
     pub(super) reduced: bool,
-    /// The number of times that the request was made shorter.
+    /// The number of times that co has shortened the request.
     pub(super) shortened: usize,
-    /// The estimated tokens of the last request that was too long.
+    /// The estimated number of tokens of the last request that was too long.
     pub(super) too_long: Option<u64>,
-    /// The limit of the length that the provider named when it refused the request.
+    /// The limit in tokens that the provider named when it refused the request.
     pub(super) limit: Option<u64>,
-    /// True if the provider said that length is the reason.
+    /// True if the provider named the length as the reason.
     pub(super) named: bool,
-    /// The number of times in a row that the server failed.
+    /// The number of consecutive failures of the server.
     pub(super) failures: usize,
 }
 
-/// A change of the next request.
+/// A change to the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Remedy {
-    /// A note tells the model of the refusal.
+    /// Add a note about the refusal for the model.
     Note,
     Shorten,
     Reduce,
 }
 
-/// A request whose answer has not begun.
+/// A request whose answer has not started to arrive.
 pub(super) struct PendingRequest {
     pub(super) tokens: u64,
-    /// The last items of the request, which the transcript does not have yet.
+    /// The items at the end of the request that the transcript does not contain yet.
     pub(super) added: Vec<Item>,
-    /// A sentence for the person about the changes of the reduced form.
+    /// A sentence for the person about the parts that the reduced form leaves out.
     pub(super) reduction: Option<String>,
     pub(super) too_long: Option<u64>,
     pub(super) limit: Option<u64>,
 }
 
 impl Remedies {
-    /// Adds the changes that a request of so many tokens needs to be taken.
+    /// Applies these changes to a request of `tokens` tokens.
     pub(super) fn apply(&self, request: &mut ModelRequest, tokens: u64) -> PendingRequest {
         let note = self.note.clone();
         let added = note
@@ -122,8 +123,8 @@ impl Remedies {
         }
     }
 
-    /// Returns the next change after a refusal; none if no form is left to try. `length` is true if length may be the reason,
-    /// `longest` if no request of this length was taken.
+    /// Returns the next change after a refusal. Returns `None` if every form has been tried. `length` is true if the length may
+    /// be the reason, and `longest` is true if the provider accepted no request of this length.
     pub(super) fn next(
         &self,
         fault: &Fault,
@@ -146,14 +147,15 @@ impl Remedies {
         }
     }
 
-    /// Sends the next request in its reduced form against a fault that may be a refusal. Returns false if that cannot help.
+    /// Chooses the reduced form for the next request, after a fault that may be a refusal. Returns false if the reduced form
+    /// cannot help.
     pub(super) fn reduce_once(&mut self, fault: &Fault, request: FailedRequest) -> bool {
         let helps = fault.may_be_refusal() && !fault.is_refusal() && request.reducible;
         helps && !std::mem::replace(&mut self.reduced, true)
     }
 }
 
-/// Returns true if the words of a failure are about parts that the reduced form leaves out, such as the words of a chat template.
+/// Returns true if the error message names a part that the reduced form leaves out, such as a chat template.
 pub(super) fn is_about_form(words: &str) -> bool {
     let words = words.to_lowercase();
     let parts = ["jinja", "template", "roles", "tool", "image"];

@@ -1,5 +1,6 @@
-//! The requests to the model: one for each step, with retries and changes after a refusal. The answers are recorded as they
-//! arrive. Requests for summaries let a long chat fit the context window; the transcript file and the screen keep all of it.
+//! Sends the requests to the model: one for each step, with retries and changes after a refusal. The chat records each answer
+//! while it arrives. Summaries make a long chat fit into the context window. The transcript file and the screen keep the whole
+//! chat.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,53 +22,53 @@ use co_llm::retry::Backoff;
 use co_llm::transcript::{self, Call, Item, Surroundings, Usage};
 use co_llm::{Delta, Fault, ModelRequest, Provider, Stop};
 
-/// The most calls in one step. co refuses the rest.
+/// The largest number of calls in one step. co refuses all further calls.
 pub(super) const MAX_CALLS: usize = 16;
 
 const SUMMARY_REQUEST: &str = "Sum up our chat so far for yourself, so that you can go on from the summary alone: what I asked for in my own \
                    words, what was decided, which files and commands mattered and what came of them, which jobs still run, \
                    what is still open. Be brief and exact; leave out what no longer matters. Answer with text only.";
 
-/// The most requests for one summary. Later ones have less and less of the chat.
+/// The largest number of requests for one summary. Each later request contains less of the chat.
 const MAX_SUMMARY_TRIES: usize = 6;
 
 /// A call that the model asked for.
 pub(super) struct ProposedCall {
     pub call: Call,
-    /// The error in its arguments, for the model.
+    /// The error in the arguments of the call, for the model.
     pub unread: Option<String>,
 }
 
-/// The model's answer in one step.
+/// The answer of the model in one step.
 pub(super) struct StepAnswer {
     pub calls: Vec<ProposedCall>,
-    /// The answer has text.
+    /// True if the answer contains text.
     pub spoke: bool,
     pub stop: Stop,
 }
 
-/// The answer of one try so far.
+/// The part of an answer that has arrived in this attempt.
 #[derive(Default)]
 struct StepProgress {
-    /// The parts of the answer that are not complete.
+    /// Builds the parts of the answer that are not complete.
     answer: co_llm::AnswerBuilder,
-    /// A part is in the transcript. So there is no other try, which would repeat it.
+    /// True if a part of the answer is in the transcript. Then co makes no further attempt, which would repeat this part.
     kept: bool,
     speaking: bool,
-    /// The thought that is on the screen, but not complete.
+    /// The thought that is on the screen, and not complete.
     thought: Option<LiveThought>,
     calls: Vec<ProposedCall>,
     usage: Usage,
     stop: Option<Stop>,
-    /// The request, until its answer begins.
+    /// The request; none as soon as its answer starts to arrive.
     pending: Option<PendingRequest>,
 }
 
-/// An answer of at most so many tokens, without a text, did not begin.
+/// The largest number of tokens of an answer without text that counts as no answer.
 pub(super) const NO_ANSWER_TOKENS: u64 = 8;
 
 impl StepProgress {
-    /// Returns true if nothing of the answer came, so that the request itself fills the context window.
+    /// Returns true if no part of the answer arrived, because the request itself fills the context window.
     fn is_without_room(&self) -> bool {
         self.pending.is_some() && self.usage.output <= NO_ANSWER_TOKENS
     }
@@ -82,7 +83,7 @@ impl StepProgress {
 }
 
 impl Turn {
-    /// Returns the system prompt. It stays the same until a summary, so that the provider can cache it.
+    /// Returns the system prompt. It stays the same until the next summary, so that the provider can cache it.
     fn system(&self, items: &[Item]) -> String {
         let unknown = Surroundings::default();
         let surroundings = transcript::first_surroundings(items).unwrap_or(&unknown);
@@ -95,7 +96,7 @@ impl Turn {
         }
     }
 
-    /// Sends one request, with retries, and records the answer. Without `may_call`, the model must answer with text.
+    /// Sends one request, with retries, and records the answer. If `may_call` is false, the model must answer with text.
     pub(super) async fn step(&mut self, may_call: bool) -> Result<StepAnswer, Halt> {
         let mut backoff = Backoff::new();
         let mut remedies = Remedies::default();
@@ -130,7 +131,7 @@ impl Turn {
         }
     }
 
-    /// Returns the request and its estimated tokens.
+    /// Returns the next request and its estimated number of tokens.
     async fn request(&mut self, may_call: bool) -> Result<(ModelRequest, u64), Halt> {
         let budget = self.budget().await?;
         let tools = self.tools.specs();
@@ -233,7 +234,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Completes the thought on the screen.
+    /// Completes the thought that is on the screen.
     async fn end_thought(&self, progress: &mut StepProgress) -> Result<(), Halt> {
         for event in progress
             .thought
@@ -245,7 +246,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Records a complete item. The chat has recorded text already, as it arrived.
+    /// Records a complete item of the answer. Does not record text, because the chat has recorded it while it arrived.
     async fn keep(&mut self, item: Item, progress: &mut StepProgress) -> Result<(), Halt> {
         progress.kept = true;
         match item {
@@ -267,7 +268,7 @@ impl Turn {
         }
     }
 
-    /// Records the rest of an answer, even if it is not complete.
+    /// Records the rest of an answer, even if the answer is not complete.
     async fn settle(&mut self, progress: &mut StepProgress) -> Result<(), Halt> {
         for item in progress.answer.finish() {
             self.keep(item, progress).await?;
@@ -281,14 +282,14 @@ impl Turn {
         Ok(())
     }
 
-    /// Tells the chat how full the model's window is.
+    /// Tells the chat the percentage of the model's context window that is used.
     async fn window_used(&self, tokens: u64) -> Result<(), Halt> {
         let window = self.budget().await?.window.max(1);
         let used = TurnEvent::WindowUsed(tokens * 100 / window);
         Ok(self.chat.send(used).await?)
     }
 
-    /// Waits before the next try and shows the person the seconds.
+    /// Waits before the next attempt, and shows the person the number of seconds.
     pub(super) async fn wait(&mut self, fault: &Fault, pause: Duration) -> Result<(), Halt> {
         let until = tokio::time::Instant::now() + pause;
         loop {
@@ -306,10 +307,10 @@ impl Turn {
     }
 }
 
-/// The answers to a refusal.
+/// Reacts to a refusal.
 impl Turn {
-    /// Chooses the changes to the next request after a fault. Returns false if the fault is no refusal, or if no form is left to
-    /// try.
+    /// Chooses the changes to the next request after a fault. Returns false if the fault is no refusal, or if every form has been
+    /// tried.
     pub(super) async fn answer_refusal(
         &mut self,
         fault: &Fault,
@@ -370,8 +371,8 @@ impl Turn {
         Ok(true)
     }
 
-    /// Remembers for all chats that a request of so many tokens was too long for the model. Requests of a size that the model
-    /// took before stay possible.
+    /// Stores for all chats that a request of `too_long` tokens does not fit into the model's context window. The new limit still
+    /// allows requests as large as those that the model accepted before.
     fn learn_window(&self, too_long: u64, limit: Option<u64>) {
         let taken = self.history.largest_taken();
         let least = too_long / 5 * 3;
@@ -383,7 +384,7 @@ impl Turn {
         self.context.provider.learn_window(Some(window));
     }
 
-    /// Learns from a request that the provider took. Records the items that were added to the request, so that the next one
+    /// Stores that the provider accepted a request. Records the items that were added to the request, so that the next request
     /// begins in the same way.
     pub(super) async fn taken(&mut self, request: PendingRequest) -> Result<(), Halt> {
         self.history.took(request.tokens);
@@ -413,18 +414,18 @@ impl Turn {
     }
 }
 
-/// Summaries.
+/// Makes the summaries of a chat.
 impl Turn {
-    /// Asks the model to sum up the whole transcript.
+    /// Asks the model to summarize the whole transcript.
     pub(super) async fn compact_all(&mut self) -> Result<(), Halt> {
         self.orient().await?;
         let items = self.snapshot().await?;
         self.compact(items, 0).await
     }
 
-    /// Asks the model to sum up all but the last `keep` of `items`, the transcript so far, and records the summary.
+    /// Asks the model to summarize all but the last `keep` of `items`, which are the transcript so far. Records the summary.
     ///
-    /// The request starts like the requests before it, so that the provider finds its start in the cache.
+    /// The request starts in the same way as the requests before it, so that the provider has its start in the cache.
     pub(super) async fn compact(&mut self, mut items: Vec<Item>, keep: usize) -> Result<(), Halt> {
         items.truncate(items.len().saturating_sub(keep));
         items.push(Item::user(SUMMARY_REQUEST));
@@ -438,8 +439,8 @@ impl Turn {
         Ok(self.chat.show(ChatEvent::Summarised).await?)
     }
 
-    /// Asks for the summary. After a refusal, it asks in the reduced form, and then with less and less of the chat. Returns true
-    /// with the summary if it did so.
+    /// Asks the model for a summary. After a refusal, sends the reduced form, and then less and less of the chat. Returns the
+    /// summary, and true if a refusal made such a change necessary.
     async fn summary(&mut self, items: &[Item]) -> Result<(String, bool), Halt> {
         let budget = self.budget().await?;
         let (system, tools) = (self.system(items), self.tools.specs());
@@ -482,7 +483,7 @@ impl Turn {
         self.written(request).await.map(|text| (text, reduced))
     }
 
-    /// Returns the summary, with retries.
+    /// Sends the request for a summary, with retries, and returns the summary.
     async fn written(&mut self, request: ModelRequest) -> Result<String, Halt> {
         let mut backoff = Backoff::new();
         loop {
@@ -508,7 +509,7 @@ impl Turn {
     }
 }
 
-/// Sends the request once and returns the text, and why it ends. Sets `usage` even if the request fails.
+/// Sends the request once. Returns the text of the answer, and the reason why it ended. Sets `usage` even if the request fails.
 pub(in crate::chat) async fn whole_text(
     provider: Arc<dyn Provider>,
     request: ModelRequest,

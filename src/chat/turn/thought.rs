@@ -1,24 +1,25 @@
-//! A thought of the model that is shown while it arrives.
+//! Shows a thought of the model while it arrives.
 
 use super::super::events::ChatEvent;
 use co_text::start_of;
 
-/// The most bytes that wait for the end of their line.
+/// The largest number of bytes that wait for the end of their line.
 const MAX_WAITING_BYTES: usize = 80;
 
-/// The most bytes of a line on the screen. A longer one is cut, because each piece replaces the last line.
+/// The largest number of bytes of a line on the screen. A longer line is split, because each new piece replaces the whole last
+/// line.
 const MAX_LINE_BYTES: usize = 2_000;
 
-/// A thought of the model that is on the screen and still grows.
+/// A thought of the model that the chat shows while it arrives.
 #[derive(Debug, Default)]
 pub(in crate::chat) struct LiveThought {
     block: u64,
-    /// The last line on the screen, and its index.
+    /// The last line on the screen; `line` is its index.
     last: String,
     line: usize,
-    /// Text that is not on the screen yet.
+    /// The text of the thought that is not on the screen yet.
     waiting: String,
-    /// Some of it is on the screen.
+    /// True if a part of the thought is on the screen.
     begun: bool,
 }
 
@@ -30,7 +31,8 @@ impl LiveThought {
         }
     }
 
-    /// Adds a piece. Returns the events that show it, none while a short piece waits for the end of its line.
+    /// Adds a piece of the thought. Returns the events that show the piece; empty while a short piece waits for the end of its
+    /// line.
     pub(in crate::chat) fn push(&mut self, piece: &str) -> Vec<ChatEvent> {
         let piece = match !self.begun && self.waiting.is_empty() {
             true => piece.trim_start(),
@@ -43,7 +45,8 @@ impl LiveThought {
         self.show()
     }
 
-    /// Returns the events that show the text that waits. Spaces at its end wait on, as the thought may end with them.
+    /// Returns the events that show the waiting text. Spaces at the end of this text continue to wait, because the thought may
+    /// end with them.
     fn show(&mut self) -> Vec<ChatEvent> {
         let kept = match self.waiting.trim_end().len() {
             _ if self.waiting.len() > MAX_LINE_BYTES => self.waiting.len(),
@@ -63,7 +66,7 @@ impl LiveThought {
         starts.into_iter().chain([shows]).collect()
     }
 
-    /// Returns the events that complete the thought; none if it is empty.
+    /// Returns the events that complete the thought; empty if the thought is empty.
     pub(in crate::chat) fn end(mut self) -> Vec<ChatEvent> {
         let mut events = self.show();
         if self.begun {
@@ -73,12 +76,12 @@ impl LiveThought {
     }
 }
 
-/// Returns the lines of a text. Long ones are cut.
+/// Returns the lines of a text. Long lines are split.
 fn lines(text: &str) -> Vec<String> {
     text.split('\n').flat_map(pieces).collect()
 }
 
-/// Returns a line in pieces that are short enough, at least one.
+/// Splits a line into pieces of at most [`MAX_LINE_BYTES`] bytes. Returns at least one piece.
 fn pieces(line: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut rest = line;

@@ -1,4 +1,4 @@
-//! The way from a turn and its calls to their chat, and the settings that come back.
+//! Sends the messages of a turn and its calls to the chat, and receives changed settings.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::tool::permissions::{Allowance, AllowedHost, Reply};
 use co_exec::Caller;
 use co_llm::transcript::Item;
 
-/// Sends the messages of a turn to its chat. If the chat has ended, each of its functions fails as after a cancellation.
+/// Sends the messages of a turn to its chat. If the chat has ended, each method fails in the same way as after a cancellation.
 #[derive(Clone)]
 pub(in crate::chat) struct ToChat {
     pub events: mpsc::Sender<TurnEvent>,
-    /// Receives new services if the settings change.
+    /// Receives the new services after the settings have changed.
     pub new_services: watch::Receiver<Arc<Services>>,
 }
 
@@ -42,7 +42,7 @@ impl ToChat {
         self.send(TurnEvent::State(state, detail.into())).await
     }
 
-    /// Writes an item to the transcript file. When this returns, the item may be shown and acted on.
+    /// Writes an item to the transcript file. When this method returns `Ok`, the item may be shown and acted on.
     pub(in crate::chat) async fn record(&self, item: Item) -> Result<(), CallHalt> {
         let (done, written) = oneshot::channel();
         self.send(TurnEvent::Record(item, done)).await?;
@@ -61,7 +61,7 @@ impl ToChat {
         self.show(ChatEvent::Notice { text, caller }).await
     }
 
-    /// Records a note for the model. With `once`, a retry of the answer does not send the note again.
+    /// Records a note for the model. If `once` is true, a retry of the answer does not send the note again.
     pub(in crate::chat) async fn tell_model(
         &self,
         text: String,

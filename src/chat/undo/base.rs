@@ -11,37 +11,37 @@ use crate::workspace::own_git::{GitCommand, PLAIN_DIFF};
 use co_edit::{Hunk, apply_hunks};
 use co_exec::beneath::Dir;
 
-/// The most bytes of the difference that git prints.
+/// The largest number of bytes of the diff that git prints.
 const LONGEST_DIFF: usize = 600 << 10;
-/// The most bytes of a file.
+/// The largest number of bytes of a file that is compared.
 const LONGEST_FILE: u64 = 16 << 20;
 
-/// A merge base.
+/// The changes since a merge base.
 pub(super) struct Base {
     pub(super) commit: String,
     pub(super) round: Round,
-    /// The changed files that cannot be compared by lines.
+    /// The changed files that cannot be compared line by line.
     pub(super) left_out: Vec<PathBuf>,
 }
 
-/// The change of a file as git shows it.
+/// The change of a file in git's diff.
 #[derive(Debug, Default, PartialEq)]
 struct GitChange {
     path: PathBuf,
     is_new: bool,
     is_deleted: bool,
-    /// The mode before the change, if the mode has changed or the file is deleted.
+    /// The mode of the file before the change, if the mode has changed or the file was deleted.
     old_mode: Option<u32>,
-    /// The hunks that turn the present lines into the old lines.
+    /// The hunks that turn the current lines into the old lines.
     hunks: Vec<Hunk>,
-    /// True if the file is no text, or its name cannot be read.
+    /// True if the file is not text, or if its name cannot be parsed.
     is_unclear: bool,
 }
 
-/// Returns the changes since the merge base of HEAD and `name`. `records` are those of the chat.
+/// Returns the changes since the merge base of HEAD and `name`. `records` are the records of the chat.
 ///
 /// # Errors
-/// Git failed, or the difference is too long.
+/// git failed, or the diff is too long.
 pub(super) async fn since_base(
     services: &Arc<Services>,
     root: &Path,
@@ -108,7 +108,7 @@ pub(super) async fn since_base(
 }
 
 impl GitChange {
-    /// Returns the file before the change; none if it is no text.
+    /// Returns the content of the file before the change. Returns `None` if the file is not text.
     fn before(self, root: &Dir) -> Option<BaseFile> {
         let text = match (self.is_new, self.is_deleted) {
             _ if self.is_unclear => return None,
@@ -129,7 +129,7 @@ impl GitChange {
         })
     }
 
-    /// Takes a line above the hunks.
+    /// Parses a line of the diff above the hunks.
     fn take_header(&mut self, line: &str) {
         let mode = |text: &str| u32::from_str_radix(text, 8).ok();
         let words = ["old mode ", "deleted file mode "];
@@ -146,7 +146,7 @@ impl GitChange {
     }
 }
 
-/// Reads a difference that git prints without lines around the changes.
+/// Parses a diff that git prints without context lines.
 fn changes_in(diff: &str) -> Vec<GitChange> {
     let mut changes: Vec<GitChange> = Vec::new();
     // The lines of the hunk that are still to come: removed, added.
@@ -192,7 +192,7 @@ fn changes_in(diff: &str) -> Vec<GitChange> {
     changes
 }
 
-/// Reads `@@ -1,2 +3,4 @@`: the number of removed lines, and the place of the added ones.
+/// Parses `@@ -1,2 +3,4 @@`. Returns the number of removed lines, and the range of the added lines.
 fn ranges(line: &str) -> Option<(usize, std::ops::Range<usize>)> {
     let mut words = line.split(' ').skip(1);
     let range = |text: &str| {

@@ -1,5 +1,5 @@
-//! `/changes`: fills the quickfix list with the files that the chat changed, and opens a review of all its changes, which can
-//! take parts back.
+//! `/changes`: fills the quickfix list with the files that the chat changed, and opens a review of all its changes. The review
+//! can take back parts of the changes.
 
 use std::io;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::protocol::{
 };
 use crate::tool::permissions::Reply;
 
-/// Fills the quickfix list with the files that the chat changed. Returns false, after a notice, if there are none.
+/// Fills the quickfix list with the files that the chat changed. Returns false, after a notice, if the chat changed no files.
 pub(in crate::chat) async fn fill_list(context: &ChatContext, transcript: Option<String>) -> bool {
     let Some(chat) = transcript else {
         context.say(NO_CHANGES);
@@ -53,7 +53,7 @@ pub(in crate::chat) async fn fill_list(context: &ChatContext, transcript: Option
 }
 
 impl UndoTask {
-    /// Lets the person review all changes of the chat, and takes the refused parts back.
+    /// Lets the person review all changes of the chat, and takes the rejected parts back.
     pub(in crate::chat) async fn review_all(self) {
         let found = self.cancel.run_until_cancelled(self.find_all());
         let (mut review, changes) = match found.await {
@@ -90,7 +90,7 @@ impl UndoTask {
         blocking(make).await
     }
 
-    /// Shows the review and waits for the answers to all parts. Returns none if the person gave no answers.
+    /// Shows the review and waits for the answers about all parts. Returns `None` if the person gave no answers.
     async fn ask_all(&self, changes: Vec<FileChange>) -> Option<Vec<HunkAnswer>> {
         let parts: usize = changes.iter().map(|it| it.parts).sum();
         if parts == 0 {

@@ -1,4 +1,4 @@
-//! Counts the changes that the person has not answered yet, for the winbar and for the signs in buffers.
+//! Counts the changes that the person has neither accepted nor rejected yet, for the winbar and for the signs in buffers.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use crate::checkpoint::PartKind;
 use crate::protocol::{NewLines, OpenLines, OpenSummary};
 use crate::services::Services;
 
-/// A count, which takes a while because it compares files.
+/// Counts the open changes in a separate task, because the task must compare files.
 #[derive(Default)]
 pub(in crate::chat) struct Count {
     found: Option<oneshot::Receiver<Vec<OpenWork>>>,
-    /// The result of the last count.
+    /// The result of the last count; none if there are no open changes.
     summary: Option<OpenSummary>,
 }
 
 impl Count {
-    /// Waits for the open changes. Without a count, waits forever.
+    /// Waits for the result of the running count. If no count runs, waits forever.
     pub(in crate::chat) async fn ended(&mut self) -> OpenChanges {
         let Some(found) = &mut self.found else {
             return std::future::pending().await;
@@ -28,7 +28,8 @@ impl Count {
         OpenChanges { works }
     }
 
-    /// Starts to count the open changes of a transcript, in the place of an earlier count. Without a transcript, there are none.
+    /// Starts to count the open changes of a transcript. The new count replaces a running one. Without a transcript, the result
+    /// is 0.
     pub(in crate::chat) fn start(&mut self, services: &Arc<Services>, transcript: Option<String>) {
         let (sender, found) = oneshot::channel();
         self.found = Some(found);
@@ -46,7 +47,8 @@ impl Count {
         });
     }
 
-    /// Takes the open changes. Returns their lines for the signs in buffers; none if there still are no changes.
+    /// Stores the result of a count. Returns the open lines for the signs in buffers. Returns `None` if there were no open
+    /// changes before and there are none now.
     pub(in crate::chat) fn take(&mut self, open: &OpenChanges) -> Option<Vec<OpenLines>> {
         let before = std::mem::replace(&mut self.summary, open.summary());
         (before.is_some() || self.summary.is_some()).then(|| open.lines())

@@ -5,32 +5,32 @@ use std::path::PathBuf;
 use crate::checkpoint::{TurnChanges, Undo};
 use crate::protocol::Change;
 
-/// The result of planning.
+/// The result of planning an `/undo` or `/redo`.
 pub(super) enum Planned {
-    /// The plan, and the changes that the question shows; none if co need not ask.
+    /// The plan, and the changes that the question shows. They are `None` if co need not ask.
     Changes(Box<Plan>, Option<Change>),
-    /// No turn changed files. The text tells the person what stays changed in `.git`, if anything does.
+    /// No turn changed files. The text tells the person which changes of `.git` stay; none if there are none.
     Nothing(Option<String>),
 }
 
-/// The changes to make.
+/// The changes that an `/undo` or `/redo` makes.
 pub(super) struct Plan {
-    /// The number of the turn, or of the first one if several turns are taken back together.
+    /// The number of the turn, or of the first turn if several turns are taken back together.
     pub(super) turn: usize,
     pub(super) workspace: PathBuf,
     pub(super) undo: Undo,
-    /// The sentence of the plan about changes of `.git`, which stay.
+    /// A sentence about changes of `.git`, which the plan does not take back.
     pub(super) git: Option<String>,
     /// Sentences for the question about changes that cannot be taken back.
     pub(super) reasons: Vec<String>,
 }
 
-/// Returns whether a turn has done something in `.git`.
+/// Returns true if a turn changed something in `.git`.
 pub(super) fn is_of_git(turn: &TurnChanges) -> bool {
     turn.records.iter().any(|it| it.of_git || it.head.is_some())
 }
 
-/// Merges the changes of turn `from` and of all later turns into one.
+/// Merges the changes of the turn `from` and of all later turns into one.
 pub(super) fn merged(turns: Vec<TurnChanges>, from: usize) -> std::io::Result<Vec<TurnChanges>> {
     let turns: Vec<_> = turns.into_iter().filter(|it| it.last >= from).collect();
     if turns.iter().any(|it| it.turn < from) {

@@ -1,7 +1,7 @@
-//! `/review`: the review of the changes of a chat that the person has neither accepted nor taken back.
+//! `/review`: the review of the changes of a chat that the person has neither accepted nor rejected yet.
 //!
-//! Each answer is kept on disk at once, and comes back with the next `/review`. The end of the review carries the answers out:
-//! accepted parts go into the baseline, and refused ones are taken back as by `/undo`.
+//! co saves each answer to disk at once. The next `/review` shows it again. The end of the review carries the answers out:
+//! accepted parts go into the baseline, and rejected parts are taken back as by `/undo`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,10 +27,10 @@ use crate::services::Services;
 use crate::tool::permissions::Reply;
 use co_text::{code_block, counted, one_line};
 
-/// The most lines of a part in a prompt.
+/// The largest number of lines of a part that a prompt contains.
 const MOST_PART_LINES: usize = 40;
 
-/// The answers to the parts of a file, by its place in the review.
+/// The index of a file in the review, and the answers about its parts.
 pub(super) type FileAnswers = (usize, Vec<PartAnswer>);
 
 /// The open changes of a chat in one workspace.
@@ -38,38 +38,38 @@ pub(super) struct OpenWork {
     pub(super) workspace: PathBuf,
     pub(super) files: Vec<OpenFile>,
     round: Round,
-    /// For each record that a part names: the call in words, or the other chat.
+    /// For each record that a part refers to, the text of its call, or the other chat that it belongs to.
     calls: Vec<String>,
-    /// For each record of `calls`: its turn; none for a record of another chat.
+    /// For each record of `calls`, the number of its turn; none for a record of another chat.
     turns: Vec<Option<usize>>,
 }
 
 /// A file in a review.
 struct ReviewedFile {
-    /// The index of its workspace.
+    /// The index of the file's workspace in the review.
     work: usize,
-    /// The index of the file in the workspace.
+    /// The index of the file in its workspace.
     file: usize,
     /// The lines of each part.
     texts: Vec<String>,
     answers: Vec<PartAnswer>,
 }
 
-/// The files of a review.
+/// The files of a review, and the person's answers.
 pub(super) struct Review {
     works: Vec<OpenWork>,
     files: Vec<ReviewedFile>,
-    /// The kept answers to parts that are no longer there.
+    /// The saved answers about parts that no longer exist.
     gone: Vec<KeptAnswer>,
-    /// The kept answers of reviews with another base, and the kept answers to files that are left out.
+    /// The saved answers of reviews with another base, and the saved answers about files that are left out.
     others: Vec<KeptAnswer>,
-    /// The commit with which the files are compared; none if they are compared with what the person accepted.
+    /// The commit with which the files are compared. If it is `None`, they are compared with the state that the person accepted.
     base: Option<String>,
-    /// The number of files that are left out because all together are too long.
+    /// The number of files that are left out because all files together are too long.
     left_out: usize,
 }
 
-/// The changes for a review.
+/// The changes that a review can show.
 pub(super) struct Found {
     pub(super) works: Vec<OpenWork>,
     /// The commit with which the files are compared.
@@ -78,12 +78,12 @@ pub(super) struct Found {
     pub(super) left_out: Vec<PathBuf>,
 }
 
-/// The state of the files since which changes count as open.
+/// The state with which the files are compared to find the open changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Since {
     /// The state that the person accepted last.
     Accepted,
-    /// The state that the chat found.
+    /// The state before the first change of the chat.
     Start,
 }
 
@@ -133,16 +133,16 @@ pub(super) async fn find_open(
     Ok(works)
 }
 
-/// The round of a chat in one workspace, with the records of which it is made.
+/// The recorded changes of a chat in one workspace.
 struct KnownChanges {
     round: Round,
     records: Vec<OfChat>,
-    /// The ids of the other chats, of which the first has the number 1.
+    /// The ids of the other chats. The chat at index 0 has the number 1.
     others: Vec<String>,
 }
 
 impl KnownChanges {
-    /// `own` are the records of the chat in the workspace `root`.
+    /// Reads the recorded changes in the workspace `root`. `own` are the records of the chat in this workspace.
     fn read(
         checkpoints: &Checkpoints,
         chat: &str,
@@ -196,7 +196,7 @@ impl KnownChanges {
     }
 }
 
-/// Removes the records that a chat before it has too. `/fork` copies the records of a chat.
+/// Removes each record that an earlier chat of the list has too, because `/fork` copies the records of a chat.
 fn without_copies(chats: impl Iterator<Item = Vec<Record>>) -> Vec<Vec<Record>> {
     let mut all: Vec<Vec<Record>> = Vec::new();
     for mut records in chats {
@@ -207,7 +207,7 @@ fn without_copies(chats: impl Iterator<Item = Vec<Record>>) -> Vec<Vec<Record>> 
 }
 
 impl UndoTask {
-    /// Lets the person review the open changes, and carries their answers out.
+    /// Lets the person review the open changes, and carries out the answers.
     pub(super) async fn review_open(
         self,
         base: Option<(PathBuf, String)>,
@@ -264,7 +264,7 @@ impl UndoTask {
         }
     }
 
-    /// Returns the review with the answers that were kept, and the changes of its files.
+    /// Returns the review with the saved answers, and the changes of its files.
     async fn find_review(
         &self,
         base: Option<(PathBuf, String)>,
@@ -291,8 +291,8 @@ impl UndoTask {
         blocking(make).await
     }
 
-    /// Carries out the answers to a review. Returns the answers that stay. Reads the files again: an answer holds for what the
-    /// person saw only.
+    /// Carries out the answers of a review. Returns the answers that stay saved. Reads the files again, because an answer is only
+    /// valid for the changes that the person saw.
     async fn end_review(
         &self,
         review: Review,
@@ -325,7 +325,7 @@ impl UndoTask {
         }
     }
 
-    /// Shows in the quickfix list what is still open.
+    /// Updates the quickfix list with the changes that are still open.
     async fn update_list(&self, base: Option<(PathBuf, String)>) {
         let Ok(found) = self.find(base).await else {
             return;
@@ -345,7 +345,7 @@ impl UndoTask {
         }
     }
 
-    /// Returns the open changes, or those since a branch.
+    /// Returns the open changes, or the changes since a branch if `base` is set.
     async fn find(&self, base: Option<(PathBuf, String)>) -> Result<Found, String> {
         self.record_open().await?;
         match base {
@@ -358,7 +358,7 @@ impl UndoTask {
         }
     }
 
-    /// Returns the changes since a branch.
+    /// Returns the changes since the branch `name`.
     async fn find_since(&self, root: PathBuf, name: &str) -> Result<Found, String> {
         let checkpoints = Arc::clone(&self.services.checkpoints);
         let (chat, workspace) = (self.transcript.clone(), root.clone());
@@ -386,7 +386,7 @@ impl UndoTask {
         })
     }
 
-    /// Shows the review and its quickfix list. Returns the channel with the answer; none if the chat has ended.
+    /// Shows the review and its quickfix list. Returns the channel for the answers. Returns `None` if the chat has ended.
     async fn show_review(
         &self,
         review: &Review,
@@ -409,7 +409,8 @@ impl UndoTask {
         shown.ok().map(|()| answer)
     }
 
-    /// Keeps the answers until the review ends. Returns none if the person put it away.
+    /// Saves the answers until the review ends. Returns `None` if the person closed the review without ending it, or if the task
+    /// was cancelled.
     async fn wait_for_end(
         &self,
         mut review: Review,
@@ -443,8 +444,8 @@ impl UndoTask {
         blocking(move || checkpoints.keep_answers(&chat, &answers)).await
     }
 
-    /// Takes the refused parts back, and moves the baseline to the accepted ones if `moves_baseline`. The notice about it begins
-    /// with `said`. Returns false if that failed somewhere, and tells the person.
+    /// Takes the rejected parts back. If `moves_baseline` is true, adds the accepted parts to the baseline. The notice about this
+    /// begins with `said`. If a part of this fails, tells the person and returns false.
     pub(super) async fn carry_out(
         &self,
         review: &mut Review,
@@ -482,7 +483,8 @@ impl UndoTask {
         !failed
     }
 
-    /// Records what the person accepted. Returns the plan that takes the refused parts back; none if there are none.
+    /// Records the parts that the person accepted. Returns a plan that takes the rejected parts back; none if no part was
+    /// rejected.
     async fn answer_work(
         &self,
         work: OpenWork,
@@ -552,8 +554,8 @@ impl UndoTask {
 }
 
 impl Review {
-    /// Returns the review of some changes, and the changes of its files. `kept` are the answers that the person gave before. The
-    /// texts of all files have at most `room` bytes; the files that do not fit are left out.
+    /// Returns the review of the changes in `found`, and the changes of its files. `kept` are the saved answers. The texts of all
+    /// files together have at most `room` bytes. Files that do not fit are left out.
     pub(super) fn of(
         found: Found,
         kept: Vec<KeptAnswer>,
@@ -610,7 +612,7 @@ impl Review {
         (work, &work.files[file.file])
     }
 
-    /// Takes the answers to a file, in the place of its earlier answers.
+    /// Stores the answers about a file. They replace the earlier answers about this file.
     fn take(&mut self, (file, answers): FileAnswers) {
         let Some(file) = self.files.get_mut(file) else {
             return;
@@ -624,7 +626,7 @@ impl Review {
         }
     }
 
-    /// Takes the answers to all parts, in their order.
+    /// Stores the answers about all parts, in the order of the parts.
     pub(super) fn take_all(&mut self, answers: Vec<HunkAnswer>) {
         let parts = self.files.iter_mut().flat_map(|it| &mut it.answers);
         for (part, answer) in parts.zip(answers) {
@@ -637,13 +639,13 @@ impl Review {
         }
     }
 
-    /// Returns the answers in the form in which they are kept.
+    /// Returns the answers in the form in which they are saved.
     fn kept(&self) -> Vec<KeptAnswer> {
         let rest = self.gone.iter().chain(&self.others).cloned();
         self.given().into_iter().chain(rest).collect()
     }
 
-    /// Returns the answers to the parts that are there.
+    /// Returns the answers about the parts that still exist.
     fn given(&self) -> Vec<KeptAnswer> {
         let mut kept = Vec::new();
         for file in &self.files {
@@ -663,8 +665,8 @@ impl Review {
         kept
     }
 
-    /// Returns the answers to keep after the review. What was accepted in a review against a branch is kept as an answer; other
-    /// reviews record it in the baseline.
+    /// Returns the answers that stay saved after the review. In a review since a branch, they are the accepted parts. Other
+    /// reviews record accepted parts in the baseline.
     fn kept_after_end(&self) -> Vec<KeptAnswer> {
         let mut kept = self.given();
         kept.retain(|it| it.base.is_some() && it.answer.accept == Some(true));
@@ -680,7 +682,7 @@ impl Review {
         answers.filter(|it| is(it)).count()
     }
 
-    /// Returns what the person answered, for a notice. `void` answers are about parts that are no longer there.
+    /// Returns a notice about the person's answers. `void` is the number of answers about parts that no longer exist.
     fn outcome(&self, void: usize) -> String {
         let accepted = self.count(|it| it.accept == Some(true));
         let open = self.count(|it| it.accept.is_none());
@@ -703,7 +705,7 @@ impl Review {
         format!("{} in {}", counted(parts, "change"), counted(count, "file"))
     }
 
-    /// Returns the quickfix list of the open changes.
+    /// Returns the message that sets the quickfix list of the open changes.
     fn quickfix_list(&self, update: bool) -> ToEditor {
         ToEditor::Quickfix {
             title: format!("Co /review: {}", self.summary()),
@@ -712,7 +714,7 @@ impl Review {
         }
     }
 
-    /// Returns an entry of the quickfix list for each part.
+    /// Returns a quickfix entry for each part.
     fn quickfix(&self) -> Vec<QuickfixEntry> {
         let mut entries = Vec::new();
         for file in &self.files {
@@ -738,7 +740,7 @@ impl Review {
         entries
     }
 
-    /// Returns the comments of the person as a prompt with a line for each; none if there are none.
+    /// Returns the person's comments as a prompt with one line for each comment; none if there are no comments.
     pub(super) fn comment_list(&self) -> Option<String> {
         let mut prompt = String::new();
         for file in &self.files {
@@ -754,7 +756,7 @@ impl Review {
         (!prompt.is_empty()).then(|| format!("About your changes:{prompt}"))
     }
 
-    /// Returns the comments of the person as a prompt, with the lines of each part; none if there are none.
+    /// Returns the person's comments as a prompt that contains the lines of each part; none if there are no comments.
     fn prompt(&self) -> Option<String> {
         let mut comments: Vec<String> = Vec::new();
         let mut add = |path: &Path, line: usize, about: &str, comment: &str, text: &str| {
@@ -788,7 +790,7 @@ impl OpenWork {
         answer.workspace == self.workspace && answer.path == file.path
     }
 
-    /// Returns the calls that made a part, in words.
+    /// Returns the names of the calls that made a part.
     fn call(&self, part: &OpenPart) -> String {
         let words = part.records.iter().map(|at| self.calls[*at].as_str());
         let mut words: Vec<_> = words.filter(|it| !it.is_empty()).collect();
@@ -797,7 +799,7 @@ impl OpenWork {
     }
 }
 
-/// Returns the clause about a part in a prompt.
+/// Returns a clause about the answer to a part, for a prompt.
 fn about(answer: &PartAnswer) -> &'static str {
     match answer.accept {
         Some(false) => ", which I took back",
@@ -805,7 +807,7 @@ fn about(answer: &PartAnswer) -> &'static str {
     }
 }
 
-/// Returns the answer to a part that has none.
+/// Returns the answer for a part that the person has not answered.
 fn open_part(part: usize) -> PartAnswer {
     PartAnswer {
         part,
@@ -813,7 +815,8 @@ fn open_part(part: usize) -> PartAnswer {
     }
 }
 
-/// Returns the lines of each part of a text under review: those that differ, or the facts if there are none.
+/// Returns the lines of each part of a text under review: the changed lines, or the facts about the file if no lines have
+/// changed.
 fn part_texts(review: &str) -> Vec<String> {
     let mut parts: Vec<[String; 2]> = Vec::new();
     for line in review.split_inclusive('\n') {
@@ -831,8 +834,8 @@ fn part_texts(review: &str) -> Vec<String> {
     parts.into_iter().map(text).collect()
 }
 
-/// Takes the answer to the part at an index out of the kept answers. Of parts with the same lines, the part nearest to the line
-/// of an answer gets the answer.
+/// Removes the answer about the part at `index` from the saved answers, and returns it. If several parts have the same lines, an
+/// answer belongs to the part nearest to its line.
 fn take_kept(
     kept: &mut Vec<KeptAnswer>,
     work: &OpenWork,
@@ -867,7 +870,7 @@ fn verdicts_of(file: &OpenFile, answers: &[PartAnswer]) -> Vec<Verdict> {
         .collect()
 }
 
-/// Returns the first lines of a part, and the number of other lines.
+/// Returns the first lines of a part, and a line with the number of omitted lines.
 fn shortened(text: &str) -> String {
     let count = text.lines().count();
     if count <= MOST_PART_LINES {

@@ -18,7 +18,7 @@ use crate::tool::permissions::Reply;
 use crate::tool::tried::apply;
 use co_text::{counted, one_line};
 
-/// The sentence about changes that an older version of co kept.
+/// The sentence about changes of `.git` that an older version of co kept after a trial.
 const OF_OLDER: &str = "what an older co kept of a trial in .git stays, such as a commit";
 
 /// The task of an `/undo`, `/redo`, `/review` or review of `/changes`.
@@ -28,22 +28,23 @@ pub(in crate::chat) struct UndoTask {
     pub(super) transcript: String,
     pub(super) cwd: PathBuf,
     pub(super) by: By,
-    /// Take back this turn and all later ones. If it is none, take back only the last turn that changed files.
+    /// The first turn to take back. All later turns are taken back too. If it is `None`, only the last turn that changed files is
+    /// taken back.
     pub(super) from: Option<usize>,
-    /// The chat also goes back, after the files.
+    /// True if the chat is rewound too, after the files.
     pub(super) with_chat: bool,
     pub(super) turns: Vec<TurnSummary>,
     /// Sentences about jobs whose changes are not known yet.
     pub(super) jobs: Vec<String>,
     pub(super) events: mpsc::Sender<UndoEvent>,
     pub(super) cancel: CancellationToken,
-    /// Cancelled when the task before this one has ended.
+    /// Cancelled when the previous task has ended.
     pub(super) after: Option<CancellationToken>,
     pub(super) _ended: DropGuard,
 }
 
 impl UndoTask {
-    /// Carries out `/undo`, `/redo` or the part of `/rewind` about files.
+    /// Carries out an `/undo`, a `/redo`, or the part of a `/rewind` that restores files.
     pub(in crate::chat) async fn run(self) {
         let plan = tokio::select! {
             () = self.cancel.cancelled() => return,
@@ -66,7 +67,7 @@ impl UndoTask {
         }
     }
 
-    /// Returns the plan, and its changes for the question if co must ask.
+    /// Returns the plan. If co must ask, also returns the changes that the question shows.
     async fn plan(&self) -> Result<Planned, String> {
         self.record_open().await?;
         let (services, chat, redo) = (
@@ -115,8 +116,8 @@ impl UndoTask {
         blocking(plan).await
     }
 
-    /// Returns a sentence about what turns did in `.git`, which stays, and how the person takes it back; none if they did
-    /// nothing there, or it is no longer there.
+    /// Returns a sentence about the changes that turns made in `.git`, which stay, and the command that takes them back. Returns
+    /// `None` if the turns changed nothing there, or if the changes no longer exist.
     async fn of_git<'a>(&self, turns: impl Iterator<Item = &'a TurnChanges>) -> Option<String> {
         let records: Vec<&Record> = turns.flat_map(|turn| &turn.records).collect();
         let workspace = &records.first()?.workspace;
@@ -137,7 +138,7 @@ impl UndoTask {
         (!all.is_empty()).then(|| one_line(&all.join("; ")))
     }
 
-    /// Records what the turn of the chat's agent has changed until now, if one runs.
+    /// Records the changes that the running turn of the chat's agent has made so far. Does nothing if no such turn runs.
     pub(super) async fn record_open(&self) -> Result<(), String> {
         let (checkpoints, chat) = (
             Arc::clone(&self.services.checkpoints),
@@ -159,7 +160,7 @@ impl UndoTask {
         }
     }
 
-    /// Asks the person. Returns the plan after a yes.
+    /// Asks the person about the plan. Returns the plan if the answer is yes.
     async fn ask(&self, plan: Plan, change: Option<Change>) -> Option<Plan> {
         let Some(change) = change else {
             return Some(plan);
@@ -185,7 +186,7 @@ impl UndoTask {
         }
     }
 
-    /// Changes the files and records the changes. The notice about it begins with `said`.
+    /// Changes the files, and records these changes. The notice about them begins with `said`.
     pub(super) async fn apply(&self, plan: Plan, said: &str) {
         let Plan {
             turn,
@@ -240,7 +241,7 @@ impl UndoTask {
         }
     }
 
-    /// Returns the result in words, for the person.
+    /// Returns a text about the result for the person.
     fn words(
         &self,
         done: &UndoResult,

@@ -1,4 +1,4 @@
-//! The texts about changes of files: those of the question, and the entries of the quickfix list.
+//! The texts about changes of files, for the question of an undo and for the quickfix list.
 
 use std::path::PathBuf;
 
@@ -9,21 +9,21 @@ use crate::protocol::{Change, QuickfixEntry};
 use co_llm::transcript::{Decision, INTERRUPTED, Item};
 use co_text::{MOST_NAMED, counted, one_line, short_command};
 
-/// The notice in a chat without changes.
+/// The notice if the chat has changed no file.
 pub(in crate::chat) const NO_CHANGES: &str = "this chat has changed no file";
 
 const COMMANDS_DO_MORE: &str = "what commands other than trials changed outside the workspace, in ignored or secret files, in git or over the network stays";
 
-/// The facts about a turn that the question names.
+/// The facts about a turn that the question mentions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TurnSummary {
-    /// The first line of its prompt.
+    /// The first line of the turn's prompt.
     prompt: String,
-    /// co ended during one of its calls.
+    /// True if co ended during a call of the turn.
     interrupted: bool,
 }
 
-/// Returns the turns of a chat.
+/// Returns the summaries of all turns of a chat.
 pub(super) fn turns(items: &[Item]) -> Vec<TurnSummary> {
     let mut turn = TurnSummary::default();
     let mut turns = Vec::new();
@@ -47,7 +47,7 @@ pub(super) fn turns(items: &[Item]) -> Vec<TurnSummary> {
     turns
 }
 
-/// Returns the sentences of the question: the turn, and the changes that cannot be taken back.
+/// Returns the sentences that the question shows: about the turn, and about the changes that cannot be taken back.
 pub(super) fn reasons(
     turns: &[TurnSummary],
     turn: &TurnChanges,
@@ -106,7 +106,7 @@ pub(super) fn running_job(number: u64) -> String {
     format!("what job {number} changed while no command ran stays until the job has ended")
 }
 
-/// Returns the difference for the question.
+/// Returns the diff that the question shows.
 pub(super) fn change(undo: &Undo, store: &Store) -> Change {
     let all = undo.all();
     let (mut added, mut removed) = (0, 0);
@@ -125,7 +125,7 @@ pub(super) fn change(undo: &Undo, store: &Store) -> Change {
     }
 }
 
-/// Returns an entry of the quickfix list for each file that a call changed.
+/// Returns a quickfix entry for each file that a call changed.
 pub(super) fn entries(record: &Record, taken_back: bool, store: &Store) -> Vec<QuickfixEntry> {
     let Some(call) = call_words(record) else {
         return Vec::new();
@@ -160,7 +160,8 @@ pub(super) fn entries(record: &Record, taken_back: bool, store: &Store) -> Vec<Q
     entries
 }
 
-/// Returns the call of a record and the approval, in words; none if the person changed the files.
+/// Returns the text of the call that a record belongs to, and the way in which the call was approved. Returns `None` if the
+/// person changed the files.
 pub(super) fn call_words(record: &Record) -> Option<String> {
     let By::Call { what, decision, .. } = &record.by else {
         return None;
@@ -174,7 +175,7 @@ pub(super) fn call_words(record: &Record) -> Option<String> {
     Some(format!("{} · {decision}", one_line(&short_command(what))))
 }
 
-/// Returns the changes of files; if there are only changes of directories, returns those.
+/// Returns the changes of files. If only directories changed, returns the changes of directories.
 pub(super) fn without_directories<'a>(
     changes: impl Iterator<Item = &'a checkpoint::Change> + Clone,
 ) -> Vec<&'a checkpoint::Change> {
@@ -185,7 +186,7 @@ pub(super) fn without_directories<'a>(
     files
 }
 
-/// Returns the changes in words, for the person.
+/// Returns a text about the changes for the person.
 pub(super) fn changed_words(done: &UndoResult, by: &By, with_chat: bool) -> String {
     let changed = counted(without_directories(done.changes.iter()).len(), "file");
     match by {
@@ -198,7 +199,7 @@ pub(super) fn changed_words(done: &UndoResult, by: &By, with_chat: bool) -> Stri
     }
 }
 
-/// Returns the changes in words, for the model.
+/// Returns a text about the changes for the model.
 pub(super) fn note(done: &UndoResult, by: &By) -> String {
     let changes = without_directories(done.changes.iter()).into_iter();
     let paths: Vec<_> = changes.map(|it| it.path.display().to_string()).collect();

@@ -1,12 +1,12 @@
-//! Estimates of tokens.
+//! Estimates numbers of tokens.
 
 use co_llm::ToolSpec;
 use co_llm::transcript::{Context, Item};
 
-/// The tokens of an item in addition to its text: roles, names, braces.
+/// The number of tokens of an item in addition to its text: roles, names, braces.
 const ITEM_TOKENS: u64 = 8;
 
-/// Estimates the tokens of a text. The estimate is too high rather than too low.
+/// Estimates the number of tokens of a text. The estimate is too high rather than too low.
 pub(super) fn tokens(text: &str) -> u64 {
     (text.len() as u64 * 2).div_ceil(7)
 }
@@ -15,8 +15,8 @@ pub(super) fn tool_tokens(tool: &ToolSpec) -> u64 {
     ITEM_TOKENS + tokens(&tool.name) + tokens(&tool.description) + tokens(&tool.schema.to_string())
 }
 
-/// The tokens of an image. Vendors count up to about this many.
-/// (platform.claude.com "Vision": 1,600 for the largest that is not scaled down, 2026-11)
+/// The number of tokens of an image. Vendors count up to about this many. (platform.claude.com "Vision": 1,600 for the largest
+/// that is not scaled down, 2026-11)
 const IMAGE_TOKENS: u64 = 1600;
 
 fn piece_tokens(piece: &Context) -> u64 {

@@ -1,4 +1,4 @@
-//! Shortens the long texts of a request: outputs, and what prompts attach. An image is left out as a whole.
+//! Shortens the long texts of a request: outputs and contexts. An image is removed as a whole.
 
 use std::collections::HashMap;
 
@@ -6,22 +6,22 @@ use super::estimate::item_tokens;
 use co_llm::transcript::{Context, Item, LongText, Shortened};
 use co_text::{end_of, start_of};
 
-/// A text of at most this many bytes is never replaced by a line.
+/// The size in bytes up to which a text is never replaced by a line.
 const SHORT_BYTES: usize = 400;
 
-/// The items of a request while long texts in them are shortened.
+/// The items of a request, while their long texts are shortened.
 pub(super) struct Texts {
     pub told: Vec<Item>,
-    /// The whole texts that `told` has shortened, and the data of images that it leaves out.
+    /// The original of each text that is shortened in `told`, and the data of each image that is removed there.
     whole: HashMap<TextPlace, String>,
     pub shortened: Vec<Shortened>,
 }
 
-/// The place of a long text: the index of its item, and of the context in that item.
+/// The place of a long text: the index of its item, and the index of the context in this item.
 type TextPlace = (usize, Option<usize>);
 
 impl Texts {
-    /// Takes the items to send, and repeats the shortenings in `transcript`.
+    /// Returns the items to send. Shortens the texts in them that earlier requests of `transcript` shortened.
     pub(super) fn new(told: Vec<Item>, transcript: &[Item]) -> Self {
         let known = recorded(transcript);
         let mut texts = Self {
@@ -45,7 +45,7 @@ impl Texts {
         texts
     }
 
-    /// Returns the places of the long texts, in their order.
+    /// Returns the places of the long texts, from the first item to the last.
     fn places(&self) -> Vec<TextPlace> {
         let places = |(at, item): (usize, &Item)| match item {
             Item::Outcome(_) => vec![(at, None)],
@@ -70,7 +70,7 @@ impl Texts {
         matches!(&self.told[at], Item::Outcome(outcome) if !outcome.images.is_empty())
     }
 
-    /// Returns a text, or the data of an image.
+    /// Returns the text at a place, or the data of the image there.
     fn text(&self, place: TextPlace) -> Option<&str> {
         match &self.told[place.0] {
             Item::Outcome(outcome) => Some(&outcome.text),
@@ -86,7 +86,7 @@ impl Texts {
         self.text(place).map_or(0, str::len)
     }
 
-    /// Returns the text of the transcript at a place, as the record of shortened texts names it.
+    /// Returns the name by which the transcript records the text at a place.
     fn name(&self, place: TextPlace) -> Option<LongText> {
         let size = self.whole.get(&place).map_or(self.size(place), String::len);
         match (&self.told[place.0], place.1) {
@@ -101,7 +101,7 @@ impl Texts {
         }
     }
 
-    /// Keeps the first and the last `bytes` of a text; with 0, one line replaces it.
+    /// Keeps the first and the last `bytes` of a text. If `bytes` is 0, replaces the text by one line.
     fn tell(&mut self, place: TextPlace, bytes: usize) {
         let Some(now) = self.text(place).map(str::to_owned) else {
             return;
@@ -126,7 +126,7 @@ impl Texts {
         }
     }
 
-    /// Shortens a text and adds it to `shortened`. Returns the tokens saved.
+    /// Shortens a text and adds it to `shortened`. Returns the number of tokens that this saves.
     fn shorten(&mut self, place: TextPlace, bytes: usize) -> u64 {
         let before = item_tokens(&self.told[place.0]);
         self.tell(place, bytes);
@@ -137,7 +137,7 @@ impl Texts {
         before.saturating_sub(item_tokens(&self.told[place.0]))
     }
 
-    /// Replaces texts by a line, the oldest first, until at most `aim` tokens are used. The last `spare` texts and the
+    /// Replaces texts by a line until at most `aim` tokens are used. The oldest texts come first. The last `spare` texts and the
     /// contexts of the last prompt stay.
     pub(super) fn leave_out(&mut self, used: &mut u64, aim: u64, spare: usize) {
         let is_prompt = |item: &Item| matches!(item, Item::User { .. });
@@ -155,7 +155,7 @@ impl Texts {
         }
     }
 
-    /// Cuts the largest texts in their middle until they fit or are small.
+    /// Cuts the largest texts in their middle until the request fits, or until they are small.
     pub(super) fn shorten_largest(&mut self, used: &mut u64, limit: u64) {
         while *used > limit {
             let largest = self
@@ -172,9 +172,10 @@ impl Texts {
     }
 }
 
-/// Returns the last shortening of each text: its bytes, and the number of texts with the same name that came later.
+/// Returns how each text was shortened last: to how many bytes, and the number of later texts with the same name.
 ///
-/// The texts that came later are whole: a server may number its calls anew after a summary, and a person may attach a file again.
+/// These later texts are not shortened. They have the same name because a server may use the ids of calls again after a summary,
+/// or because a person may attach a file again.
 fn recorded(transcript: &[Item]) -> HashMap<&LongText, (usize, usize)> {
     let mut found = HashMap::new();
     let mut later: HashMap<&str, usize> = HashMap::new();
@@ -199,7 +200,7 @@ fn recorded(transcript: &[Item]) -> HashMap<&LongText, (usize, usize)> {
     found
 }
 
-/// Returns the name of a text, without its size.
+/// Returns the id of the call or the name of the context that a text belongs to.
 fn short_name(text: &LongText) -> &str {
     match text {
         LongText::Output { call } => call,
@@ -207,7 +208,7 @@ fn short_name(text: &LongText) -> &str {
     }
 }
 
-/// Cuts the texts of an item in their middle if they are longer than twice `each` bytes.
+/// Cuts each text of an item that is longer than twice `each` bytes in its middle.
 pub(super) fn cut(item: &mut Item, each: usize) {
     let shorten = |text: &mut String| {
         if text.len() > 2 * each + SHORT_BYTES {
@@ -258,8 +259,8 @@ fn stand_in(item: &Item, size: usize) -> String {
     }
 }
 
-/// Returns the first and the last bytes of a text, cut between characters, and a line about the bytes between them. This
-/// line comes last: in the middle it could be inside of the frame of an output.
+/// Returns the first and the last bytes of a text, cut between characters, and a line about the omitted bytes. This line comes
+/// last: in the middle, it could look like a line of the output.
 fn halves(text: &str, each: usize) -> String {
     let (head, tail) = (start_of(text, each), end_of(text, each));
     let left_out = text.len().saturating_sub(head.len() + tail.len());
