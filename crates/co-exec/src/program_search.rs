@@ -1,12 +1,12 @@
-//! Programs on a PATH.
+//! Finds programs on a PATH.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-/// Finds `name` in the absolute directories of a PATH. Relative directories are left out, because they depend on the working
-/// directory.
+/// Finds the program `name` in the absolute directories of a PATH. Skips relative directories, because their meaning depends on
+/// the working directory.
 pub fn search(name: impl AsRef<Path>, path: &OsStr) -> Option<PathBuf> {
     search_all(name, path).next()
 }

@@ -1,4 +1,4 @@
-//! Reads regular files only, by paths that may have links. A read of a FIFO or device at the same path might never end.
+//! Reads regular files, and only those: a read of a FIFO or a device might never end. Follows symbolic links in the paths.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
@@ -13,13 +13,13 @@ use rustix::fs::{AtFlags, Stat};
 use crate::path_map::{Unpacker, pack_number};
 use co_text::size_text;
 
-/// The most bytes of a small file, such as one of settings.
+/// The most bytes of a small file, such as a settings file.
 pub const SMALL_FILE_BYTES: u64 = 1 << 20;
 
-/// A time longer than the resolution of file times.
+/// A time that is longer than the resolution of file times.
 const FILE_TIME_RESOLUTION: Duration = Duration::from_millis(100);
 
-/// The identity of a file and the time of its last change. A changed file has another stamp.
+/// The identity of a file, its size and its times. If the file changes, its stamp changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileStamp {
     device: u64,
@@ -29,19 +29,19 @@ pub struct FileStamp {
     changed: ChangeTime,
 }
 
-/// The time of the last change of a file, in nanoseconds since 1970. Times before 1678 and after 2262 are not told apart.
+/// The time of a file's last change, in nanoseconds since 1970. Times before 1678 or after 2262 are clamped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChangeTime(i64);
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
 impl FileStamp {
-    /// Returns the stamp of the file at a path, or `None` if there is no file.
+    /// Returns the stamp of the file at a path, or `None` if the file does not exist.
     pub fn of(path: &Path) -> Option<Self> {
         fs::metadata(path).ok().map(|meta| Self::from(&meta))
     }
 
-    /// Returns the stamp of the file at a path below an open directory. This is faster than by its whole path.
+    /// Returns the stamp of the file at a path relative to an open directory. This is faster than by an absolute path.
     pub fn below(dir: impl AsFd, path: &Path, flags: AtFlags) -> Option<Self> {
         let path = match path.as_os_str().is_empty() {
             true => Path::new("."),
@@ -51,7 +51,7 @@ impl FileStamp {
         Some(Self::from(&stat))
     }
 
-    /// Adds the bytes of this stamp to those of a value of a [`PathMap`](crate::path_map::PathMap).
+    /// Appends the bytes of this stamp, for a value of a [`PathMap`](crate::path_map::PathMap).
     pub fn pack(&self, bytes: &mut Vec<u8>) {
         for number in [self.device, self.inode, self.size] {
             pack_number(number, bytes);
@@ -62,7 +62,7 @@ impl FileStamp {
         pack_number(later.cast_unsigned(), bytes);
     }
 
-    /// Returns the stamp that [`Self::pack`] added.
+    /// Reads a stamp that [`Self::pack`] wrote.
     pub fn unpack(bytes: &mut Unpacker<'_>) -> Option<Self> {
         let (device, inode, size) = (bytes.number()?, bytes.number()?, bytes.number()?);
         let written = i64::from_le_bytes(bytes.array()?);
@@ -76,29 +76,30 @@ impl FileStamp {
         })
     }
 
-    /// Returns the number of bytes of the file.
+    /// Returns the size of the file in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Returns the time of the last change.
+    /// Returns the time of the file's last change (ctime).
     pub fn changed(&self) -> ChangeTime {
         self.changed
     }
 
-    /// Returns the device and the inode, which a file keeps under another name.
+    /// Returns the device and the inode, which stay the same when the file is renamed.
     pub fn inode(&self) -> (u64, u64) {
         (self.device, self.inode)
     }
 
-    /// Returns whether the same file has changed since `before`, but not its contents: its names, its mode or its owner.
+    /// Returns true if the file is the same as in `before` and only its metadata has changed, such as its mode, its owner or its
+    /// links.
     pub(crate) fn is_unwritten_since(&self, before: &Self) -> bool {
         let contents = |it: &Self| (it.inode(), it.size, it.written);
         contents(self) == contents(before) && self.changed != before.changed
     }
 
-    /// Returns whether every later change will change the stamp. A change within the resolution of file times may
-    /// not.
+    /// Returns true if any later change of the file will change the stamp. This is not certain until the resolution of file times
+    /// has passed.
     pub fn is_settled(&self) -> bool {
         let Ok(nanos) = u64::try_from(self.changed.0) else {
             return false;
@@ -115,7 +116,7 @@ impl ChangeTime {
         Self(since.saturating_add(nanos))
     }
 
-    /// Returns whether a file that changed last at this time had changed before `start`.
+    /// Returns true if a file with this change time was changed before `start`.
     pub fn is_before(self, start: Self) -> bool {
         let second = |it: Self| it.0.div_euclid(NANOS_PER_SECOND);
         match self.0 % NANOS_PER_SECOND {
@@ -160,7 +161,7 @@ impl From<&Stat> for FileStamp {
     }
 }
 
-/// Returns the contents of a regular file. Follows links.
+/// Returns the contents of a regular file. Follows symbolic links.
 ///
 /// # Errors
 /// The file cannot be read, is not a regular file, or has more than `most` bytes.
@@ -174,7 +175,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     read_open(file, most)
 }
 
-/// Returns the contents of an open file.
+/// Returns the contents of an open regular file.
 ///
 /// # Errors
 /// As for [`read`].
@@ -194,7 +195,7 @@ pub(crate) fn read_open(file: File, most: u64) -> io::Result<Vec<u8>> {
 /// Returns the text of a regular file of at most [`SMALL_FILE_BYTES`] bytes.
 ///
 /// # Errors
-/// As for [`read`], or it is not UTF-8.
+/// As for [`read`]. Also an error: the file is not UTF-8.
 pub fn text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path, SMALL_FILE_BYTES)?).map_err(io::Error::other)
 }

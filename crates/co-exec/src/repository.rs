@@ -1,7 +1,7 @@
-//! The trusted git directories of a workspace.
+//! Finds the trusted git directories of a workspace.
 //!
-//! Anybody can write a `.git` file, and an archive can carry a whole `.git` directory. So a directory outside the
-//! workspace is trusted only if it belongs to the same user and its own files name this workspace. Runs nothing.
+//! Anybody can write a `.git` file, and an archive can contain a complete `.git` directory. So a directory outside the workspace
+//! is trusted only if it belongs to the same user and its own files name this workspace. This module runs no program.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ mod links;
 #[cfg(test)]
 mod tests;
 
-/// The prefix of co's temporary directories, in which commands can write.
+/// The prefix of co's temporary directories, which commands can write.
 pub const OUR_TMP: &str = "co-tmp-";
 
-/// Names in a git directory that git runs or reads as configuration. A command must not make missing ones.
+/// Names in a git directory that git runs or reads as configuration. A command must not create missing ones.
 pub(crate) const OBEYED_NAMES: &[&str] = &[
     "config",
     "config.worktree",
@@ -29,11 +29,11 @@ pub(crate) const OBEYED_NAMES: &[&str] = &[
     "remotes",
 ];
 
-/// The same names in `worktrees/NAME` of a git directory.
+/// Names in `worktrees/NAME` of a git directory that git runs or reads as configuration.
 pub(crate) const OBEYED_IN_WORK_TREE: &[&str] = &["config.worktree", "modules"];
 
-/// Names in a git directory that commit, merge, rebase, stash, gc and the like change. They also change names in
-/// capitals (`HEAD`, `MERGE_MSG`) and locks.
+/// Names in a git directory that commands of git change, such as commit, merge, rebase, stash and gc. These commands also change
+/// names in capitals (`HEAD`, `MERGE_MSG`) and lock files.
 pub(crate) const CHANGED_NAMES: &[&str] = &[
     "objects",
     "refs",
@@ -54,22 +54,22 @@ pub(crate) const CHANGED_NAMES: &[&str] = &[
     "ADD_EDIT.patch",
 ];
 
-/// Names that git makes in a git directory, and neither obeys nor changes.
+/// Other names that git creates in a git directory: git neither reads them as configuration nor changes them later.
 const OTHER_NAMES: [&str; 1] = ["description"];
 
 /// The git directories of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dirs {
-    /// The directory of this work tree.
+    /// The git directory of this work tree only.
     pub own: PathBuf,
-    /// The directory that all work trees of the repository share; it may be the same.
+    /// The git directory that all work trees of the repository share. It may be the same as `own`.
     pub common: PathBuf,
 }
 
-/// Returns the git directories of `workspace`, a canonical path; `None` if there is no repository.
+/// Returns the git directories of `workspace`, a canonical path. Returns `None` if there is no repository.
 ///
 /// # Errors
-/// `.git` exists, but co cannot prove that the directory which it names belongs to this workspace.
+/// `.git` exists, but co cannot prove that the git directory to which it leads belongs to this workspace.
 pub fn find(workspace: &Path) -> Result<Option<Dirs>, Untrusted> {
     let dot = workspace.join(".git");
     let Ok(kind) = dot.symlink_metadata() else {
@@ -91,7 +91,7 @@ pub fn find(workspace: &Path) -> Result<Option<Dirs>, Untrusted> {
     Ok(Some(dirs))
 }
 
-/// Returns whether this is an empty directory, which is no repository for git.
+/// Returns true if this directory is empty, so that git does not accept it as a repository.
 pub fn is_empty(dir: &Path) -> bool {
     let entries = dir.canonicalize().and_then(|real| Dir::open(&real)?.list());
     entries.is_ok_and(|mut entries| entries.next().is_none())
@@ -113,18 +113,18 @@ pub(crate) fn is_open_git_dir(dir: &Dir) -> bool {
     })
 }
 
-/// Returns whether a directory that `has` these names is a git directory for git.
+/// Returns whether git accepts a directory with certain names as a git directory. `has` says whether a name exists.
 pub fn has_git_names(has: impl Fn(&str) -> bool) -> bool {
     has("HEAD") && (has("commondir") || has("objects") && has("refs"))
 }
 
-/// Returns whether a path is one of git's own files or directories, in a git directory of any name.
+/// Returns whether a path is an entry that git itself uses in a git directory, whatever the name of that directory.
 pub fn is_gits(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.is_some_and(is_gits_name) && path.parent().is_some_and(is_git_dir)
 }
 
-/// Returns whether a path in the directory `root` is one of git's own in a git directory, or lies below one.
+/// Returns whether a path in the directory `root` is such an entry of git ([`is_gits`]), or is below one.
 pub fn is_below_gits(root: &Path, path: &Path) -> bool {
     let mut above = path.ancestors().take_while(|it| *it != root);
     path.starts_with(root) && above.any(is_gits)
@@ -142,8 +142,8 @@ pub(crate) fn may_change(name: &str) -> bool {
     reference || CHANGED_NAMES.contains(&name) || name.starts_with("sharedindex.")
 }
 
-/// Returns the git directories in `workspace`, a canonical path, that its `.git` leads to, trusted or not: by a link, by the text
-/// of a file, or by `commondir`. They may be the workspace itself.
+/// Returns those git directories of `workspace` (a canonical path) that are inside it, trusted or not. `.git` may lead to them as
+/// a symbolic link or by its text, and `commondir` may lead to another one. The workspace itself may be among them.
 pub fn inside(workspace: &Path) -> Vec<PathBuf> {
     let dot = workspace.join(".git");
     let own = match dot.is_dir() {
@@ -159,7 +159,7 @@ pub fn inside(workspace: &Path) -> Vec<PathBuf> {
     dirs
 }
 
-/// Returns the real git directory that a file or link `.git` leads to.
+/// Returns the canonical path of the git directory to which a `.git` leads: a directory, a symbolic link or a file.
 pub(crate) fn led_to(dot: &Path) -> Option<PathBuf> {
     match dot.is_dir() {
         true => dot.canonicalize().ok(),
@@ -167,8 +167,8 @@ pub(crate) fn led_to(dot: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Returns whether a file `.git` is that of a linked work tree of the repository `common`, and the work tree has no configuration
-/// of its own.
+/// Returns true if the file `dot` is the `.git` file of a linked work tree of the repository `common`, and the work tree has no
+/// configuration of its own.
 pub(crate) fn is_plain_work_tree(dot: &Path, common: &Path) -> bool {
     led_to(dot).is_some_and(|own| {
         let has = |name: &&str| own.join(name).symlink_metadata().is_ok();
@@ -178,13 +178,13 @@ pub(crate) fn is_plain_work_tree(dot: &Path, common: &Path) -> bool {
     })
 }
 
-/// Returns whether this user owns the path.
+/// Returns whether this user owns the file or directory at a path.
 pub fn is_own(path: &Path) -> bool {
     let owner = path.metadata().map(|meta| meta.uid());
     owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
 }
 
-/// Returns the directories for a `.git` directory.
+/// Returns the git directories of a workspace whose `.git` is a directory.
 fn of_directory(workspace: &Path, dot: &Path) -> Result<Dirs, Untrusted> {
     let dir = real(dot)?;
     if !dir.starts_with(workspace) {
@@ -200,7 +200,7 @@ fn of_directory(workspace: &Path, dot: &Path) -> Result<Dirs, Untrusted> {
     })
 }
 
-/// Returns the directories for a `.git` file of a linked work tree or of a submodule.
+/// Returns the git directories of a workspace whose `.git` is a file, as in a linked work tree or a submodule.
 fn outside(workspace: &Path, dot: &Path) -> Result<Dirs, Untrusted> {
     let own = git_file(workspace, dot)
         .ok_or_else(|| Untrusted("the file `.git` names no directory".into()))?;
@@ -238,7 +238,7 @@ fn outside(workspace: &Path, dot: &Path) -> Result<Dirs, Untrusted> {
     Ok(Dirs { own, common })
 }
 
-/// Returns whether `own` is `COMMON/worktrees/NAME` and both ends name each other.
+/// Returns true if `own` is `COMMON/worktrees/NAME`, and `own` and the `.git` file `dot` name each other.
 fn is_worktree(own: &Path, dot: &Path) -> bool {
     let Some(list) = own.parent() else {
         return false;
@@ -252,7 +252,7 @@ fn is_worktree(own: &Path, dot: &Path) -> bool {
         && git_file_target(own, "gitdir").as_deref() == Some(dot)
 }
 
-/// Returns whether `own` is `COMMON/modules/NAME` and its configuration names the workspace. NAME may have slashes.
+/// Returns true if `own` is `COMMON/modules/NAME`, and its configuration names the workspace. NAME may contain slashes.
 fn is_module(own: &Path, workspace: &Path) -> bool {
     let holds = |git: &Path| {
         // A linked work tree has its own submodules, beside its `HEAD`.
@@ -265,7 +265,7 @@ fn is_module(own: &Path, workspace: &Path) -> bool {
     within && is_git_dir(own) && names_work_tree(own, workspace)
 }
 
-/// Returns whether the configuration in a git directory sets `core.worktree` once, plainly, and to `workspace`.
+/// Returns true if the configuration in a git directory sets `core.worktree` exactly once, in a simple form, and to `workspace`.
 fn names_work_tree(dir: &Path, workspace: &Path) -> bool {
     let mut values = Vec::new();
     for name in ["config", "config.worktree"] {
@@ -286,10 +286,11 @@ pub fn leads(dir: &Path, value: &Path, workspace: &Path) -> bool {
     path.is_ok_and(|path| path == workspace)
 }
 
-/// Adds the values of `core.worktree`; `None` if the text has anything that git may understand differently.
+/// Adds the values of `core.worktree` in a text of configuration to `values`. Returns `None` if the text contains anything that
+/// git may understand differently.
 ///
-/// All other configuration is read by git itself. git does not read this setting for co: its value decides whether git may look
-/// into this directory, and each verdict asks.
+/// git itself reads all other configuration for co. It cannot read this setting: co reads the setting to decide whether git may
+/// use this directory, and does so for each verdict.
 fn work_trees(text: &str, values: &mut Vec<String>) -> Option<()> {
     let is_blank = |c| matches!(c, ' ' | '\t');
     let is_name = |name: &str, more: &[char]| {
@@ -330,7 +331,7 @@ fn work_trees(text: &str, values: &mut Vec<String>) -> Option<()> {
     Some(())
 }
 
-/// Refuses a `commondir` that names another directory. One that names its own directory has no effect.
+/// Refuses a `commondir` that names another directory. A `commondir` that names its own directory has no effect.
 fn check_independent(dir: &Path) -> Result<(), Untrusted> {
     let there = dir.join("commondir").symlink_metadata().is_ok();
     if there && git_file_target(dir, "commondir").as_deref() != Some(dir) {
@@ -342,9 +343,9 @@ fn check_independent(dir: &Path) -> Result<(), Untrusted> {
     Ok(())
 }
 
-/// Refuses a git directory that has files or objects of another git directory, by links or alternates.
+/// Refuses a git directory that uses files or objects of another git directory, by symbolic links or alternates.
 ///
-/// A link in place of `hooks` is allowed, because reading runs no hooks.
+/// Allows a symbolic link in place of `hooks`, because reading runs no hooks.
 fn keeps_to_itself(dir: &Path) -> Result<(), Untrusted> {
     for (name, kind) in beneath::list_real(dir) {
         if kind.is_symlink() && name != "hooks" {
@@ -362,20 +363,20 @@ fn keeps_to_itself(dir: &Path) -> Result<(), Untrusted> {
     Ok(())
 }
 
-/// Returns the canonical path that a file `.git` of a workspace names.
+/// Returns the canonical path of the directory that the `.git` file of a workspace names.
 fn git_file(workspace: &Path, dot: &Path) -> Option<PathBuf> {
     let text = beneath::text_resolved(dot).ok()?;
     let path = text.strip_prefix("gitdir: ")?;
     workspace.join(line(path)).canonicalize().ok()
 }
 
-/// Returns the canonical path that a git file in `dir` names.
+/// Returns the canonical path that the file `name` in a git directory contains.
 fn git_file_target(dir: &Path, name: &str) -> Option<PathBuf> {
     let text = beneath::text_resolved(&dir.join(name)).ok()?;
     dir.join(line(&text)).canonicalize().ok()
 }
 
-/// Strips line ends, as git does. A blank at the end is part of a name.
+/// Strips line breaks at the end, as git does. A space at the end is part of the name.
 fn line(text: &str) -> &str {
     text.trim_end_matches(['\n', '\r'])
 }

@@ -1,4 +1,4 @@
-//! Checks the working directory that a model asks for.
+//! Checks the working directory that a model requests.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use co_policy::paths::normalize_lexically;
 
 use crate::error::Error;
 
-/// Returns the canonical path of the directory `asked`, which is relative to `cwd`.
+/// Returns the canonical path of the directory `asked`, which may be relative to `cwd`.
 ///
 /// Both the path as written and the canonical path must be inside the workspace.
 ///
 /// # Errors
-/// The directory does not exist, its links form a loop, or it is outside the workspace.
+/// The directory does not exist, its symbolic links form a loop, or it is outside the workspace.
 pub fn confine_cwd(workspace: &Path, cwd: &Path, asked: &str) -> Result<PathBuf, Error> {
     if asked.contains('\0') {
         return Err(Error::Nul);
@@ -49,7 +49,7 @@ fn missing(path: &Path, source: io::Error) -> Error {
     }
 }
 
-/// Returns the canonical path. Like the kernel, it allows no loop and at most 40 links.
+/// Returns the canonical path. Like the kernel, refuses loops and more than 40 symbolic links.
 fn resolve(path: &Path) -> Result<PathBuf, Error> {
     path.canonicalize().map_err(|error| missing(path, error))
 }

@@ -1,4 +1,4 @@
-//! Checks the disk space that a command takes, by the files in a directory.
+//! Checks the disk usage of a command by counting the files in its directories.
 
 use std::collections::HashSet;
 use std::fs::{self, Metadata};
@@ -8,45 +8,45 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-/// The pause between two checks of the free space of the file system.
+/// The pause between two checks of the free space on the file system.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// The longest pause between two counts of the files, as a multiple of the duration of one.
+/// The longest pause between two counts of the files, as a multiple of the duration of one count.
 const COUNT_INTERVAL_FACTOR: u32 = 20;
 
-/// Directories, and the most bytes and files that may be in them.
+/// A set of directories, and the most bytes and files that they may contain together.
 #[derive(Debug, Clone)]
 pub(crate) struct DirectoryLimits {
-    /// All on one file system; empty if nothing is limited.
+    /// The directories, all on the same file system. Empty if nothing is limited.
     pub(crate) dirs: Vec<PathBuf>,
     pub(crate) bytes: Option<u64>,
-    /// Files and directories.
+    /// The most files and directories.
     pub(crate) files: Option<u64>,
 }
 
-/// The limit of a directory that is exceeded.
+/// The limit that the directories exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Excess {
     Bytes(u64),
     Files(u64),
 }
 
-/// The bytes and files of a directory, or those that are still free on its file system.
+/// A number of bytes and files: those in directories, or those free on a file system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Amount {
     bytes: u64,
     files: u64,
 }
 
-/// The result of a count.
+/// The result of counting the files in the directories.
 #[derive(Debug, Default)]
 struct Count {
     used: Amount,
-    /// True if a directory could not be listed.
+    /// True if a directory could not be listed, so that files are missing in the count.
     partial: bool,
 }
 
 impl DirectoryLimits {
-    /// Returns once the directories exceed a limit, or never if there are none.
+    /// Waits until the directories exceed a limit, and returns the limit. If there is no limit or no directory, waits forever.
     pub(crate) async fn exceeded(self) -> Excess {
         let is_limited = self.bytes.is_some() || self.files.is_some();
         match self.dirs.first().cloned().filter(|_| is_limited) {
@@ -55,7 +55,7 @@ impl DirectoryLimits {
         }
     }
 
-    /// Waits for an excess. `place` is on the file system of the directories.
+    /// Waits until the directories exceed a limit, and returns the limit. `place` is on the same file system as the directories.
     async fn wait(self, place: &Path) -> Excess {
         let at_first = Amount::free(place);
         let mut pause = INTERVAL;
@@ -98,7 +98,7 @@ impl DirectoryLimits {
         bytes.map(Excess::Bytes).or(files.map(Excess::Files))
     }
 
-    /// Returns the amount that may still be written.
+    /// Returns the amount that may still be written before a limit is exceeded.
     fn left(&self, used: Amount) -> Amount {
         let most = Amount {
             bytes: self.bytes.unwrap_or(u64::MAX),
@@ -107,7 +107,7 @@ impl DirectoryLimits {
         most.without(used)
     }
 
-    /// Counts what is in the directories. Stops above a limit.
+    /// Counts the bytes and files in the directories. Stops as soon as a limit is exceeded.
     fn count(&self) -> Count {
         let mut count = Count::default();
         // Files that have several names count once.
@@ -139,7 +139,7 @@ impl DirectoryLimits {
 }
 
 impl Amount {
-    /// Returns the amount that is free on the file system of `dir`.
+    /// Returns the free amount on the file system of `dir`.
     fn free(dir: &Path) -> Self {
         rustix::fs::statvfs(dir).map_or_else(
             |_| Self::default(),
@@ -169,7 +169,7 @@ impl Amount {
     }
 }
 
-/// Returns the bytes of the disk that a file takes.
+/// Returns the number of bytes that a file occupies on the disk.
 fn bytes(facts: &Metadata) -> u64 {
     // In units of 512 bytes, whatever the file system's are.
     facts.blocks() * 512

@@ -1,12 +1,11 @@
-//! Builds the environment of a command: an allowlist of variables, forced values, and variables that are always
-//! removed.
+//! Builds the environment of a command: the variables of an allowlist, forced values, and no forbidden variable.
 
 use std::ffi::{OsStr, OsString};
 
 use crate::command::Caller;
 use crate::environment::Variables;
 
-/// Variables that every command gets from the host.
+/// Variables of the host that every command gets.
 const ALLOWED: &[&str] = &[
     "PATH",
     "HOME",
@@ -20,18 +19,17 @@ const ALLOWED: &[&str] = &[
     "XDG_RUNTIME_DIR",
 ];
 
-/// Variables for a command of the person only. A model must not use the key agent.
+/// Variables that only a command of the person gets. A model must not use the SSH agent.
 const PERSONAL: &[&str] = &["SSH_AUTH_SOCK"];
 
-/// Variables for a command of the person in a terminal only. Without a terminal, an editor would wait for keys for
-/// ever.
+/// Variables that only a person's command in a terminal gets. Without a terminal, an editor would wait for keys forever.
 const PERSONAL_TERMINAL: &[&str] = &["EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"];
 
 /// Variables that describe the terminal of the editor itself.
 const OUTER_TERMINAL: &[&str] = &["COLUMNS", "LINES", "TERMCAP", "COLORFGBG"];
 
-/// Variables that no command gets, whatever the settings say. They make a program run other code, change the meaning
-/// of a command for the shell, or lead into the editor.
+/// Variables that no command gets, whatever the settings say. They make a program run other code, change how a shell reads the
+/// command, or let a program control the editor.
 const NEVER: &[&str] = &[
     "LD_*",
     "DYLD_*",
@@ -47,7 +45,7 @@ const NEVER: &[&str] = &[
     "NVIM*",
 ];
 
-/// Values for commands without a terminal, in which nobody can use a pager, an editor or a prompt.
+/// Forced values for commands without a terminal, in which nobody can use a pager, an editor or a prompt.
 const FORCED: &[(&str, &str)] = &[
     ("PYTHONUNBUFFERED", "1"),
     ("PAGER", "cat"),
@@ -57,31 +55,30 @@ const FORCED: &[(&str, &str)] = &[
     ("GIT_SEQUENCE_EDITOR", "false"),
 ];
 
-/// Values for a command of the person in a terminal: the features of the editor's terminal.
+/// Forced values for a person's command in a terminal: the features of the editor's terminal.
 const FORCED_TERMINAL: &[(&str, &str)] = &[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")];
 
-/// Values for a command of a model in a terminal.
+/// Forced values for a model's command in a terminal.
 const FORCED_AGENT_TERMINAL: &[(&str, &str)] =
     &[("TERM", "xterm-256color"), ("NO_COLOR", "1"), MESSAGES];
 
-/// Values for a command of a model, which reads plain text.
+/// Forced values for a model's command without a terminal. The model reads plain text.
 const FORCED_AGENT: &[(&str, &str)] = &[("NO_COLOR", "1"), MESSAGES];
 
-/// Error messages are not translated, because co looks for some of them in the output.
+/// Keeps error messages untranslated, because co searches the output for some of them.
 const MESSAGES: (&str, &str) = ("LC_MESSAGES", "C");
 
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The inputs of an environment.
+/// The inputs for building an environment.
 pub(crate) struct Sources<'a> {
     pub(crate) host: &'a Variables,
-    /// True if the command gets all variables of `host` that are not forbidden, and only the values that a terminal
-    /// needs.
+    /// True if the command gets all variables of `host` that are not forbidden. Values are then forced only in a terminal.
     pub(crate) inherit: bool,
-    /// Further names and `PREFIX_*` from the settings.
+    /// Further names, or patterns such as `PREFIX_*`, from the settings.
     pub(crate) allow: &'a [String],
     pub(crate) caller: Caller,
-    /// The PATH of the login shell, if it is used.
+    /// The PATH of the login shell. `None` to keep the PATH of `host`.
     pub(crate) path: Option<&'a str>,
     pub(crate) extra: &'a [(String, String)],
     /// True if the streams of the command are a terminal.
@@ -118,22 +115,22 @@ pub(crate) fn build(sources: Sources<'_>) -> Variables {
     built
 }
 
-/// The lists of variables, for the help.
+/// The lists of variables that co passes or does not pass, for the help.
 #[derive(Debug, Clone, Copy)]
 pub struct Lists {
-    /// Passed to every command.
+    /// The variables that co passes to every command.
     pub passed: &'static [&'static str],
-    /// Passed to a person's commands only.
+    /// The variables that co passes only to a person's commands.
     pub personal: &'static [&'static str],
-    /// Passed to commands of the person in a terminal only.
+    /// The variables that co passes only to a person's commands in a terminal.
     pub terminal: &'static [&'static str],
-    /// Not passed to commands in a terminal that get all other variables.
+    /// The variables that co does not pass to commands in a terminal that otherwise get all variables.
     pub outer: &'static [&'static str],
-    /// Never passed.
+    /// The variables that co never passes.
     pub never: &'static [&'static str],
 }
 
-/// The lists of variables that are passed and never passed.
+/// The lists of variables, for the help.
 pub const LISTS: Lists = Lists {
     passed: ALLOWED,
     personal: PERSONAL,
@@ -142,7 +139,7 @@ pub const LISTS: Lists = Lists {
     never: NEVER,
 };
 
-/// Returns the variables that a command gets although the host does not have them, as `NAME=value`.
+/// Returns the variables that a command gets even if the host does not have them, as `NAME=value`.
 pub fn forced(caller: Caller, terminal: bool) -> Vec<String> {
     let built = build(Sources {
         host: &Vec::new(),
@@ -158,7 +155,7 @@ pub fn forced(caller: Caller, terminal: bool) -> Vec<String> {
         .collect()
 }
 
-/// Returns whether a variable of the host is passed on. Forbidden variables are removed later.
+/// Returns whether a variable of the host is passed to the command. Does not check forbidden variables, which are removed later.
 fn passes(sources: &Sources<'_>, name: &OsStr) -> bool {
     let person = sources.caller == Caller::Person;
     if sources.inherit {
@@ -171,7 +168,7 @@ fn passes(sources: &Sources<'_>, name: &OsStr) -> bool {
         || set.any(|pattern| covers(pattern, name))
 }
 
-/// Returns the forced values.
+/// Returns the forced values of the command.
 fn set_values(
     sources: &Sources<'_>,
 ) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
@@ -188,7 +185,7 @@ fn set_values(
     all.iter().chain(agent)
 }
 
-/// Returns the value of `name`.
+/// Returns the value of the variable `name`.
 pub(crate) fn value(variables: &Variables, name: &str) -> Option<OsString> {
     let found = variables.iter().find(|(key, _)| key == name);
     found.map(|(_, value)| value.clone())

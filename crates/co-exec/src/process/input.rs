@@ -12,24 +12,24 @@ use tokio_util::sync::CancellationToken;
 use crate::process::pty::{self, TerminalSize};
 use crate::process::streams::Streams;
 
-/// The most writes, and the most bytes in them, that may wait for the command to read them. A larger write is
-/// accepted if nothing else waits.
+/// The most writes, and below the most bytes, that may wait until the command reads them. A larger write is accepted if nothing
+/// else waits.
 const MAX_WAITING_WRITES: usize = 256;
 const MAX_WAITING_BYTES: usize = 1 << 20;
-/// The byte that ends the input of a terminal.
+/// The end-of-file character of a terminal.
 const END_OF_FILE: u8 = 4;
 
-/// A handle for the standard input of a running command. Cheap to clone; its methods never wait.
+/// A handle for the standard input of a running command. Cloning is cheap, and its methods never block.
 #[derive(Debug, Clone)]
 pub struct CommandInput {
     messages: mpsc::Sender<InputMessage>,
-    /// The number of bytes that wait.
+    /// The number of bytes that wait to be written.
     waiting: Arc<AtomicUsize>,
     fd: Weak<AsyncFd<OwnedFd>>,
     terminal: bool,
 }
 
-/// The reason why nothing was written.
+/// The reason why the input was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
     #[error(
@@ -43,12 +43,12 @@ pub enum InputError {
 #[derive(Debug)]
 struct InputMessage {
     bytes: Vec<u8>,
-    /// True to close the input after these bytes.
+    /// True to close the input after `bytes`.
     close: bool,
 }
 
 impl CommandInput {
-    /// Starts the task that writes. It ends with the input, or when `over` is cancelled.
+    /// Starts the task that writes the input. The task ends when the input is closed or `over` is cancelled.
     pub(crate) fn start(fd: AsyncFd<OwnedFd>, streams: Streams, over: CancellationToken) -> Self {
         let fd = Arc::new(fd);
         let terminal = matches!(streams, Streams::Terminal(_));
@@ -72,7 +72,7 @@ impl CommandInput {
     /// Queues `bytes` for the command.
     ///
     /// # Errors
-    /// Too much waits already, or the input is closed.
+    /// Too much input waits already, or the input is closed.
     pub fn write(&self, bytes: Vec<u8>) -> Result<(), InputError> {
         self.put(bytes, false)
     }
@@ -80,15 +80,15 @@ impl CommandInput {
     /// Closes the input after all queued bytes. A terminal gets an end-of-file character instead.
     ///
     /// # Errors
-    /// Too much waits already, or it is closed.
+    /// Too much input waits already, or the input is closed.
     pub fn close(&self) -> Result<(), InputError> {
         self.put(Vec::new(), true)
     }
 
-    /// Queues `bytes` and, if `close` is true, closes the input after them. Does both or nothing.
+    /// Queues `bytes`. If `close` is true, also closes the input after them. Either all of this is done or nothing.
     ///
     /// # Errors
-    /// Too much waits already, or the input is closed.
+    /// Too much input waits already, or the input is closed.
     pub fn put(&self, bytes: Vec<u8>, close: bool) -> Result<(), InputError> {
         let length = bytes.len();
         let before = self.waiting.fetch_add(length, Ordering::AcqRel);
@@ -109,7 +109,7 @@ impl CommandInput {
         self.terminal
     }
 
-    /// Sets the size of the terminal. Does nothing for a pipe.
+    /// Sets the size of the terminal. Does nothing if the input is a pipe.
     pub fn resize(&self, size: TerminalSize) {
         if let (true, Some(fd)) = (self.terminal, self.fd.upgrade()) {
             // This fails if the command has ended.
@@ -127,7 +127,7 @@ impl CommandInput {
     }
 }
 
-/// Writes queued bytes until the input is closed or the command no longer reads.
+/// Writes the queued bytes until the input is closed or the command stops reading.
 async fn write_messages(
     fd: &AsyncFd<OwnedFd>,
     mut inbox: mpsc::Receiver<InputMessage>,

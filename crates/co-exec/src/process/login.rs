@@ -1,4 +1,4 @@
-//! Finds the PATH of the login shell, which a Neovim started from a desktop does not have.
+//! Finds the PATH of the login shell, which a Neovim that was started from a desktop does not have.
 
 use crate::command::{Caller, CommandSpec, Program};
 use crate::confinement::Confinement;
@@ -8,13 +8,13 @@ use crate::outcome::CommandOutcome;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The time-out for the shell, because profiles may do anything.
+/// The time-out for the login shell, because profiles may do anything.
 pub(crate) const SHELL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Returns the command that prints PATH between two unique lines.
+/// Returns a command for the login shell that prints PATH between two unique lines.
 ///
-/// The interactive shell cannot use a terminal: its session has none, and only a session leader gets one by opening
-/// it.
+/// The shell is interactive but cannot use a terminal: its session has none, and only the leader of a session gets a terminal by
+/// opening it.
 pub(crate) fn spec(shell: &str, home: PathBuf, token: &str) -> CommandSpec {
     let (begin, end) = sentinels(token);
     // bash, zsh and fish all understand this form.
@@ -31,7 +31,7 @@ pub(crate) fn spec(shell: &str, home: PathBuf, token: &str) -> CommandSpec {
     }
 }
 
-/// Returns the PATH from the output, if the shell printed one.
+/// Returns the PATH that the login shell printed, or `None` if the output has no valid PATH.
 pub(crate) fn path(outcome: &CommandOutcome, token: &str) -> Option<String> {
     let (begin, end) = sentinels(token);
     let mut lines = outcome.output.lines().skip_while(|line| *line != begin);

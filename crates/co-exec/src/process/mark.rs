@@ -1,8 +1,8 @@
-//! The mark of a command: a number that identifies its processes, also after they leave its session.
+//! The mark of a command: a number that identifies its processes, even after they leave its session.
 //!
-//! Each command starts with a unique limit of file locks (`RLIMIT_LOCKS`). The kernel has ignored that limit since
-//! Linux 2.4.25, but each child still inherits it. A new environment, session or parent does not remove it. A process
-//! can lower it, and only root can raise it.
+//! The mark is a limit of file locks (`RLIMIT_LOCKS`) that is unique for each command. The kernel has ignored this limit since
+//! Linux 2.4.25, but each child still inherits it. A new environment, session or parent does not remove it. A process can lower
+//! its limit, and only root can raise it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,10 +10,10 @@ use rustix::process::{Resource, Rlimit};
 
 use crate::process::procfs;
 
-/// The lowest mark that this process has used; 0 before the first.
+/// The lowest mark that this process has used; 0 before the first mark.
 static LEAST: AtomicU64 = AtomicU64::new(0);
 
-/// The bits of a mark that count commands.
+/// The number of low bits in a mark that count the commands of one process.
 const COUNT_BITS: u32 = 24;
 
 /// The mark of one command.
@@ -21,9 +21,9 @@ const COUNT_BITS: u32 = 24;
 pub(crate) struct Mark(u64);
 
 impl Mark {
-    /// Puts a new mark on this process. Children that it starts from then on inherit it.
+    /// Sets a new mark on this process. Its children inherit the mark from now on.
     ///
-    /// If the system refuses, nothing is marked, and co recognizes only the direct children of a command as its own.
+    /// If the system refuses, nothing is marked, and co recognizes only the direct children of a command as its processes.
     pub(crate) fn next() -> Self {
         let last = match LEAST.load(Ordering::Acquire) {
             0 => first(),
@@ -47,8 +47,8 @@ impl Mark {
     }
 }
 
-/// Returns a number below which no process has used a mark. If this process is a command of another co, that co
-/// continues to count from its own mark.
+/// Returns a number below which no process has used a mark. If this process runs inside a command of another co process, the
+/// other process continues with other marks.
 fn first() -> u64 {
     let given = rustix::process::getrlimit(Resource::Locks).maximum;
     let own = u64::from(procfs::own_pid().unsigned_abs()) << COUNT_BITS;

@@ -1,25 +1,25 @@
-//! Measures the memory of processes, for commands whose memory no control group limits.
+//! Measures the memory of a command's processes, if no cgroup limits the command's memory.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The bytes that a socket can hold, if the system does not tell its default.
+/// The bytes that a socket can buffer, if the system does not tell its default.
 const SOCKET_BUFFER: u64 = 212_992;
 
-/// The memory of one process.
+/// The memory usage of one process.
 #[derive(Debug, PartialEq, Eq)]
 struct Usage {
-    /// A running thread of the process.
+    /// The id of a running thread of the process.
     thread: i32,
-    /// Bytes of its own and shared pages, also those in swap.
+    /// The bytes of all anonymous pages, private or shared, including those in swap.
     pages: u64,
-    /// Bytes of its page tables.
+    /// The bytes of the page tables.
     tables: u64,
 }
 
-/// Returns whether processes use more than `most` bytes of memory together, with the buffers of their `sockets`.
-/// `threads` are a running thread of each.
+/// Returns true if processes use more than `most` bytes of memory together. Each number in `threads` is a running thread of one
+/// process. The buffers of `sockets` sockets count too.
 pub(crate) fn exceeds(threads: &[i32], sockets: u64, most: u64) -> bool {
     let usages: Vec<Usage> = threads.iter().filter_map(|it| Usage::read(*it)).collect();
     let buffers = sockets * socket_buffer();
@@ -32,7 +32,8 @@ pub(crate) fn exceeds(threads: &[i32], sockets: u64, most: u64) -> bool {
     memory + buffers > most
 }
 
-/// Returns the bytes of the file system that one of `threads` sees at `dir`; `None` if this process sees the same file system.
+/// Returns the used bytes of the file system that is mounted at `dir` for one of `threads`. Returns `None` if they see the same
+/// file system there as this process.
 pub(crate) fn of_directory(dir: &Path, threads: &[i32]) -> Option<u64> {
     let outside = dir.metadata().ok()?.dev();
     let below = dir.strip_prefix("/").ok()?;
@@ -46,7 +47,7 @@ pub(crate) fn of_directory(dir: &Path, threads: &[i32]) -> Option<u64> {
 }
 
 impl Usage {
-    /// Returns the usage of the process of `thread`, or `None` if it has ended.
+    /// Reads the memory usage of the process that `thread` belongs to. Returns `None` if the thread has ended.
     fn read(thread: i32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
         Some(Self::parse(thread, &status))
@@ -61,7 +62,8 @@ impl Usage {
         }
     }
 
-    /// Returns the bytes of its own pages, and of its share of shared pages. If the share cannot be read, all shared pages count.
+    /// Returns the bytes of the process's private pages, and of its proportional share of shared pages. If the share cannot be
+    /// read, counts all shared pages.
     fn share(&self) -> u64 {
         let sizes = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.thread));
         let shares = ["Pss_Anon:", "Pss_Shmem:", "SwapPss:"];
@@ -71,7 +73,7 @@ impl Usage {
     }
 }
 
-/// Returns the bytes that a socket can hold.
+/// Returns the number of bytes that a socket can buffer.
 fn socket_buffer() -> u64 {
     let size = fs::read_to_string("/proc/sys/net/core/wmem_default").ok();
     size.and_then(|size| size.trim().parse().ok())
@@ -82,7 +84,7 @@ fn kibibytes(text: &str, name: &str) -> u64 {
     number(text, name) * 1024
 }
 
-/// Returns the number in the line of `text` that begins with `name`, or 0.
+/// Returns the number in the line of `text` that begins with `name`, or 0 if there is no such line.
 fn number(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let number = line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok());

@@ -1,4 +1,4 @@
-//! Looks at the open files of processes, in `/proc`.
+//! Inspects the open files of processes in `/proc`.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -9,24 +9,24 @@ use std::path::{Path, PathBuf};
 
 use crate::process::procfs::{self, Process};
 
-/// The most watches that are counted. The kernel takes microseconds to show each.
+/// The most watches of epoll that are counted. The kernel takes microseconds to show each watch.
 const MAX_COUNTED_WATCHES: u64 = 1 << 16;
 
-/// The open files of the processes of a command.
+/// Counts of the open files of a command's processes.
 #[derive(Debug, Default)]
 pub(crate) struct OpenFiles {
-    /// Descriptors of all processes.
+    /// The number of descriptors of all processes.
     pub(crate) descriptors: u64,
-    /// Descriptors of epoll, and the files that they watch.
+    /// The number of epoll descriptors; below, the number of files that they watch.
     pub(crate) epolls: u64,
     pub(crate) watches: u64,
-    /// The most files that one descriptor of epoll watches.
+    /// The most files that a single epoll descriptor watches.
     pub(crate) most_watched: u64,
-    /// Descriptors in flight: sent over a socket, and not yet received.
+    /// The number of descriptors in flight: sent over a socket, and not yet received.
     pub(crate) waiting: u64,
-    /// Sockets. One that has several descriptors counts once.
+    /// The number of sockets. A socket with several descriptors counts once.
     pub(crate) sockets: u64,
-    /// Removed regular files, each one once.
+    /// The removed regular files, each listed once.
     nameless: Vec<NamelessFile>,
     seen: HashSet<PathBuf>,
 }
@@ -34,16 +34,16 @@ pub(crate) struct OpenFiles {
 /// A removed regular file that a process holds open.
 #[derive(Debug)]
 struct NamelessFile {
-    /// The link in `/proc` to it.
+    /// The path of the descriptor in `/proc`, which leads to the file.
     path: PathBuf,
     device: u64,
-    /// The bytes of the disk that it takes.
+    /// The number of bytes that the file occupies on the disk.
     bytes: u64,
 }
 
 impl OpenFiles {
-    /// Looks at the open files of these processes. If the open files of a process cannot be read, counts the most that it could
-    /// have.
+    /// Counts the open files of the processes. If the open files of a process cannot be read, assumes the most that the process
+    /// could have.
     pub(crate) fn of(processes: &[Process]) -> Self {
         let mut found = Self::default();
         for process in processes {
@@ -84,7 +84,7 @@ impl OpenFiles {
         Ok(())
     }
 
-    /// Adds a process with room for this many descriptors, each of which may be of any kind.
+    /// Adds the counts for a process with hidden descriptors: it may have up to `room` descriptors, each of any kind.
     fn add_hidden(&mut self, room: u64) {
         self.descriptors += room;
         self.epolls += room;
@@ -93,7 +93,8 @@ impl OpenFiles {
         self.watches += (room / 3).pow(2) * room;
     }
 
-    /// Adds a file that was removed, or has another name than when it was opened.
+    /// Adds the file at a descriptor if it is a removed regular file. The kernel marks files that were renamed over in the same
+    /// way, so this checks the number of links.
     fn add_nameless(&mut self, path: PathBuf) {
         let Ok(facts) = fs::metadata(&path) else {
             return;
@@ -109,7 +110,7 @@ impl OpenFiles {
         }
     }
 
-    /// Counts the files that a descriptor of epoll watches, up to a bound for all of them.
+    /// Counts the files that an epoll descriptor watches. The total of all descriptors is bounded.
     fn count_watches(&self, descriptor: &Path) -> u64 {
         let most = MAX_COUNTED_WATCHES.saturating_sub(self.watches);
         let Some(facts) = facts_of(descriptor).filter(|_| most > 0) else {
@@ -122,7 +123,7 @@ impl OpenFiles {
             .count() as u64
     }
 
-    /// Returns the bytes of removed files on the file system of `dir`.
+    /// Returns the bytes of the removed files on the same file system as `dir`.
     pub(crate) fn nameless_beside(&self, dir: &Path) -> u64 {
         let device = dir.metadata().map(|facts| facts.dev());
         let on_device = |file: &&NamelessFile| device.as_ref().is_ok_and(|it| *it == file.device);
@@ -133,7 +134,7 @@ impl OpenFiles {
             .sum()
     }
 
-    /// Returns the bytes of removed files on file systems of the type `magic`.
+    /// Returns the bytes of the removed files on file systems of the type `magic`.
     pub(crate) fn nameless_on(&self, magic: i64) -> u64 {
         let of_type = |file: &&NamelessFile| {
             rustix::fs::statfs(&file.path).is_ok_and(|facts| facts.f_type == magic)
@@ -146,7 +147,7 @@ impl OpenFiles {
     }
 }
 
-/// Opens the kernel's facts about a descriptor, which is a path below `/proc/*/fd`.
+/// Opens the kernel's information (`fdinfo`) about a descriptor, given as a path below `/proc/*/fd`.
 fn facts_of(descriptor: &Path) -> Option<BufReader<File>> {
     let process = descriptor.parent()?.parent()?;
     let facts = process.join("fdinfo").join(descriptor.file_name()?);
@@ -154,7 +155,7 @@ fn facts_of(descriptor: &Path) -> Option<BufReader<File>> {
     Some(BufReader::with_capacity(1 << 16, file))
 }
 
-/// Returns the number of descriptors in flight in a socket (Linux 5.6).
+/// Returns the number of descriptors in flight in a socket. Linux before 5.6 does not tell the number.
 fn waiting_in(socket: &Path) -> u64 {
     let lines = facts_of(socket).into_iter().flat_map(BufRead::lines);
     let mut lines = lines.map_while(Result::ok);

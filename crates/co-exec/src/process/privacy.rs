@@ -1,14 +1,14 @@
-//! Hides the environment and the memory of this process, which contain the person's keys, from commands.
+//! Hides the environment and the memory of this process from commands, because they contain the person's keys.
 
 use std::io;
 
 use nix::libc;
 use rustix::process::DumpableBehavior;
 
-/// Erases the environment of this process in the memory that `/proc` shows, and forbids other programs of the same
-/// user to read its memory or trace it. This process, and its children, still see the same variables.
+/// Erases the environment in that part of this process's memory that `/proc` shows. Forbids other programs of the same user to
+/// read its memory or to trace it. This process and its children still see the same variables.
 ///
-/// Call this before any thread starts. It also protects processes forked later, but not programs that they start.
+/// Call it before any thread starts. Processes that are forked later are protected too, but not programs that they start.
 ///
 /// # Errors
 /// The system refuses.
@@ -19,7 +19,7 @@ pub fn protect() -> io::Result<()> {
     )?)
 }
 
-/// Moves the variables from the memory that the kernel shows to the heap.
+/// Moves the variables to the heap, from the memory that the kernel shows in `/proc`.
 #[expect(
     unsafe_code,
     reason = "no safe call reaches the text that the kernel shows"

@@ -1,26 +1,26 @@
-//! Reads facts about processes from `/proc`. Knows nothing of commands.
+//! Reads information about processes from `/proc`. Knows nothing of commands.
 
 use std::fs;
 
 use rustix::process::{PidfdFlags, Signal};
 
-/// The state of a process when `/proc` was read.
+/// The state of a process at the time when `/proc` was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
     pub(crate) group: i32,
     pub(crate) session: i32,
-    /// True if the first thread has ended. The other threads may still run.
+    /// True if the first thread has ended. Other threads may still run.
     first_ended: bool,
-    /// The threads, with the first one even if it has ended.
+    /// The number of threads. It includes the first thread even if that has ended.
     pub(crate) threads: u64,
-    /// The start time in clock ticks after boot. Together with `pid` it identifies a process.
+    /// The start time in clock ticks after boot. Together with `pid`, it identifies the process.
     pub(crate) start: u64,
     name: String,
 }
 
 impl Process {
-    /// Returns the process `pid`, if there is one.
+    /// Reads the state of the process `pid`. Returns `None` if there is no such process.
     pub(crate) fn read(pid: i32) -> Option<Self> {
         let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
         Self::parse(pid, &String::from_utf8_lossy(&text))
@@ -49,12 +49,13 @@ impl Process {
         })
     }
 
-    /// Returns whether all threads have ended.
+    /// Returns true if all threads have ended.
     pub(crate) fn ended(&self) -> bool {
         self.first_ended && self.threads <= 1
     }
 
-    /// Returns a thread that still runs, if there is one. An ended thread shows no memory in `/proc`.
+    /// Returns the id of a running thread of the process, because `/proc` shows no memory for an ended thread. If all threads
+    /// have ended, returns the id of the process.
     pub(crate) fn running_thread(&self) -> i32 {
         if !self.first_ended {
             return self.pid;
@@ -63,7 +64,7 @@ impl Process {
         others.next().unwrap_or(self.pid)
     }
 
-    /// Returns the command line, shortened to one line.
+    /// Returns the command line, shortened and without line breaks. Returns the name if there is no command line.
     pub(crate) fn title(&self) -> String {
         let line = fs::read(format!("/proc/{}/cmdline", self.running_thread())).unwrap_or_default();
         let line = String::from_utf8_lossy(&line);
@@ -80,7 +81,7 @@ impl Process {
         }
     }
 
-    /// Sends `signal` to this process, never to another process that has got its id.
+    /// Sends `signal` to this process, but never to another process that has got the same id.
     pub(crate) fn signal(&self, signal: Signal) {
         let Some(pid) = rustix::process::Pid::from_raw(self.pid) else {
             return;
@@ -100,15 +101,15 @@ pub(crate) fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
-/// Returns the children of all threads of `pid`.
+/// Returns the ids of the children of all threads of a process.
 pub(crate) fn children(pid: i32) -> Vec<i32> {
     threads(pid)
         .flat_map(|thread| threads_children(pid, thread))
         .collect()
 }
 
-/// Returns the children of the first thread of a process. The kernel gives adopted orphans to that thread while it
-/// lives (`find_new_reaper` in `exit.c`).
+/// Returns the ids of the children of a process's first thread. As long as that thread lives, the kernel gives it the orphans
+/// that the process adopts (`find_new_reaper` in `exit.c`).
 pub(crate) fn first_threads_children(pid: i32) -> Vec<i32> {
     threads_children(pid, pid)
 }
@@ -119,21 +120,21 @@ fn threads_children(pid: i32, thread: i32) -> Vec<i32> {
     text.split_ascii_whitespace().filter_map(to_pid).collect()
 }
 
-/// Returns the threads of a process.
+/// Returns the ids of the threads of a process.
 fn threads(pid: i32) -> impl Iterator<Item = i32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"));
     let tasks = tasks.into_iter().flatten().flatten();
     tasks.filter_map(|task| to_pid(task.file_name().to_str()?))
 }
 
-/// Returns the number of descriptors that a process has room for, also if they cannot be read.
+/// Returns the number of descriptors for which a process has room, even if its descriptors cannot be read.
 pub(crate) fn room_for_descriptors(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let room = status.lines().find_map(|line| line.strip_prefix("FDSize:"));
     room.and_then(|room| room.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Returns the ignored signals of this process as a bit mask. Its lowest bit is signal 1.
+/// Returns the signals that this process ignores, as a bit mask whose lowest bit is signal 1.
 pub(crate) fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -141,7 +142,7 @@ pub(crate) fn ignored() -> u64 {
         .unwrap_or(0)
 }
 
-/// Returns the limit of file locks of `pid`; `None` if the process does not exist or has no limit.
+/// Returns the limit of file locks of a process. Returns `None` if the process does not exist or has no such limit.
 pub(crate) fn limit_of_locks(pid: i32) -> Option<u64> {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
     let line = limits

@@ -1,4 +1,4 @@
-//! Makes pseudo-terminals.
+//! Opens pseudo-terminals.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 
-/// The pause before a terminal that no program has open is tried again.
+/// The pause before the next attempt to read or write a terminal that no program has open.
 pub(crate) const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The size of a terminal, in cells.
@@ -17,7 +17,7 @@ pub struct TerminalSize {
     pub rows: u16,
 }
 
-/// Makes a terminal of this size. Returns the end for the command and the end for this process.
+/// Opens a pseudo-terminal of this size. Returns the end for the command, then the end for this process.
 pub(crate) fn open(size: TerminalSize) -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let own = rustix::pty::openpt(flags)?;
@@ -29,7 +29,7 @@ pub(crate) fn open(size: TerminalSize) -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((terminal, own))
 }
 
-/// Sets the size of a terminal. Its programs get a signal.
+/// Sets the size of a terminal. The kernel sends SIGWINCH to its programs.
 pub(crate) fn resize(terminal: impl AsFd, size: TerminalSize) -> io::Result<()> {
     let size = Winsize {
         ws_row: size.rows.max(1),

@@ -1,21 +1,21 @@
-//! Reads the amounts of some resources that all programs of the machine use together.
+//! Reads the usage of resources that all programs of the machine share.
 //!
-//! The kernel does not tell which process takes memory that no process maps, or the buffers of a connection that nobody accepted.
-//! So a large growth since the start of a command counts as the command's.
+//! The kernel does not tell which process owns memory that no process maps, or the buffers of a connection that nobody has
+//! accepted. So co attributes a large growth after the start of a command to that command.
 
 use std::fs;
 
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
 
-/// The resources of the machine that its programs use at one moment.
+/// The usage of the machine's shared resources at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SharedCounters {
-    /// The memory of the machine, in bytes.
+    /// The total memory of the machine in bytes.
     memory: u64,
-    /// Bytes of memory that processes can share, such as files in memory.
+    /// The bytes of memory that processes can share, such as files in memory.
     shared_memory: u64,
-    /// Pages of the buffers of TCP and UDP.
+    /// The number of memory pages in the buffers of TCP and UDP.
     network_pages: u64,
 }
 
@@ -41,13 +41,13 @@ impl SharedCounters {
         pages * rustix::param::page_size() as u64
     }
 
-    /// Returns a quarter of the buffers that TCP may have by default, in bytes.
+    /// Returns a quarter of the memory that the buffers of TCP may use by default, in bytes.
     pub(crate) fn network_share(self) -> u64 {
         self.memory / 40
     }
 }
 
-/// Returns whether the user can watch one more file by epoll.
+/// Returns true if the user can still watch another file by epoll.
 pub(crate) fn can_watch() -> bool {
     let watch = || {
         let watching = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -62,14 +62,14 @@ pub(crate) fn can_watch() -> bool {
     watch() != Err(Errno::NOSPC)
 }
 
-/// Returns the bytes in the line of `/proc/meminfo` that begins with `name`.
+/// Returns the number of bytes in the line of `/proc/meminfo` that begins with `name`.
 fn bytes(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let kibibytes = line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok());
     kibibytes.unwrap_or(0_u64) * 1024
 }
 
-/// Returns the pages of the buffers of TCP and UDP in the text of `/proc/net/sockstat`.
+/// Returns the number of pages in the buffers of TCP and UDP, from the text of `/proc/net/sockstat`.
 fn network_pages(text: &str) -> u64 {
     let protocols = text.lines().filter(|line| {
         let protocol = line.split(':').next();

@@ -1,5 +1,5 @@
-//! Starts a program as the leader of a process session, with `posix_spawn`. Unlike the cost of `fork`, its cost does
-//! not grow with the memory of this process.
+//! Starts a program as the leader of a new session, with `posix_spawn`. Unlike `fork`, this does not become slower when this
+//! process uses much memory.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -17,28 +17,29 @@ use rustix::process::Pid;
 use crate::beneath::Dir;
 use crate::environment::Variables;
 
-/// A program with its arguments, environment, directory and streams.
+/// A program to start, with its arguments, environment, working directory and streams.
 pub(crate) struct SpawnRequest<'a> {
-    /// The first argument is the program's absolute path.
+    /// The arguments. The first one is the absolute path of the program.
     pub(crate) argv: &'a [OsString],
     pub(crate) env: &'a Variables,
     pub(crate) cwd: WorkingDirectory<'a>,
     pub(crate) stdin: &'a OwnedFd,
-    /// The standard output and the standard error of the command.
+    /// The standard output of the command, and also its standard error if `error` is `None`.
     pub(crate) output: &'a OwnedFd,
-    /// The standard error of the command, if it is another file than the standard output.
+    /// The standard error of the command, if it differs from the standard output.
     pub(crate) error: Option<&'a OwnedFd>,
-    /// Descriptors for its launcher, which knows their numbers.
+    /// Descriptors for the command's launcher, which knows their numbers.
     pub(crate) inherited: Vec<&'a OwnedFd>,
-    /// True if both streams are a terminal, which becomes the terminal of the new session.
+    /// True if `stdin` and `output` are a terminal. It becomes the terminal of the new session.
     pub(crate) terminal: bool,
 }
 
-/// The working directory of a command.
+/// The working directory in which to start a command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WorkingDirectory<'a> {
     pub(crate) path: &'a Path,
-    /// True for a canonical path. If a part of it has become a link since it was resolved, the directory is not entered.
+    /// True if `path` must be canonical: if a component of the path has become a symbolic link since the path was resolved,
+    /// entering the directory fails.
     pub(crate) is_real: bool,
 }
 
@@ -72,8 +73,8 @@ pub(crate) fn start(start: &SpawnRequest<'_>) -> io::Result<Pid> {
     to_pid(pid)
 }
 
-/// Starts a program with the environment, directory and streams of this process, as the leader of a process session.
-/// If `terminal`, the streams are a terminal, which becomes that of the session.
+/// Starts a program as the leader of a new session. The program gets the environment, the directory and the streams of this
+/// process. If `terminal` is true, the streams are a terminal, which becomes the terminal of the session.
 ///
 /// # Errors
 /// The system refuses the program or another process.
@@ -102,7 +103,7 @@ fn texts(texts: &[OsString]) -> io::Result<Vec<CString>> {
     texts.iter().map(|it| text(it)).collect()
 }
 
-/// Returns the variables as a program gets them.
+/// Returns the variables in the form `NAME=value`, as a program gets them.
 fn entries(env: impl Iterator<Item = (OsString, OsString)>) -> io::Result<Vec<CString>> {
     let entry = |(mut name, value): (OsString, OsString)| {
         name.push("=");
@@ -133,7 +134,7 @@ fn actions(start: &SpawnRequest<'_>) -> io::Result<PosixSpawnFileActions> {
     Ok(actions)
 }
 
-/// Makes the terminal `fd` the standard input, and that of the session.
+/// Makes the terminal `fd` the standard input and the controlling terminal of the new session.
 fn add_terminal(actions: &mut PosixSpawnFileActions, fd: RawFd) -> io::Result<()> {
     // A session leader that opens an unused terminal gets it as its own. This opens it by its descriptor, because
     // /dev/pts may be another one than its path names.
@@ -141,7 +142,7 @@ fn add_terminal(actions: &mut PosixSpawnFileActions, fd: RawFd) -> io::Result<()
     Ok(actions.add_open(0, itself.as_str(), OFlag::O_RDWR, Mode::empty())?)
 }
 
-/// Returns the attributes for a new session and default actions of signals.
+/// Returns the attributes that start a new session and reset signals to their default actions.
 fn attributes() -> io::Result<PosixSpawnAttr> {
     let mut attributes = PosixSpawnAttr::init()?;
     // The library has no name for this flag. It is 0x80 in glibc and musl.
@@ -155,7 +156,7 @@ fn attributes() -> io::Result<PosixSpawnAttr> {
     Ok(attributes)
 }
 
-/// Runs `work` in the directory `cwd`, because `posix_spawn` passes on the current directory of this process.
+/// Runs `work` in the directory `cwd`, because `posix_spawn` passes on the working directory of this process.
 ///
 /// No other code in this process may depend on its working directory.
 fn in_directory<T>(

@@ -1,4 +1,4 @@
-//! Makes the standard streams of a command.
+//! Opens the standard streams of a command.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -12,44 +12,44 @@ use tokio::net::unix::pipe;
 
 use crate::process::pty::{self, TerminalSize};
 
-/// The kind of a command's streams.
+/// The kind of a command's standard streams.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Streams {
-    /// Standard input is a text that is known at the start; standard output and standard error are one pipe.
+    /// Standard input is a text that is known at the start. Standard output and standard error share one pipe.
     #[default]
     Whole,
-    /// Standard input is a pipe that stays open until it is closed; output is one pipe.
+    /// Standard input is a pipe that stays open until the caller closes it. Standard output and standard error share one pipe.
     Open,
-    /// A terminal of this size.
+    /// All streams are a terminal of this size.
     Terminal(TerminalSize),
-    /// Standard input and standard output are pipes of the caller, who speaks a protocol with the program. The output of the
-    /// command is its standard error.
+    /// Standard input and standard output are pipes for the caller, which speaks a protocol with the program. co records the
+    /// program's standard error as its output.
     Pipes,
 }
 
-/// The caller's ends of the pipes of [`Streams::Pipes`].
+/// The caller's ends of the pipes for [`Streams::Pipes`].
 #[derive(Debug)]
 pub struct CommandPipes {
     pub input: pipe::Sender,
     pub output: pipe::Receiver,
 }
 
-/// Both ends of the streams.
+/// Both ends of all streams: those for the command and those for this process.
 pub(crate) struct StreamEnds {
     pub(crate) stdin: OwnedFd,
-    /// The command's standard output, and its standard error if both share one pipe.
+    /// The command's standard output, and also its standard error if `error` is `None`.
     pub(crate) write: OwnedFd,
-    /// The command's standard error, if it has a pipe of its own.
+    /// The command's standard error, if it has its own pipe.
     pub(crate) error: Option<OwnedFd>,
-    /// The end from which this process reads the output.
+    /// The end from which this process reads the recorded output.
     pub(crate) output: OwnedFd,
-    /// The end to which this process writes standard input, if it stays open.
+    /// The end to which this process writes standard input. `None` if standard input does not stay open.
     pub(crate) input: Option<OwnedFd>,
-    /// The ends of the caller: standard input, and standard output.
+    /// The caller's ends of [`Streams::Pipes`]: of standard input, and of standard output.
     pub(crate) pipes: Option<(OwnedFd, OwnedFd)>,
 }
 
-/// Makes the streams. `text` is the whole standard input of [`Streams::Whole`].
+/// Opens the streams. `text` is the complete standard input for [`Streams::Whole`].
 pub(crate) fn open(streams: Streams, text: Option<&[u8]>) -> io::Result<StreamEnds> {
     if let Streams::Terminal(size) = streams {
         let (terminal, own) = pty::open(size)?;
@@ -92,7 +92,7 @@ pub(crate) fn open(streams: Streams, text: Option<&[u8]>) -> io::Result<StreamEn
 }
 
 impl CommandPipes {
-    /// Registers both ends with the runtime.
+    /// Registers the caller's ends with the tokio runtime.
     pub(crate) fn new((input, output): (OwnedFd, OwnedFd)) -> io::Result<Self> {
         Ok(Self {
             input: pipe::Sender::from_owned_fd(input)?,
@@ -101,7 +101,7 @@ impl CommandPipes {
     }
 }
 
-/// Registers a descriptor with the runtime.
+/// Registers a descriptor with the tokio runtime.
 #[expect(unsafe_code, reason = "the safe forms are deprecated")]
 pub(crate) fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is open, and the same descriptor, until the `AsyncFd` that owns it is dropped.
@@ -122,7 +122,8 @@ pub(crate) fn null() -> io::Result<File> {
     })
 }
 
-/// Returns the text as a file without a path, so that nothing has to write it while the command reads.
+/// Returns an unnamed file that contains the text, so that nobody has to write the input while the command reads it. Without a
+/// text, returns `/dev/null`.
 fn stdin_file(text: Option<&[u8]>) -> io::Result<OwnedFd> {
     let Some(text) = text else {
         return Ok(null()?.into());
@@ -130,7 +131,7 @@ fn stdin_file(text: Option<&[u8]>) -> io::Result<OwnedFd> {
     file("stdin", text)
 }
 
-/// Returns a file without a path that contains the text.
+/// Returns an unnamed file in memory that contains `text`, opened at its start. `name` is for debugging only.
 pub(crate) fn file(name: &str, text: &[u8]) -> io::Result<OwnedFd> {
     let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?;
     let mut file = File::from(file);

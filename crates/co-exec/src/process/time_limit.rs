@@ -1,17 +1,17 @@
-//! The time that a command may take.
+//! The time-out of a command, which can be paused.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The time-out of a command. It is paused while somebody has a [`TimeHold`].
+/// The time-out of a command. It pauses while a [`TimeHold`] exists.
 #[derive(Debug, Clone)]
 pub struct TimeLimit {
     holds: watch::Sender<usize>,
 }
 
-/// Pauses the time-out of a command until it is dropped.
+/// Pauses the time-out of a command. Dropping it continues the time-out, unless other holds exist.
 #[derive(Debug)]
 pub struct TimeHold(watch::Sender<usize>);
 
@@ -23,13 +23,13 @@ impl Default for TimeLimit {
 }
 
 impl TimeLimit {
-    /// Pauses the time-out of the command, until the last hold is dropped.
+    /// Pauses the time-out of the command until the returned hold and all other holds are dropped.
     pub fn hold(&self) -> TimeHold {
         self.holds.send_modify(|holds| *holds += 1);
         TimeHold(self.holds.clone())
     }
 
-    /// Waits until the command has taken this time, without the time of pauses.
+    /// Waits until the command has run for the time `left`, not counting pauses.
     pub(crate) async fn expired(self, mut left: Duration) {
         let mut holds = self.holds.subscribe();
         loop {

@@ -1,9 +1,9 @@
-//! The watchdog: the parent process of the process that starts commands. If that process ends, also by SIGKILL, the
-//! watchdog kills the remaining processes.
+//! The watchdog: the parent of the process that starts commands (the supervised process). If the supervised process ends, even by
+//! SIGKILL, the watchdog kills the processes that remain.
 //!
-//! The watchdog is the nearest ancestor that is a subreaper, so it adopts orphans. So it finds every process, whatever the
-//! session, environment or parent. It also kills a supervised process that does not end when told to, because that process may be
-//! stopped.
+//! The watchdog is a subreaper, so it adopts the orphans when the supervised process has ended. So it finds every remaining
+//! process, whatever its session, environment or parent. If the supervised process does not end when it should, the watchdog
+//! kills it too: it may be stopped.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -23,19 +23,19 @@ use crate::fork::fork;
 use crate::inherited;
 use crate::process::{command_processes, procfs, streams};
 
-/// The message to the watchdog to kill nothing.
+/// The message that tells the watchdog to kill nothing.
 const RELEASE: u8 = b'r';
-/// The time for killing processes that do not end.
+/// The longest time in which the watchdog tries to kill remaining processes.
 const KILL_TIMEOUT: Duration = Duration::from_secs(20);
-/// The time for the supervised process to give its first answer. Signals wait meanwhile.
+/// The longest time for which the watchdog stays idle so that the supervised process can start fast. Signals wait during this
+/// time.
 const START_TIMEOUT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 10_000_000,
 };
-/// The time from SIGTERM, or the end of the input, to SIGKILL. Neovim kills the watchdog itself after 2 s.
+/// The time from SIGTERM or the end of the input until the watchdog sends SIGKILL. Neovim kills the watchdog itself after 2 s.
 const BACKEND_GRACE_PERIOD: Duration = Duration::from_millis(1500);
-/// The signals that are forwarded. Other signals end the watchdog, and then the kernel signals the supervised
-/// process.
+/// The signals that the watchdog forwards. Other signals end the watchdog; the kernel then signals the supervised process.
 const FORWARDED: [Signal; 4] = [
     Signal::SIGTERM,
     Signal::SIGINT,
@@ -43,11 +43,11 @@ const FORWARDED: [Signal; 4] = [
     Signal::SIGQUIT,
 ];
 
-/// The handle of the supervised process to its watchdog.
+/// The handle by which the supervised process reaches its watchdog.
 #[derive(Debug)]
 pub struct Watchdog {
     pipe: File,
-    /// The watchdog's process id.
+    /// The process id of the watchdog.
     pid: i32,
 }
 
@@ -60,7 +60,7 @@ impl Watchdog {
 }
 
 impl Drop for Watchdog {
-    /// Continues a stopped watchdog, so that it can end too.
+    /// Continues a watchdog that was stopped, so that it can end too.
     fn drop(&mut self) {
         let parent = nix::unistd::getppid();
         if parent.as_raw() == self.pid {
@@ -70,25 +70,26 @@ impl Drop for Watchdog {
     }
 }
 
-/// The process in which [`split_process`] has returned.
+/// The process in which [`split_process`] returned.
 #[derive(Debug)]
 pub enum Role {
-    /// The child, which may start commands. It gets SIGTERM if its watchdog ends.
+    /// The child, which may start commands. The kernel sends it SIGTERM if its watchdog ends.
     Supervised(Watchdog),
-    /// The watchdog. The supervised process has ended with this exit status, and no process of it remains.
+    /// The watchdog. The supervised process has ended with this exit status, and the watchdog has killed its remaining processes,
+    /// unless it was released.
     Watchdog(ExitCode),
 }
 
-/// The event, beside signals, after which the supervised process must end.
+/// The event after which the supervised process must end, in addition to signals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndCondition {
-    /// No event: it ends when its work is done.
+    /// No event: the supervised process ends when its work is done.
     Done,
-    /// The end of its standard input: Neovim has ended.
+    /// The end of the standard input, which shows that Neovim has ended.
     EndOfInput,
 }
 
-/// Forks this process: the parent becomes the watchdog, and the child goes on.
+/// Forks this process. The parent becomes the watchdog, and the child continues as the supervised process.
 ///
 /// Call it before any thread starts.
 ///
@@ -149,8 +150,8 @@ fn split(end: EndCondition) -> io::Result<Role> {
     }
 }
 
-/// Waits until the child has given its first answer, so that both do not compete for a processor. Returns early if
-/// the child ends.
+/// Waits a moment for the child, so that parent and child do not compete for a processor at the start. Returns early if the child
+/// ends.
 fn let_child_start(pipe: &impl AsFd) {
     let mut ended = [PollFd::new(pipe, PollFlags::IN)];
     // Any result is fine.
@@ -161,10 +162,10 @@ fn let_child_start(pipe: &impl AsFd) {
 struct WatchLoop {
     child: Pid,
     handle: OwnedFd,
-    /// This pipe closes when the supervised process ends, which alone holds the other end.
+    /// The read end of a pipe whose write end only the supervised process holds. The pipe closes when that process ends.
     end: File,
     signals: SignalFd,
-    /// The supervised process must end when the other end of this pipe is closed.
+    /// The input whose end means that the supervised process must end.
     input: Option<OwnedFd>,
 }
 
@@ -179,7 +180,7 @@ impl WatchLoop {
         Ok(ExitCode::from(code.unwrap_or(1)))
     }
 
-    /// Waits for the end of the supervised process; returns whether the watchdog must not kill the remaining processes.
+    /// Waits until the supervised process has ended. Returns true if the watchdog must not kill the remaining processes.
     fn wait(&mut self) -> io::Result<bool> {
         let mut released = false;
         let mut deadline: Option<Instant> = None;
@@ -210,8 +211,8 @@ impl WatchLoop {
         }
     }
 
-    /// Waits for the next event: a message or the end of the supervised process, a signal, or the end of the input.
-    /// Returns which of them happened.
+    /// Waits for the next event. Returns for each kind of event whether it happened: a message or the end of the supervised
+    /// process, a signal, and the end of the input.
     fn poll(&self, deadline: Option<Instant>) -> io::Result<[bool; 3]> {
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
@@ -232,7 +233,7 @@ impl WatchLoop {
         Ok([happened(0), happened(1), happened(2)])
     }
 
-    /// Forwards a signal. Returns whether it was SIGTERM.
+    /// Forwards a signal to the supervised process. Returns true if the signal was SIGTERM.
     fn forward_signal(&self) -> io::Result<bool> {
         let Some(told) = self.signals.read_signal()? else {
             return Ok(false);

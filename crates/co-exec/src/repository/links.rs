@@ -1,4 +1,4 @@
-//! Finds links in a git directory by which it would show contents of another repository.
+//! Finds symbolic links that would let a git directory show contents of another repository.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
@@ -10,21 +10,21 @@ use parking_lot::Mutex;
 
 use crate::beneath;
 
-/// The reason for a person why the git directories of a workspace are not trusted.
+/// The reason why co does not trust the git directories of a workspace, as a sentence for a person.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Untrusted(pub String);
 
-/// The directories whose files git shows.
+/// The directories in a git directory whose files git shows.
 const SHOWN_DIRECTORIES: [&str; 4] = ["objects", "refs", "logs", "reftable"];
-/// The most entries that are read.
+/// The most directory entries that one check reads.
 const MAX_ENTRIES: usize = 200_000;
-/// The most directories that are remembered.
+/// The most directories in [`KNOWN`].
 const MAX_KNOWN: usize = 50_000;
-/// The time after a change in which a directory may change again without a new stamp.
+/// The time after a change within which another change may leave the stamp of a directory unchanged.
 const MIN_STABLE_AGE: Duration = Duration::from_secs(2);
 
-/// The directories known to have no links.
+/// The directories that contain no symbolic links, with the stamps at which that was checked.
 static KNOWN: LazyLock<Mutex<HashMap<PathBuf, LinklessDirectory>>> = LazyLock::new(Mutex::default);
 
 struct LinklessDirectory {
@@ -32,7 +32,7 @@ struct LinklessDirectory {
     below: Vec<PathBuf>,
 }
 
-/// The state of a directory, which changes with its list of entries.
+/// The identity of a directory and the time of its last change. The stamp changes when the list of entries changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct DirectoryStamp {
     device: u64,
@@ -59,9 +59,9 @@ impl DirectoryStamp {
     }
 }
 
-/// Refuses links below the git directory `dir` that lead out of it.
+/// Refuses symbolic links below the git directory `dir` that lead out of it.
 ///
-/// A directory without links is read once for each state.
+/// Skips a directory that had no symbolic links at the last check, as long as its stamp is the same.
 pub(super) fn check_links(dir: &Path, now: SystemTime) -> Result<(), Untrusted> {
     let mut known = KNOWN.lock();
     let mut todo = SHOWN_DIRECTORIES.map(|name| dir.join(name)).to_vec();
@@ -104,7 +104,7 @@ pub(super) fn check_links(dir: &Path, now: SystemTime) -> Result<(), Untrusted> 
     Ok(())
 }
 
-/// Returns the directory that a link in `dir` leads to, if it leads to one.
+/// Returns the target of a symbolic link in `dir` if the target is a directory. Refuses a target outside `dir`.
 pub(super) fn target(link: &Path, dir: &Path) -> Result<Option<PathBuf>, Untrusted> {
     match link.canonicalize() {
         Ok(path) if path.starts_with(dir) => Ok(path.is_dir().then_some(path)),
