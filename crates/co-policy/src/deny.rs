@@ -1,4 +1,4 @@
-//! Built-in deny rules. They refuse a command until the person lifts the rule in the settings.
+//! Built-in deny rules. They refuse a command unless the person lifts the rule in the settings.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::wrappers::base_name;
 pub(crate) mod glob;
 mod root;
 
-/// Names of the rules, for the setting that lifts them.
+/// The names of the rules, for the setting that lifts them.
 pub const NAMES: [&str; 4] = ["root-deletion", "raw-disk", "fork-bomb", "own-files"];
 
 /// A built-in deny rule that matches a command.
@@ -43,7 +43,7 @@ const DISK_WRITERS: [&str; 13] = [
     "hdparm",
 ];
 
-/// Returns the rules that match a command.
+/// Returns the built-in deny rules that match a command.
 pub(super) fn check(command: &SimpleCommand, local: &LocalFacts) -> Vec<DenyRuleMatch> {
     let mut denied = check_writes(command, local);
     let words = command.texts();
@@ -88,7 +88,7 @@ pub(super) fn check(command: &SimpleCommand, local: &LocalFacts) -> Vec<DenyRule
     denied
 }
 
-/// Returns the rules that match the targets of redirections.
+/// Returns the built-in deny rules that match the targets of a command's redirections.
 fn check_writes(command: &SimpleCommand, local: &LocalFacts) -> Vec<DenyRuleMatch> {
     let mut denied = Vec::new();
     for target in command.writes().flat_map(Word::forms) {
@@ -105,7 +105,7 @@ fn check_writes(command: &SimpleCommand, local: &LocalFacts) -> Vec<DenyRuleMatc
     denied
 }
 
-/// The rule against a function that starts itself again and again.
+/// Returns the match of the rule against functions that start themselves without end.
 pub(super) fn fork_bomb() -> DenyRuleMatch {
     DenyRuleMatch {
         rule: "fork-bomb",

@@ -1,56 +1,56 @@
-//! Facts about files and programs. The caller of the policy implements [`Facts`]; the policy reads no file itself.
+//! Facts about files and programs. The policy reads no file itself: its caller implements [`Facts`].
 
 use std::path::{Path, PathBuf};
 
 /// Answers questions about files and programs.
 pub trait Facts {
-    /// Returns the file that bash would start for the bare name of a program.
+    /// Returns the file that bash would start for the name of a program without a directory.
     fn program(&self, name: &str, cwd: &Path) -> ProgramFact;
-    /// Returns the facts about a path. Symbolic links are followed.
+    /// Returns the facts about a path. Follows symbolic links.
     fn path(&self, cwd: &Path, path: &str) -> PathFact;
 }
 
 /// The location of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProgramFact {
-    /// A file that only its owner and root can change.
+    /// The file of the program. Only its owner and root can change it.
     Trusted(PathBuf),
-    /// No such program: the command cannot start.
+    /// There is no such program, so the command cannot start.
     Missing,
-    /// A file that other users can change, or that is in the workspace.
+    /// The file of the program. Other users can change it, or it is in the workspace.
     Untrusted(PathBuf),
 }
 
-/// The facts about one path.
+/// The facts about one path. Those about the file are true for the file after all symbolic links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathFact {
-    /// The path relative to the workspace; `None` if it is outside.
+    /// The path relative to the workspace. It is `None` for a path outside the workspace.
     pub inside: Option<WorkspacePath>,
     pub kind: FileKind,
-    /// The absolute path. Each `.` and `..` is removed from the text of the path, whatever links are in the path.
+    /// The absolute path. Each `.` and `..` is removed lexically, without following links.
     pub absolute: PathBuf,
-    /// True if a command at the read-only level can read it.
+    /// True if a command at the read-only level can read the file.
     pub readable: bool,
-    /// True for a file that may contain a secret for another reason than its name.
+    /// True if the file may contain a secret, although its name does not show it.
     pub secret: bool,
-    /// True for a file that configures co or holds its state.
+    /// True if the file configures co or stores its state.
     pub co_file: bool,
-    /// True for a directory that contains such a file.
+    /// True if the path is a directory that contains such a file.
     pub holds_co_files: bool,
-    /// True for the home directory and the directories above it.
+    /// True if the path is the home directory or a directory above it.
     pub home: bool,
 }
 
 /// A path relative to the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspacePath {
-    /// The path as written.
+    /// The path as written, relative to the workspace.
     pub written: PathBuf,
-    /// The path after all symbolic links are followed.
+    /// The canonical path, relative to the workspace: all symbolic links are followed.
     pub real: PathBuf,
 }
 
-/// The type of the file at a path.
+/// The type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     Missing,
@@ -60,7 +60,7 @@ pub enum FileKind {
     Special,
 }
 
-/// The facts about one working directory.
+/// The facts that are relative to one working directory.
 #[derive(Clone, Copy)]
 pub struct LocalFacts<'a> {
     pub facts: &'a dyn Facts,
@@ -73,7 +73,7 @@ impl LocalFacts<'_> {
         self.facts.program(name, self.cwd)
     }
 
-    /// Returns the facts about a path.
+    /// Returns the facts about a path, which may be relative to the working directory.
     pub fn path(&self, path: &str) -> PathFact {
         self.facts.path(self.cwd, path)
     }

@@ -1,21 +1,21 @@
-//! The normal form of a simple command: program, its own options, sub-command, options, operands.
+//! The normal form of a simple command: the program, its own options, the sub-command with its options, and the operands.
 //!
-//! The tables of programs say which options take a value and which words are sub-commands. Sorting, effects, wrappers, rules
-//! and prefixes all read a command by this module.
+//! The tables of programs say which options take a value and which words are sub-commands. All parts of the policy (sorts,
+//! effects, wrappers, rules and prefixes) read commands with this module.
 
 use crate::bash::Word;
 use crate::programs::{self, OptionList, Options, Program, SameCommand};
 
 mod reader;
 
-/// The rows whose options may stand at a position, the innermost first.
+/// The table rows whose options may stand at one position of a command. The row of the innermost sub-command comes first.
 type Rows = Vec<&'static Program>;
 
-/// A word of a command, with its place in the command.
+/// A word of a command, with its index in the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FormWord {
     pub text: String,
-    /// False if bash computes the word, so that it may become none, an option or several words.
+    /// False if bash computes the word. Then it may turn out to be no word, an option or several words.
     pub literal: bool,
     pub at: usize,
 }
@@ -23,49 +23,50 @@ pub(crate) struct FormWord {
 /// A simple command in its normal form.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandForm {
-    /// The name of the program in the tables, or its name without the directory.
+    /// The name of the program in the tables. If the tables do not have the program, it is the name as written, without the
+    /// directory.
     pub program: String,
-    /// The words of the sub-command, by its usual name. The tables may not know it.
+    /// The words of the sub-command, under its usual name. The tables may lack this sub-command.
     pub subcommand: Vec<String>,
-    /// The options of the program and of the sub-command, in the order of the command.
+    /// The options of the program and of the sub-command, in the order of the command line.
     pub options: Vec<FormOption>,
     pub operands: Vec<Operand>,
-    /// True if `--` ends the options.
+    /// True if the command contains `--`, which ends the options.
     pub dashes: bool,
-    /// The place of the word that begins a started command.
+    /// The index of the first word of the command that this command starts.
     pub(crate) starts: Option<usize>,
-    /// The places of the sub-command's words.
+    /// The indices of the sub-command's words.
     pub(crate) subcommand_at: Vec<usize>,
-    /// The place of the first word behind the sub-command.
+    /// The index of the first word after the sub-command.
     pub(crate) arguments: usize,
 }
 
 /// An option of a command.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FormOption {
-    /// The place of its word.
+    /// The index of the option's word.
     pub(crate) at: usize,
-    /// The number of the sub-command's words before it. An option at 0 is the program's own.
+    /// The number of words of the sub-command before the option. It is 0 for an option of the program itself.
     pub depth: usize,
-    /// The names of the option in the tables. If the tables do not have the option, its name as written.
+    /// All names of the option in the tables. If the tables lack the option, it is the name as written.
     pub names: Vec<String>,
     pub value: Option<String>,
-    /// The place of the word with its value.
+    /// The index of the word that contains the value.
     pub(crate) value_at: usize,
-    /// True if the tables know the option.
+    /// True if the tables have the option.
     pub known: bool,
 }
 
-/// An operand of a command.
+/// An operand: an argument of a command that is no option and no sub-command.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Operand {
-    /// The place of its word.
+    /// The index of the operand's word.
     pub(crate) at: usize,
     pub text: String,
 }
 
 impl FormOption {
-    /// Returns the longest name.
+    /// Returns the longest name of the option.
     pub fn name(&self) -> &str {
         let longest = self.names.iter().max_by_key(|name| name.len());
         longest.map_or("", String::as_str)
@@ -73,7 +74,7 @@ impl FormOption {
 }
 
 impl CommandForm {
-    /// Returns all forms that the words can have, and those of other commands that do the same.
+    /// Returns all normal forms that the words may have, and the forms of equivalent commands.
     pub(crate) fn rule_readings(words: &[FormWord]) -> Vec<Self> {
         let mut forms = Self::readings(words);
         let same: Vec<Self> = forms
@@ -85,7 +86,7 @@ impl CommandForm {
         forms
     }
 
-    /// Returns the words of the other commands that do the same.
+    /// Returns the words of equivalent commands: of other sub-commands that do the same.
     fn same_commands(&self, words: &[FormWord]) -> Vec<Vec<FormWord>> {
         let same = self.syntax().map(|row| row.same.as_slice());
         let same = same.unwrap_or_default().iter();
@@ -121,7 +122,8 @@ impl CommandForm {
             .collect()
     }
 
-    /// Returns whether the command has this option or operand, or an operand that starts with this sign.
+    /// Returns true if the command has this option or operand. A word that ends in `+` or `:` also matches an operand that starts
+    /// with it.
     fn has_word(&self, word: &str) -> bool {
         let option = |it: &FormOption| it.names.iter().any(|own| own == word);
         let starts = word.ends_with(['+', ':']);
@@ -132,7 +134,7 @@ impl CommandForm {
         }
     }
 
-    /// Returns the row that has the most words of the sub-command, and the number of these words.
+    /// Returns the most specific row of the tables that has a sort, and the number of sub-command words in its name.
     pub(crate) fn row(&self) -> Option<(usize, &'static Program)> {
         let mut depths = (0..=self.subcommand.len()).rev();
         depths.find_map(|depth| {
@@ -141,12 +143,12 @@ impl CommandForm {
         })
     }
 
-    /// Returns the row of the sub-command, which may say nothing about its effect.
+    /// Returns the row of the sub-command. This row may describe only the syntax and have no sort.
     pub(crate) fn syntax(&self) -> Option<&'static Program> {
         lookup(&self.program, &self.subcommand)
     }
 
-    /// Returns the options that are in a list of the rows of their level.
+    /// Returns the options that are in one list of their table rows. `list` selects the list of a row.
     pub(crate) fn options_in(
         &self,
         list: fn(&Program) -> &OptionList,
@@ -157,7 +159,7 @@ impl CommandForm {
         })
     }
 
-    /// Returns the options that stand behind the sub-command, or may stand there.
+    /// Returns the options that stand after the sub-command or could stand there.
     pub(crate) fn own_options(&self) -> impl Iterator<Item = &FormOption> {
         let (depth, global) = (self.subcommand.len(), self.has_global_options());
         self.options
@@ -165,25 +167,25 @@ impl CommandForm {
             .filter(move |it| global || it.depth == depth)
     }
 
-    /// Returns whether the command has one of these options, or `--` if that is among them.
+    /// Returns true if the command has one of these options. `--` counts as one if it is among them.
     pub(crate) fn gives(&self, options: &Options) -> bool {
         self.own_options().any(|it| options.names_any(&it.names))
             || (self.dashes && options.has_dashes())
     }
 
-    /// Returns whether a name of the tables is the name of a sub-command of this one: `git stash drop` for `git stash`.
+    /// Returns true if `name` is the name of a deeper sub-command in the tables: `git stash drop` for `git stash`.
     pub(crate) fn is_above(&self, name: &str) -> bool {
         let rest = name.strip_prefix(&key(&self.program, &self.subcommand));
         rest.is_some_and(|rest| rest.starts_with(' '))
     }
 
-    /// Returns whether the tables know all options of the program.
+    /// Returns true if the tables have all options of the program.
     fn is_complete(&self) -> bool {
         programs::lookup(&self.program).is_some_and(|row| row.complete)
     }
 
-    /// Returns whether this form of a rule matches a command: both have the same program and sub-command, and the command
-    /// has all options and operands of the rule, the operands in their order.
+    /// Returns true if this form, which is that of a rule, matches a command. Both must have the same program and sub-command.
+    /// The command must have all options of the rule, and its operands in the same order.
     pub(crate) fn matches(&self, command: &Self) -> bool {
         let complete = self.is_complete();
         let same = |want: &str, word: &str| want == "*" || want == word;
@@ -213,8 +215,8 @@ impl CommandForm {
         programs::lookup(&self.program).is_some_and(|row| row.global)
     }
 
-    /// Returns whether a command has all operands in their order. Words of the sub-command after the first `common` ones
-    /// count as operands.
+    /// Returns true if a command has all operands of this form, in the same order. Words of the sub-command after the first
+    /// `common` words count as operands.
     fn has_operands_of(&self, command: &Self, common: usize) -> bool {
         let wanted = self.subcommand[common..].iter();
         let wanted = wanted.chain(self.operands.iter().map(|it| &it.text));
@@ -238,7 +240,7 @@ impl CommandForm {
 }
 
 impl FormOption {
-    /// Returns whether the option of a command is this option of a rule.
+    /// Returns true if `given`, an option of a command, matches this option of a rule.
     fn is_met_by(&self, given: &Self) -> bool {
         let named = self.names.iter().any(|name| {
             let abbreviated = |short: &String| {
@@ -257,7 +259,8 @@ impl FormOption {
     }
 }
 
-/// Returns whether a deny or ask rule of these words matches a command with these words and readings.
+/// Returns true if a deny or ask rule with these words matches a command. `words` are the words of the command, and `readings`
+/// are its normal forms.
 pub(crate) fn matches(rule: &[String], words: &[String], readings: &[CommandForm]) -> bool {
     let form = CommandForm::read(&literal(rule));
     let same_program = readings.iter().any(|it| it.program == form.program);
@@ -268,12 +271,12 @@ pub(crate) fn matches(rule: &[String], words: &[String], readings: &[CommandForm
         || readings.iter().any(|command| form.matches(command))
 }
 
-/// Returns the row of a program or of a sub-command.
+/// Returns the table row of a program or of a sub-command.
 fn lookup(program: &str, subcommand: &[String]) -> Option<&'static Program> {
     programs::lookup(&key(program, subcommand))
 }
 
-/// Returns the rows whose options may stand behind a sub-command, the innermost first.
+/// Returns the table rows whose options may stand after a sub-command. The row of the innermost sub-command comes first.
 fn rows(program: &str, subcommand: &[String]) -> Rows {
     let depths = (0..=subcommand.len()).rev();
     let rows = depths.filter_map(|depth| {
@@ -290,7 +293,7 @@ fn key(program: &str, subcommand: &[String]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the words of a command to read. Brace lists are expanded.
+/// Converts words of bash for this module. Expands brace lists, so one word may give several.
 pub(crate) fn expanded(words: &[Word]) -> Vec<FormWord> {
     let forms = words.iter().flat_map(|word| {
         let list = word.forms().len() > 1;
@@ -304,7 +307,7 @@ pub(crate) fn expanded(words: &[Word]) -> Vec<FormWord> {
     forms.enumerate().map(form_word).collect()
 }
 
-/// Returns the words of a command to read, one for each word.
+/// Converts words of bash for this module, each into one word.
 pub(crate) fn single(words: &[Word]) -> Vec<FormWord> {
     let words = words
         .iter()
@@ -312,7 +315,7 @@ pub(crate) fn single(words: &[Word]) -> Vec<FormWord> {
     words.enumerate().map(form_word).collect()
 }
 
-/// Returns literal words to read.
+/// Converts literal words for this module.
 pub(crate) fn literal<S: AsRef<str>>(words: &[S]) -> Vec<FormWord> {
     let words = words.iter().map(|word| (word.as_ref().to_owned(), true));
     words.enumerate().map(form_word).collect()

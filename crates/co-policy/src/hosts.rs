@@ -1,34 +1,34 @@
-//! Rules about the hosts that commands may reach.
+//! Rules about the hosts that commands may connect to.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// The ports that an allow rule without a port covers: those of HTTP and HTTPS.
+/// The ports that an allow rule without a port allows: those of HTTP and HTTPS.
 const WEB_PORTS: [u16; 2] = [80, 443];
 
-/// The name of this machine's loopback interface. It means both addresses of the interface.
+/// The name of this machine's loopback interface. It stands for both addresses of the interface.
 const LOCALHOST: &str = "localhost";
 
-/// The addresses of this machine's loopback interface. Programs reach them without a proxy.
+/// The two addresses of this machine's loopback interface. Programs connect to them without a proxy.
 const LOOPBACK: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::LOCALHOST),
     IpAddr::V6(Ipv6Addr::LOCALHOST),
 ];
 
-/// A rule about hosts: `example.org`, `*.example.org` for all names below it, or an address; with a port behind a colon or
-/// without one.
+/// A rule about hosts: `example.org`, `*.example.org` for all its subdomains, or an IP address. Each may end with a colon and a
+/// port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern {
-    /// In lower case, without a dot at the end. An address of IPv6 has brackets.
+    /// The host in lower case, without a dot at the end. An IPv6 address has brackets.
     host: String,
-    /// True if the rule means all names below the host, but not the host itself.
+    /// True if the rule applies to all subdomains of the host, but not to the host itself.
     below: bool,
     port: Option<u16>,
 }
 
-/// A text is no rule about hosts.
+/// The error for a text that is not a rule about hosts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no rule about hosts: write it like example.org, *.example.org, example.org:8080 or 10.0.0.1:5432"
@@ -42,17 +42,17 @@ pub struct HostRules {
     pub deny: Vec<HostPattern>,
 }
 
-/// The result of the rules for a host and port.
+/// The decision of the rules about a host and port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostVerdict<'a> {
     Allowed(&'a HostPattern),
     Denied(&'a HostPattern),
-    /// No rule covers it.
+    /// No rule applies.
     Ask,
 }
 
 impl HostPattern {
-    /// Returns the rule for exactly this host and port. The host is in the form of [`HostRules::verdict`].
+    /// Makes a rule for exactly this host and port. The host must be in the form of [`HostRules::verdict`].
     pub fn exact(host: &str, port: u16) -> Self {
         Self {
             host: host.to_owned(),
@@ -71,7 +71,8 @@ impl HostPattern {
         }
     }
 
-    /// Returns whether it covers a port as an allow rule: without a port, it covers only the ports of the web.
+    /// Returns true if this pattern, as an allow rule, applies to the host and port. Without a port, it applies only to the ports
+    /// of HTTP and HTTPS.
     fn allows(&self, host: &str, port: u16) -> bool {
         let covers = match self.port {
             Some(own) => own == port,
@@ -80,16 +81,17 @@ impl HostPattern {
         covers && self.is_of(host)
     }
 
-    /// Returns whether it covers a port as a deny rule: without a port, it covers every port.
+    /// Returns true if this pattern, as a deny rule, applies to the host and port. Without a port, it applies to all ports.
     fn denies(&self, host: &str, port: u16) -> bool {
         self.port.is_none_or(|own| own == port) && self.is_of(host)
     }
 }
 
 impl HostRules {
-    /// Returns what the rules say about a host: a name in lower case without a dot at the end, or an address, with brackets if it
-    /// is one of IPv6. A deny rule wins over every allow rule. If the host is a name, ask about its addresses too, by
-    /// [`Self::denied`].
+    /// Returns the decision of the rules about a host and port. A deny rule wins over every allow rule.
+    ///
+    /// `host` is a name in lower case without a dot at the end, or an IP address; an IPv6 address has brackets. If it is a name,
+    /// check its addresses too, with [`Self::denied`].
     pub fn verdict(&self, host: &str, port: u16) -> HostVerdict<'_> {
         if let Some(rule) = self.denied(host, port) {
             return HostVerdict::Denied(rule);
@@ -100,8 +102,8 @@ impl HostRules {
         }
     }
 
-    /// Returns the rule that denies a host. A rule about `localhost` denies each address of the loopback interface too, and
-    /// addresses that Linux takes for one, such as 0.0.0.0.
+    /// Returns the rule that denies a host. A rule about `localhost` also denies each address of the loopback interface, and
+    /// addresses that Linux treats as such, like 0.0.0.0.
     pub fn denied(&self, host: &str, port: u16) -> Option<&HostPattern> {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let is_loopback = bare.parse().is_ok_and(|address: IpAddr| match address {
@@ -113,9 +115,11 @@ impl HostRules {
         self.deny.iter().find(denies)
     }
 
-    /// Returns the ports of this machine's loopback interface that the rules allow: for each address, the addresses that the
-    /// command may reach there, in order. `localhost` allows both addresses, and a server at one of them is enough; a rule with
-    /// an address allows only this one.
+    /// Returns the addresses of the loopback interface that the rules allow. For each of them, the value lists the addresses to
+    /// connect to, the first to try first.
+    ///
+    /// A rule about `localhost` allows both addresses of the interface, and the server may listen on only one of them. A rule
+    /// about an address allows only this address.
     pub fn loopback_ports(&self) -> BTreeMap<SocketAddr, Vec<SocketAddr>> {
         let mut allowed: BTreeMap<SocketAddr, Vec<SocketAddr>> = BTreeMap::new();
         let rules = self.allow.iter().filter(|it| !it.below);
@@ -199,7 +203,7 @@ impl<'de> serde::Deserialize<'de> for HostPattern {
     }
 }
 
-/// Returns an address as a rule has it.
+/// Returns an address in the notation of rules.
 fn text_of(address: IpAddr) -> String {
     match address {
         IpAddr::V4(address) => address.to_string(),
@@ -207,7 +211,7 @@ fn text_of(address: IpAddr) -> String {
     }
 }
 
-/// Returns an address in its usual form.
+/// Parses an IP address and returns it in the notation of rules.
 fn address(text: &str) -> Option<String> {
     let inner = text.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
     let address: IpAddr = inner.unwrap_or(text).parse().ok()?;
@@ -215,7 +219,7 @@ fn address(text: &str) -> Option<String> {
     (address.is_ipv6() || inner.is_none()).then(|| text_of(address))
 }
 
-/// Returns a name in its usual form.
+/// Checks a host name and returns it in lower case, without a dot at the end.
 fn name(text: &str) -> Option<String> {
     let text = text.strip_suffix('.').unwrap_or(text);
     let is_label = |label: &str| {

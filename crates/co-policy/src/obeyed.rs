@@ -1,5 +1,5 @@
-//! Files that other programs run, or that co and other agents obey. Each edit of such a file requires approval. This module reads
-//! no file.
+//! The names of files that other programs execute, or that co and other agents load. Each edit of such a file requires approval.
+//! This module reads no file.
 
 use std::collections::HashMap;
 use std::path::{Component, Path};
@@ -9,15 +9,15 @@ use serde::Deserialize;
 
 use co_text::one_line;
 
-/// A row of the table: names of files and directories, and the reason that they share.
+/// A row of the table: names of files and directories that have the same reason.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
-    /// One sentence without a subject for the file: "git obeys it".
+    /// The reason, as a sentence whose subject (the file) is left out, such as "git obeys it".
     reason: String,
     #[serde(default)]
     names: String,
-    /// Names whose edits require approval, and that commands confined to the workspace cannot change.
+    /// Names like `names`, which commands confined to the workspace cannot change either.
     #[serde(default)]
     held: String,
 }
@@ -34,7 +34,7 @@ impl Row {
 struct TableFile {
     /// The reason for names that begin with a dot and have no row.
     hidden: String,
-    /// Names that begin with a dot and whose edits do not require approval.
+    /// Names that begin with a dot but whose edits do not require approval.
     harmless: String,
     row: Vec<Row>,
 }
@@ -52,9 +52,9 @@ static HARMLESS: LazyLock<Names> = LazyLock::new(|| {
     names.map(|name| (name, "")).collect()
 });
 
-/// Returns the reason why each edit of a file requires approval: other programs run it, or co obeys it.
+/// Returns the reason why each edit of a file requires approval: other programs execute the file, or co loads it.
 ///
-/// The path is relative to the workspace: each of its names counts.
+/// The path must be relative to the workspace, because the name of each directory in it counts.
 pub fn reason(path: &Path) -> Option<String> {
     let names = path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_string_lossy()),
@@ -75,26 +75,25 @@ pub fn reason(path: &Path) -> Option<String> {
     found.map(|(at, reason)| format!("`{}`: {reason}", one_line(&shown[at])))
 }
 
-/// Returns the paths below a workspace that commands confined to it cannot change. They run or are obeyed although nobody
-/// starts them.
+/// Returns the paths in a workspace that commands confined to it cannot change. Programs load these files by themselves.
 pub fn held() -> impl Iterator<Item = &'static str> {
     let rows = FILE.row.iter();
     let names = rows.flat_map(|row| row.held.split_whitespace());
     names.map(|name| name.trim_end_matches('/'))
 }
 
-/// Returns each reason with the names that have it, as the help lists them.
+/// Returns each reason with its names, for the list in the help.
 pub fn rows() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
     let rows = FILE.row.iter();
     rows.map(|row| (row.reason.as_str(), row.all().collect()))
 }
 
-/// Returns the names that begin with a dot and whose edits do not require approval.
+/// Returns the names that begin with a dot but whose edits do not require approval.
 pub fn harmless() -> impl Iterator<Item = &'static str> {
     FILE.harmless.split_whitespace()
 }
 
-/// Returns a name in the form in which two names of one file are equal on a file system that ignores case.
+/// Folds the case of a name. Two names of one file on a file system that ignores case give the same result.
 fn folded(name: &str) -> String {
     match name.is_ascii() {
         true => name.to_ascii_lowercase(),
@@ -103,7 +102,7 @@ fn folded(name: &str) -> String {
     }
 }
 
-/// Names of files and directories with their reasons, split once.
+/// The names in the table, split for fast look-ups, with their reasons.
 #[derive(Default)]
 struct Names {
     files: HashMap<String, &'static str>,
@@ -111,18 +110,18 @@ struct Names {
     patterns: Vec<Pattern>,
 }
 
-/// A name of a file that needs more than one comparison.
+/// The name of a file with a directory or a `*` in it.
 struct Pattern {
-    /// The directories above.
+    /// The names of the directories that must contain the file, the outermost first.
     above: Vec<String>,
     start: String,
-    /// The text after a `*`. Without a `*`, the name is `start`.
+    /// The text after `*`. It is `None` if the name has no `*`; then `start` is the whole name.
     end: Option<String>,
     reason: &'static str,
 }
 
 impl Names {
-    /// Returns the position of the first name of a path that has a row, and the reason.
+    /// Returns the index of the first name in a path that has a row, and the reason of this row.
     fn find(&self, names: &[&str]) -> Option<(usize, &'static str)> {
         let (_, above) = names.split_last()?;
         let mut directories = above.iter().enumerate();

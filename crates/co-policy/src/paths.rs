@@ -10,19 +10,20 @@ use crate::reason::Reason;
 use crate::secret_names::secret;
 use crate::sort::SortedCommand;
 
-/// Files that every command can open.
+/// The device files that every command may open.
 const OWN_STREAMS: [&str; 4] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
 
 /// The way in which a tool uses a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathUse {
-    /// A file or a directory.
+    /// The tool reads a file or lists a directory.
     Read,
-    /// The tool reads the file at the path. If the path is a directory, the tool would follow the links in it.
+    /// The tool reads a file. If the path were a directory, the tool would follow the links in it.
     ReadFile,
 }
 
-/// Returns the reason why reading the path requires approval, if it does: the path is outside the workspace, or is a secret.
+/// Returns the reason why reading the path requires approval: the path is outside the workspace, or is a secret. Returns `None`
+/// if reading needs no approval.
 pub fn check(
     local: &LocalFacts,
     path: &str,
@@ -53,7 +54,7 @@ pub fn check(
     }
 }
 
-/// Removes `.` and `..` from the text of a path.
+/// Removes `.` and `..` from a path lexically.
 pub fn normalize_lexically(path: &Path) -> PathBuf {
     let mut whole = PathBuf::new();
     for component in path.components() {
@@ -66,7 +67,8 @@ pub fn normalize_lexically(path: &Path) -> PathBuf {
     whole
 }
 
-/// Returns a reason if a command that looks names a secret, or a place that it cannot read: the command would only fail.
+/// Returns the reason why a read-only command requires approval: it names a secret, or a place that it cannot read. Without
+/// approval, such a command would only fail.
 pub(crate) fn unreadable(
     command: &SimpleCommand,
     sorted: &SortedCommand,
@@ -118,7 +120,8 @@ fn unreadable_word(
     })
 }
 
-/// Returns a reason if a word may name a secret or a path outside the workspace, so that no prefix rule covers it.
+/// Returns the reason why no prefix rule applies to a command with this word: the word may name a secret or a path outside the
+/// workspace.
 pub(crate) fn check_rule_word(local: &LocalFacts, word: &str) -> Option<Reason> {
     let parts = word.split(['=', ':', ',', '@']);
     let attached = word
@@ -135,7 +138,7 @@ pub(crate) fn check_rule_word(local: &LocalFacts, word: &str) -> Option<Reason> 
         .map(Reason::whole)
 }
 
-/// Returns the problem with a text, if it is a path.
+/// Returns the problem with a text if the text may be a path.
 fn path_problem(local: &LocalFacts, path: &str) -> Option<String> {
     let outside = Some(format!("`{path}` is outside the workspace"));
     if path.starts_with('~') {

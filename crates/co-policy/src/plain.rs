@@ -1,20 +1,20 @@
-//! Reads a command line of literal words, for the person's allow rules.
+//! Parses a command line of literal words, for the person's allow rules.
 //!
-//! A command that a rule allows runs with the person's own power. So this reader understands little and refuses the rest:
-//! literal words, the operators `;`, `&&`, `||`, `|` and newline, and redirections to `/dev/null` or between descriptors.
+//! A command that a rule allows runs with all rights of the person. So this parser accepts only simple command lines: literal
+//! words, the operators `;`, `&&`, `||`, `|` and newline, and redirections to `/dev/null` or between descriptors.
 
 use co_text::first_hidden;
 
-/// Words that bash reads as syntax where a command starts.
+/// The reserved words of bash, which are syntax at the start of a command.
 const RESERVED: [&str; 22] = [
     "!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
     "function", "if", "in", "select", "then", "time", "until", "while",
 ];
 
-/// Characters that are themselves outside of quotes.
+/// The characters that have no special meaning outside quotes.
 const BARE: &str = "_-+./:=@%,^#";
 
-/// Returns the words of each simple command; `None` for any other text.
+/// Returns the words of each simple command. Returns `None` if the command line is not of the accepted form.
 pub(crate) fn commands(text: &str) -> Option<Vec<Vec<String>>> {
     if first_hidden(text).is_some() {
         return None;
@@ -56,7 +56,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads `|`, `||` or `&&`, or the redirection `&>/dev/null`.
+    /// Parses `|`, `||` or `&&`, or the redirection `&>/dev/null`.
     fn operator(&mut self) -> Option<()> {
         let first = self.chars.next()?;
         match (first, self.chars.peek()) {
@@ -79,7 +79,7 @@ impl Reader<'_> {
         {}
     }
 
-    /// Reads what follows `>`: `/dev/null`, or a descriptor after `&`.
+    /// Parses the target of a redirection after `>`: `/dev/null`, or `&` and a descriptor.
     fn redirection(&mut self) -> Option<()> {
         self.chars.next()?;
         if self.chars.next_if_eq(&'&').is_some() {

@@ -1,4 +1,4 @@
-//! Prefix rules: the words that such a rule must have to allow a command, and the prefix that the answer `always` offers.
+//! Prefix rules: the words that a rule must contain to allow a command, and the prefix that the answer `always` offers.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use crate::form::{self, CommandForm};
 use crate::programs::{self, GivenCode};
 use crate::rules::Pattern;
 
-/// Returns the places of the words that name a program or code, beside the program itself. A prefix rule covers a command
-/// only if the rule has these words.
+/// Returns the indices of the words that name a program or contain code, except the command's own program. A prefix rule applies
+/// to a command only if the rule contains these words.
 pub(crate) fn code_places(words: &[String]) -> BTreeSet<usize> {
     let readings = CommandForm::readings(&form::literal(words));
     readings
@@ -56,7 +56,7 @@ fn places_in(form: &CommandForm, words: &[String]) -> BTreeSet<usize> {
     places
 }
 
-/// Returns whether an operand sets a variable to a text that may be code. A number and the null device are none.
+/// Returns true if an operand assigns to a variable a value that may be code. A number and the null device are not code.
 fn sets_code(operand: &str) -> bool {
     operand.split_once('=').is_some_and(|(_, value)| {
         let number = value.bytes().all(|byte| byte.is_ascii_digit());
@@ -64,8 +64,8 @@ fn sets_code(operand: &str) -> bool {
     })
 }
 
-/// Returns the prefix that the answer `always` offers for a command: the program and its sub-command, if neither runs code
-/// that the command names.
+/// Returns the prefix that the answer `always` offers for a command: the program and its sub-command. Returns `None` if the
+/// command could run other code under this prefix.
 pub(crate) fn for_always(words: &[String]) -> Option<Pattern> {
     let form = CommandForm::read(&form::literal(words));
     let row = form.syntax();

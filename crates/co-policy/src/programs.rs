@@ -1,4 +1,4 @@
-//! The table of programs: what each does, and the few options that change it.
+//! The table of programs: the effect of each program, and the few options that change this effect.
 //!
 //! The rows are TOML files in `programs/`; the README there explains them.
 
@@ -9,54 +9,54 @@ use serde::Deserialize;
 
 use crate::text::has_word;
 
-/// A kind of command. The order is from the most harmless to the worst.
+/// The kind of effect of a command, from the most harmless to the most dangerous.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sort {
-    /// The command reads and prints.
+    /// The command is read-only: it reads and prints.
     #[default]
     Looks,
     /// The command writes files of the workspace.
     Changes,
-    /// The command runs code of the project, or code of its own.
+    /// The command runs code of the project, or other code that it is given.
     RunsCode,
-    /// The command reaches the network, other machines, services, processes or users.
+    /// The command affects the network, other machines, services, processes or users.
     ReachesOut,
-    /// Nothing is known of it.
+    /// The effect of the command is unknown.
     Unknown,
 }
 
-/// The part of its operands that a program reads.
+/// The kind of data that a program reads by its operands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reads {
     /// The contents of files.
     #[default]
     Content,
-    /// Names and sizes of files, not their contents.
+    /// The names and sizes of files, but not their contents.
     Names,
-    /// The contents of files, but the first operand is a pattern or a script.
+    /// The contents of files. The first operand is a pattern or a script, not a file.
     Pattern,
-    /// No files.
+    /// Nothing: the operands are plain text.
     Text,
 }
 
-/// A sort, with the sentence that says what the program would do.
+/// A sort, with a sentence about what the program does.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Effect {
     pub sort: Sort,
     #[serde(default)]
     pub does: String,
-    /// True if what it changes cannot be brought back.
+    /// True if the change cannot be undone.
     #[serde(default)]
     pub for_good: bool,
-    /// True if it reaches out only to fetch packages for the workspace, so that a trial may do it.
+    /// True if the program uses the network only to fetch packages for the workspace. Then a trial may run it.
     #[serde(default)]
     pub fetches: bool,
 }
 
-/// Options that change the sort.
+/// Options that change the sort of their program.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
@@ -70,7 +70,7 @@ pub struct Options {
     fetches: bool,
 }
 
-/// A list of options. The names of one option are joined by `|`.
+/// A list of options. Each entry has all names of one option, which are joined by `|` in the tables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OptionList(Vec<Vec<String>>);
 
@@ -83,17 +83,18 @@ impl<'de> Deserialize<'de> for OptionList {
 }
 
 impl OptionList {
-    /// Returns whether an option is in the list.
+    /// Returns true if the list has an option with this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.names(name).is_some()
     }
 
-    /// Returns whether an option with one of these names is in the list.
+    /// Returns true if the list has an option with one of these names.
     pub(crate) fn has_any(&self, names: &[String]) -> bool {
         names.iter().any(|name| self.has(name))
     }
 
-    /// Returns all names of an option, if it is in the list. A name in the list that ends in `.` is the start of other names.
+    /// Returns all names of the option with this name, if it is in the list. A name in the list that ends in `.` matches all
+    /// names that start with it.
     fn names(&self, name: &str) -> Option<&[String]> {
         let is = |it: &String| it == name || (it.ends_with('.') && name.starts_with(it.as_str()));
         let has = |names: &&Vec<String>| names.iter().any(is);
@@ -101,15 +102,15 @@ impl OptionList {
     }
 }
 
-/// The value of an option.
+/// The kind of value that an option takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum OptionValue {
     None,
-    /// The value may stand in the word of the option only.
+    /// An optional value, which can only stand in the word of the option.
     Attached,
-    /// The value stands in the word of the option, or is the next word.
+    /// A required value, which stands in the word of the option or in the next word.
     Needed,
-    /// The value is all that follows the option.
+    /// All words after the option are its value.
     Rest,
 }
 
@@ -118,7 +119,7 @@ pub(crate) enum OptionValue {
 #[serde(deny_unknown_fields)]
 pub struct Program {
     names: Vec<String>,
-    /// The sort without options; `None` if another row has it.
+    /// The sort of the program without options. It is `None` if another row for the same program has it.
     sort: Option<Sort>,
     #[serde(default)]
     does: String,
@@ -126,7 +127,7 @@ pub struct Program {
     for_good: bool,
     #[serde(default)]
     fetches: bool,
-    /// True if it may destroy something, although that can often be brought back.
+    /// True if the program may destroy something, even if this can often be undone.
     #[serde(default)]
     pub destroys: bool,
     #[serde(default)]
@@ -151,42 +152,43 @@ pub struct Program {
     /// True if the tables have all options and sub-commands of the program.
     #[serde(default)]
     pub(crate) complete: bool,
-    /// True if its options may stand behind its sub-commands.
+    /// True if the program's options may also stand after its sub-commands.
     #[serde(default)]
     pub(crate) global: bool,
-    /// Options whose value names a program, or is code.
+    /// The options whose value names a program or is code.
     #[serde(default)]
     pub(crate) code: OptionList,
-    /// Options whose value is shell text.
+    /// The options whose value is a command line for a shell.
     #[serde(default)]
     pub(crate) texts: OptionList,
-    /// Options whose value is the directory that it runs in.
+    /// The options whose value is the directory in which the program runs.
     #[serde(default)]
     pub(crate) dirs: OptionList,
-    /// Options whose value may define a sub-command: `alias.x=push`.
+    /// The options whose value may define a sub-command, such as `alias.x=push`.
     #[serde(default)]
     pub(crate) definitions: OptionList,
-    /// Options behind which a command stands, up to `;` or `+`.
+    /// The options that are followed by a command, up to `;` or `+`.
     #[serde(default)]
     pub(crate) actions: OptionList,
-    /// Options behind which the name of a module and its arguments stand.
+    /// The options that are followed by the name of a module and its arguments.
     #[serde(default)]
     pub(crate) modules: OptionList,
-    /// The most operands that are shell text.
+    /// The largest number of operands that are command lines for a shell.
     #[serde(default)]
     pub(crate) text_operands: usize,
-    /// The number of operands before a command that it starts.
+    /// The number of operands before the command that this program starts.
     pub(crate) command: Option<usize>,
-    /// True if a command that it starts stands behind `--`.
+    /// True if the command that this program starts stands after `--`.
     #[serde(default)]
     pub(crate) command_after_dashes: bool,
-    /// True if all options stand before the operands.
+    /// True if all options must stand before the operands.
     #[serde(default)]
     pub(crate) options_first: bool,
-    /// True if the words of the started command, taken together, are shell text.
+    /// True if the program joins the words of the started command into a command line for a shell.
     #[serde(default)]
     pub(crate) joins: bool,
-    /// The options that keep it from adding words to the command that it starts; `None` if it never adds any.
+    /// The options with which the program adds no words to the command that it starts. It is `None` if the program never adds
+    /// words.
     pub(crate) adds_words_unless: Option<OptionList>,
     /// True if the started command runs in a container or on another machine.
     #[serde(default)]
@@ -194,44 +196,46 @@ pub struct Program {
     /// True if `NAME=value` may stand before the operands.
     #[serde(default)]
     pub(crate) assigns: bool,
-    /// The words of the command line that name a program or are code.
+    /// The words of the command line that name a program or contain code.
     pub(crate) given: Option<GivenCode>,
     /// The number of operands in the prefix that the answer `always` offers.
     pub(crate) prefix: Option<usize>,
-    /// Sub-commands whose options it has as well.
+    /// The sub-commands whose options this row has too.
     #[serde(default)]
     pub(crate) like: Vec<String>,
-    /// Other commands that do the same, for deny and ask rules.
+    /// Equivalent commands. Deny and ask rules for them also apply to this command.
     #[serde(default)]
     pub(crate) same: Vec<SameCommand>,
-    /// The sub-command that runs the scripts of a project, if their names are sub-commands as well: `yarn build`.
+    /// The sub-command that runs the scripts of a project, if the program also accepts a script's name as a sub-command, as in
+    /// `yarn build`.
     scripts: Option<String>,
-    /// Other names of the program.
+    /// Other names of the program, separated by spaces.
     #[serde(default)]
     also: String,
-    /// Sub-commands without a row.
+    /// Sub-commands that have no row, separated by spaces.
     #[serde(default)]
     commands: String,
-    /// Other names of sub-commands.
+    /// Other names of sub-commands, with the usual name of each.
     #[serde(default)]
     aliases: HashMap<String, String>,
 }
 
-/// Another form of a sub-command: words that do the same as the sub-command with some options.
+/// An equivalent command for a sub-command with certain options.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SameCommand {
-    /// The options or operands that the sub-command must have, or starts of operands such as `+`; empty if none is needed.
+    /// The options or operands that the sub-command must have for this equivalence. A word such as `+` matches operands that
+    /// start with it. The text is empty if no word is required.
     #[serde(default)]
     pub with: String,
-    /// The number of operands that the other command does not have.
+    /// The number of leading operands that the equivalent command lacks.
     #[serde(default)]
     pub without: usize,
-    /// The program, its sub-command, and options.
+    /// The words of the equivalent command: the program, its sub-command, and options.
     pub words: String,
 }
 
-/// The words of a command that name a program, or are code.
+/// The words of a command that name a program or contain code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum GivenCode {
@@ -239,16 +243,16 @@ pub(crate) enum GivenCode {
     First,
     /// All operands.
     Operands,
-    /// Operands such as `NAME=value`.
+    /// The operands of the form `NAME=value`.
     Variables,
-    /// The words behind `--`.
+    /// The words after `--`.
     AfterDashes,
     /// All words.
     Words,
 }
 
 impl Options {
-    /// Returns the effect of a command with one of these options.
+    /// Returns the effect of a command that has one of these options.
     pub fn effect(&self) -> Effect {
         Effect {
             sort: self.sort,
@@ -258,13 +262,13 @@ impl Options {
         }
     }
 
-    /// True if one of these options has one of these names.
+    /// Returns true if one of these options has one of the names.
     pub(crate) fn names_any(&self, names: &[String]) -> bool {
         let listed = |listed: &str| names.iter().any(|name| name == listed);
         self.names.split_whitespace().any(listed)
     }
 
-    /// True if one of these names is this operand, or is a start such as `of=` or `:` of it.
+    /// Returns true if an operand is in this list, or starts with an entry such as `of=` or `:`.
     pub(crate) fn begins(&self, operand: &str) -> bool {
         let begins =
             |listed: &str| listed.ends_with(['=', ':', '+']) && operand.starts_with(listed);
@@ -273,19 +277,19 @@ impl Options {
         names.any(|listed| exact(listed) || begins(listed))
     }
 
-    /// True if `--` is among the names.
+    /// Returns true if `--` is in this list.
     pub(crate) fn has_dashes(&self) -> bool {
         has_word(&self.names, "--")
     }
 }
 
 impl Program {
-    /// The sort without any of the options that change it; `None` if the row has no effect.
+    /// Returns the sort of the program without options that change it. Returns `None` if this row has no sort.
     pub(crate) fn sort(&self) -> Option<Sort> {
         self.sort
     }
 
-    /// Adds what another row of the same program or sub-command says.
+    /// Adds the content of another row for the same program or sub-command.
     fn join(&mut self, other: Self) {
         let (base, more) = match self.sort {
             Some(_) => (self.clone(), other),
@@ -325,7 +329,7 @@ impl Program {
         };
     }
 
-    /// The effect without any of the options that change it.
+    /// Returns the effect of the program without options that change it.
     pub(crate) fn effect(&self) -> Effect {
         Effect {
             sort: self.sort.unwrap_or_default(),
@@ -335,31 +339,32 @@ impl Program {
         }
     }
 
-    /// Returns the sub-command that runs the script `name`, unless `name` is a sub-command itself.
+    /// Returns the sub-command that runs the project's script `name`. Returns `None` if `name` is itself a sub-command of the
+    /// program.
     pub(crate) fn runs_script(&self, name: &str) -> Option<&str> {
         self.scripts
             .as_deref()
             .filter(|_| !has_word(&self.commands, name))
     }
 
-    /// Returns all names of an option in the lists, and its value.
+    /// Returns all names of the option with this name, and the kind of its value.
     pub(crate) fn option(&self, name: &str) -> Option<(Vec<String>, OptionValue)> {
         let mut lists = self.lists().into_iter();
         lists.find_map(|(list, value)| Some((list.names(name)?.to_vec(), value)))
     }
 
-    /// Returns whether an option changes the sort.
+    /// Returns true if the option with this name changes the sort.
     pub(crate) fn changes_sort(&self, name: &str) -> bool {
         let name = [name.to_owned()];
         self.options.iter().any(|it| it.names_any(&name))
     }
 
-    /// Returns whether a name is in the list of flags, such as `+` for words that begin with it.
+    /// Returns true if the flags of this row have this name. The name `+` stands for all words that begin with it.
     pub(crate) fn has_flag(&self, name: &str) -> bool {
         self.flags.has(name)
     }
 
-    /// Returns the options with a name that begins so.
+    /// Returns the options that have a name with this start.
     pub(crate) fn options_from(
         &self,
         start: &str,
@@ -384,7 +389,7 @@ impl Program {
         found.into_iter()
     }
 
-    /// Returns the lists of options, the explicit ones first.
+    /// Returns the lists of options with the kind of value in each. The lists that only describe syntax come first.
     fn lists(&self) -> [(&OptionList, OptionValue); 8] {
         [
             (&self.values, OptionValue::Needed),
@@ -399,13 +404,13 @@ impl Program {
     }
 }
 
-/// Returns the row of a program or sub-command: `ls`, `git log`.
+/// Returns the row of a program or sub-command, such as `ls` or `git log`.
 pub fn lookup(name: &str) -> Option<&'static Program> {
     TABLE.programs.get(name).map(|row| &**row)
 }
 
-/// Returns the name by which the table knows a program, and the sub-command that its name contains: `pip3` is `pip`, and
-/// `git-push` is `git push`.
+/// Returns the name of a program in the table, and the sub-command that the program's own name contains. For example, `pip3` is
+/// `pip`, and `git-push` is `git` with `push`.
 pub(crate) fn canonical(program: &str) -> (String, Option<String>) {
     let program = program.strip_suffix(".exe").unwrap_or(program);
     // Runners of packages take a version: `npx eslint@8`.
@@ -424,25 +429,25 @@ pub(crate) fn canonical(program: &str) -> (String, Option<String>) {
     }
 }
 
-/// Returns whether the table has sub-commands of a program or of a sub-command.
+/// Returns true if the table has sub-commands for this program or sub-command.
 pub(crate) fn has_subcommands(parent: &str) -> bool {
     TABLE.subcommands.contains_key(parent)
 }
 
-/// Returns the usual name, with the program, of a sub-command: `cargo build` for `b` of `cargo`.
+/// Returns the usual name of a sub-command, with its program: `cargo build` for `b` of `cargo`.
 pub(crate) fn subcommand(parent: &str, word: &str) -> Option<&'static str> {
     let found = TABLE.subcommands.get(parent)?.get(word)?;
     Some(found.as_str())
 }
 
-/// Returns whether the table knows a sub-command, by its usual name.
+/// Returns true if the table has this sub-command under its usual name.
 pub(crate) fn is_subcommand(program: &str, subcommand: &[String]) -> bool {
     let name = format!("{program} {}", subcommand.join(" "));
     name.rsplit_once(' ')
         .is_some_and(|(parent, word)| self::subcommand(parent, word).is_some())
 }
 
-/// Returns the usual names of the sub-commands that begin so.
+/// Returns the usual names of the sub-commands that start with `start`.
 pub(crate) fn subcommands_from(parent: &str, start: &str) -> impl Iterator<Item = &'static str> {
     let children = TABLE.subcommands.get(parent).into_iter().flatten();
     let begin = children.filter(move |(word, _)| word.starts_with(start));
@@ -454,7 +459,7 @@ pub fn is_known(program: &str) -> bool {
     lookup(program).is_some() || has_subcommands(program)
 }
 
-/// Returns the names of all programs and sub-commands that only look.
+/// Returns the names of all read-only programs and sub-commands.
 pub fn that_look() -> impl Iterator<Item = &'static str> {
     let looks = TABLE
         .programs
@@ -469,12 +474,12 @@ struct ProgramFile {
     program: Vec<Program>,
 }
 
-/// Maps the names of programs and sub-commands to their rows. Names with the same row share it.
+/// Maps the names of programs and sub-commands to their rows. Names of the same row share it.
 struct Table {
     programs: HashMap<String, Arc<Program>>,
-    /// The words of the sub-commands of each program or sub-command, and their usual names.
+    /// For each program or sub-command, its sub-commands: the word on the command line, and the usual name.
     subcommands: HashMap<String, BTreeMap<String, String>>,
-    /// The programs by their other names.
+    /// The main name of each program, by its other names.
     also: HashMap<String, String>,
 }
 

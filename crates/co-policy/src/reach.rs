@@ -1,11 +1,11 @@
-//! Tells if a command may reach a secret or a place outside the workspace. A person must answer each such question alone, not
-//! together with others.
+//! Detects commands that may access a secret or a place outside the workspace. The person must answer the question about such a
+//! command separately, not together with other questions.
 
 use crate::bash::{SimpleCommand, Word, path_from};
 use crate::facts::LocalFacts;
 use crate::paths;
 
-/// Returns the first sign, in words for the person.
+/// Returns the first sign that a command may access a secret or a place outside the workspace, as a text for the person.
 pub(crate) fn sign(command: &SimpleCommand, local: &LocalFacts) -> Option<String> {
     let targets = command.redirects.iter().map(|it| &it.target);
     let mut named = command.words.iter().skip(1).chain(targets);

@@ -1,4 +1,4 @@
-//! The type of a reason, in words for the person. The modules that look at a command make the reasons.
+//! The type of a reason, as a text for the person. The modules that check commands make the reasons.
 
 use std::ops::Range;
 
@@ -6,12 +6,12 @@ use std::ops::Range;
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Reason {
     pub text: String,
-    /// The bytes of the command that the reason is about; `None` for the whole command.
+    /// The byte range of the command that the reason refers to. It is `None` for the whole command.
     pub span: Option<Range<usize>>,
 }
 
 impl Reason {
-    /// A reason about the whole command.
+    /// Makes a reason that refers to the whole command.
     pub fn whole(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -19,7 +19,7 @@ impl Reason {
         }
     }
 
-    /// A reason about a part of the command.
+    /// Makes a reason that refers to a part of the command.
     pub fn at(text: impl Into<String>, span: Range<usize>) -> Self {
         Self {
             text: text.into(),

@@ -1,4 +1,4 @@
-//! The formats of two files: the rules that a person saved for a workspace, and the workspace's own rules.
+//! The formats of two kinds of file: the rules that a person saved for a workspace, and the workspace's own rules.
 
 use crate::hosts::HostPattern;
 use crate::rules::Pattern;
@@ -7,20 +7,20 @@ use crate::rules::Pattern;
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SavedRules {
-    /// The path of the workspace, for a person who reads the file.
+    /// The path of the workspace. It is only a comment for a person who reads the file.
     pub workspace: String,
     #[serde(default)]
     pub allow: Vec<Pattern>,
-    /// The hosts that confined commands reach without a question.
+    /// The hosts to which confined commands may connect without a question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow_hosts: Vec<HostPattern>,
-    /// The person lets co try commands of the workspace before it asks.
+    /// True if the person lets co try commands of the workspace before it asks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub try_first: bool,
 }
 
 impl SavedRules {
-    /// Parses the text of a file.
+    /// Parses a file of saved rules.
     ///
     /// # Errors
     /// Returns the parser's message.
@@ -28,13 +28,13 @@ impl SavedRules {
         toml::from_str(text).map_err(|error| error.message().to_owned())
     }
 
-    /// Returns the text of a file.
+    /// Returns the text of a file with these rules.
     pub fn write(&self) -> String {
         toml::to_string(self).unwrap_or_default()
     }
 }
 
-/// The rules in a workspace's own file. They can only make the policy stricter.
+/// The rules in a workspace's own rule file. They can only make the policy stricter.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceRules {
@@ -42,13 +42,13 @@ pub struct WorkspaceRules {
     pub deny: Vec<Pattern>,
     #[serde(default)]
     pub ask: Vec<Pattern>,
-    /// The hosts that confined commands never reach.
+    /// The hosts to which confined commands must never connect.
     #[serde(default)]
     pub deny_hosts: Vec<HostPattern>,
 }
 
 impl WorkspaceRules {
-    /// Parses the text of a file.
+    /// Parses a workspace's own rule file.
     ///
     /// # Errors
     /// Returns the parser's message.

@@ -1,4 +1,4 @@
-//! The person's rules: patterns of words, and the prefix that the answer `always` may allow.
+//! The person's rules. Each rule is a pattern for the words of a command.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,25 +8,25 @@ use crate::deny::glob::Glob;
 use crate::form::{self, CommandForm};
 use crate::sort;
 
-/// The tools that change files. Their rules may have globs of paths: `edit_file src/**`.
+/// The tools that change files. The words of their rules may be globs of paths: `edit_file src/**`.
 pub const EDIT_TOOLS: [&str; 4] = ["edit_file", "write_file", "delete_file", "move_file"];
 
-/// The start of the names of tool servers and their tools in rules.
+/// The prefix of the names of tool servers and their tools in rules.
 pub(crate) const TOOL_SERVER: &str = "mcp:";
 
-/// The person's settings of the policy. Rules are patterns of words: `cargo test` covers `cargo test --lib`.
+/// The person's policy settings. Rules are patterns of words: `cargo test` matches `cargo test --lib`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PolicySettings {
-    /// The only programs that may run unasked; `None` for all in the tables.
+    /// The only programs that may run without approval. It is `None` if all read-only programs of the tables may.
     pub safe_commands: Option<Vec<String>>,
     pub allow: Vec<String>,
     pub ask: Vec<String>,
     pub deny: Vec<String>,
-    /// Names of built-in deny rules that do not apply.
+    /// The names of the built-in deny rules that do not apply.
     pub deny_lifted: Vec<String>,
 }
 
-/// A rule: the first words of a command, or one whole command after `= `.
+/// A rule: the first words of a command, or, after `= `, one exact command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pattern(Form);
 
@@ -36,7 +36,7 @@ enum Form {
     Exact(String),
 }
 
-/// An error in the text of a rule.
+/// The reason why a text is no rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("a rule is empty; write the words a command starts with, for example `cargo test`")]
@@ -50,18 +50,18 @@ pub enum Error {
 }
 
 impl Pattern {
-    /// A rule for exactly this command.
+    /// Makes a rule for exactly this command.
     pub fn exact(command: &str) -> Self {
         Self(Form::Exact(command.trim().to_owned()))
     }
 
-    /// A rule for all commands that start with these words.
+    /// Makes a rule for all commands that start with these words.
     pub fn prefix<S: Into<String>>(words: impl IntoIterator<Item = S>) -> Self {
         Self(Form::Prefix(words.into_iter().map(Into::into).collect()))
     }
 
-    /// True if the words of a simple command start with the pattern. `*` matches any one word. In a rule about a tool
-    /// that changes files, words may be globs of paths.
+    /// Returns true if the words of a simple command start with the words of the pattern. `*` matches any one word. In a rule
+    /// about a tool that changes files, words may be globs of paths.
     pub fn covers(&self, words: &[String]) -> bool {
         match &self.0 {
             Form::Prefix(prefix) => {
@@ -81,8 +81,8 @@ impl Pattern {
         }
     }
 
-    /// True if the pattern is the name of a tool alone, or stands for all paths of it. A deny rule of this pattern turns the tool
-    /// off.
+    /// Returns true if the pattern matches all calls of a tool: it is the tool's name, alone or with `*` or `**`. A deny rule
+    /// with this pattern turns the tool off.
     pub fn is_whole(&self, tool: &str) -> bool {
         let Form::Prefix(words) = &self.0 else {
             return false;
@@ -94,11 +94,11 @@ impl Pattern {
         }
     }
 
-    /// True if a deny or ask rule of this pattern matches a simple command: both have the same program and sub-command, and the
-    /// command has all options and operands of the pattern.
+    /// Returns true if a deny or ask rule with this pattern matches a simple command. Both must have the same program and
+    /// sub-command, and the command must have all options and operands of the pattern.
     ///
-    /// `readings` are the normal forms that the command can have. If the tables do not have all options of the program, it
-    /// is enough that the words come in their order.
+    /// `readings` are the normal forms that the command may have. If the tables lack some options of the program, the command
+    /// must only have the words of the pattern in the same order.
     pub(crate) fn matches(&self, words: &[String], readings: &[CommandForm]) -> bool {
         let Form::Prefix(prefix) = &self.0 else {
             return false;
@@ -106,7 +106,7 @@ impl Pattern {
         self.covers(words) || form::matches(prefix, words, readings)
     }
 
-    /// True if the pattern has words at these places of a command. `*` is no word.
+    /// Returns true if the pattern names the words at these indices of a command. `*` names no word.
     pub(crate) fn names(&self, places: &BTreeSet<usize>) -> bool {
         let Form::Prefix(prefix) = &self.0 else {
             return false;
@@ -115,17 +115,17 @@ impl Pattern {
         places.iter().all(named)
     }
 
-    /// True if the pattern is exactly this command.
+    /// Returns true if the pattern is a rule for exactly this command.
     pub fn is_exactly(&self, command: &str) -> bool {
         matches!(&self.0, Form::Exact(text) if text == command.trim())
     }
 
-    /// True if the pattern is this one word.
+    /// Returns true if the pattern consists of this one word.
     pub(crate) fn is_word(&self, word: &str) -> bool {
         matches!(&self.0, Form::Prefix(words) if matches!(words.as_slice(), [only] if only == word))
     }
 
-    /// True if the pattern is about calls of tool servers, and so allows no command.
+    /// Returns true if the pattern is about calls of tool servers. Such a pattern allows no command.
     pub fn is_about_tool_servers(&self) -> bool {
         let start = match &self.0 {
             Form::Prefix(words) => words.first(),
@@ -134,7 +134,7 @@ impl Pattern {
         start.is_some_and(|it| it.starts_with(TOOL_SERVER))
     }
 
-    /// Returns whether a command that the pattern covers may only look; `None` if the tables do not know its program.
+    /// Returns true if a command that the pattern matches may be read-only. Returns `None` if the tables lack its program.
     pub fn may_look(&self) -> Option<bool> {
         match &self.0 {
             Form::Prefix(words) => sort::may_look(words),
@@ -142,7 +142,7 @@ impl Pattern {
         }
     }
 
-    /// Returns the first word of a prefix.
+    /// Returns the first word of the pattern. Returns `None` for the pattern of an exact command.
     pub fn program(&self) -> Option<&str> {
         match &self.0 {
             Form::Prefix(words) => words.first().map(String::as_str),
@@ -171,7 +171,7 @@ impl FromStr for Pattern {
     }
 }
 
-/// True if a glob matches a path. `**` matches any number of directories and what is in them; `*` and `?` match within
+/// Returns true if a glob matches a path. `**` matches any number of directories and everything in them. `*` and `?` match within
 /// a name.
 fn path_matches(glob: &str, path: &str) -> bool {
     fn matches(globs: &[&str], names: &[&str]) -> bool {
@@ -189,7 +189,7 @@ fn path_matches(glob: &str, path: &str) -> bool {
     matches(&parts(glob), &parts(path))
 }
 
-/// Splits a rule into words. It knows the quotes of a shell and refuses its operators.
+/// Splits a rule into words. Understands the quotes of a shell and refuses its operators.
 fn split(text: &str) -> Result<Vec<String>, Error> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -241,7 +241,7 @@ impl<'de> serde::Deserialize<'de> for Pattern {
     }
 }
 
-/// Joins words into the text of a rule. `*` and `#` stay without quotes.
+/// Joins words into the text of a rule. `*` and `#` get no quotes.
 pub fn join<S: AsRef<str>>(words: &[S]) -> String {
     let quoted: Vec<String> = words
         .iter()
@@ -250,7 +250,7 @@ pub fn join<S: AsRef<str>>(words: &[S]) -> String {
     quoted.join(" ")
 }
 
-/// Joins words into a command for a shell.
+/// Joins words into a command line for a shell.
 pub fn shell_join<S: AsRef<str>>(words: &[S]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quote(word.as_ref(), "")).collect();
     quoted.join(" ")

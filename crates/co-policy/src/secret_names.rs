@@ -1,10 +1,10 @@
-//! The names of secret files and directories, for everything in co that asks for them. It reads no file.
+//! The names of secret files and directories. All parts of co use this list. This module reads no file.
 
 use std::collections::HashSet;
 use std::path::{Component, Path};
 use std::sync::LazyLock;
 
-/// Settings with secrets, of a program's environment. In a pattern, `*` stands for any text.
+/// Files with the environment of a program, which may contain secrets. In a pattern, `*` stands for any text.
 pub const ENVIRONMENTS: [&str; 7] = [
     ".env",
     ".env.*",
@@ -15,7 +15,7 @@ pub const ENVIRONMENTS: [&str; 7] = [
     ".dev.vars.*",
 ];
 
-/// SSH private keys, also with a suffix after `.`, `-` or `_`.
+/// SSH private keys. A suffix after `.`, `-` or `_` may follow the name.
 pub const KEYS: [&str; 6] = [
     "id_rsa",
     "id_dsa",
@@ -67,27 +67,27 @@ pub const FILES: [&str; 38] = [
     ".vault-token",
 ];
 
-/// Directories in which everything is secret.
+/// Directories whose whole content is secret.
 pub const DIRECTORIES: [&str; 8] = [
     "secrets", ".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".git",
 ];
 
-/// The last part of a name, or the one before it, if the file holds nothing secret: `.env.example`, `public.key`.
+/// The words that mark a file without secrets, as the last or the second last part of its name: `.env.example`, `public.key`.
 pub const STAND_INS: [&str; 5] = ["example", "sample", "template", "public", "pub"];
 
-/// Marks of editors and of backups, before or after a name.
+/// Marks that editors and backups add before or after a name.
 pub const MARKS: [&str; 9] = [
     "~", "#", "_", ".bak", ".backup", ".old", ".orig", ".swp", ".swo",
 ];
 
-/// Extensions of source text. Only its content can make it a secret.
+/// Extensions of source text. Such a file is secret only because of its content, not its name.
 pub const SOURCES: [&str; 36] = [
     "c", "cc", "cjs", "cpp", "cs", "css", "dart", "erb", "ex", "exs", "go", "h", "hpp", "hs",
     "html", "java", "js", "jsx", "kt", "lua", "md", "mjs", "php", "pl", "py", "rb", "rs", "scala",
     "scss", "sh", "svelte", "swift", "ts", "tsx", "vue", "zig",
 ];
 
-/// Returns the first component of a path that names a secret. Source text in a directory such as `src/secrets` is no
+/// Returns the first component of a path that is the name of a secret. Source text in a directory such as `src/secrets` is not
 /// secret.
 pub fn secret(path: &Path) -> Option<&str> {
     let file = path.file_name().and_then(|name| name.to_str());
@@ -100,7 +100,7 @@ pub fn secret(path: &Path) -> Option<&str> {
     })
 }
 
-/// True for the name of a secret file or directory.
+/// Returns true for the name of a secret file or directory.
 pub fn is_secret(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let bare = without_marks(&lower);
@@ -118,21 +118,21 @@ pub fn is_secret(name: &str) -> bool {
         || !has_source_extension(bare) && (is_key_or_suffixed(bare) || is(&OTHER_PATTERNS))
 }
 
-/// True for the name of a directory that contains secrets in one project and source text in another.
+/// Returns true for the name of a directory that contains secrets in some projects and source text in others.
 pub fn holds_source(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let bare = without_dot(without_marks(&lower));
     bare == "secrets" || bare.starts_with("credentials")
 }
 
-/// True for the name of an SSH private key, with any suffix: `id_rsa`, `id_rsa.bak`, `id_ed25519-work`.
+/// Returns true for the name of an SSH private key, with any suffix: `id_rsa`, `id_rsa.bak`, `id_ed25519-work`.
 pub fn is_key(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let bare = without_marks(&lower);
     is_key_or_suffixed(bare) && !is_stand_in(bare)
 }
 
-/// True for the name of a source or text file, such as `id_rsa_test.go`.
+/// Returns true for the name of a source or text file, such as `id_rsa_test.go`.
 pub fn is_source(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     has_source_extension(without_marks(&lower))
@@ -171,7 +171,8 @@ fn without_marks(lower: &str) -> &str {
     }
 }
 
-/// Returns a name without its leading dot. vim adds a dot to the name of a swap file unless the file's name begins with one.
+/// Returns a name without its leading dot. vim adds a dot to the name of a swap file, unless the file's own name begins with a
+/// dot.
 fn without_dot(name: &str) -> &str {
     name.strip_prefix('.').unwrap_or(name)
 }
@@ -181,11 +182,11 @@ static ENVIRONMENT_PATTERNS: LazyLock<Patterns> =
 static OTHER_PATTERNS: LazyLock<Patterns> =
     LazyLock::new(|| FILES.into_iter().chain(DIRECTORIES).collect());
 
-/// Patterns that are split once, because a search asks about the name of each file.
+/// Patterns for names. They are split once, because a search checks the name of each file.
 struct Patterns {
     /// The patterns without `*`.
     names: HashSet<&'static str>,
-    /// The texts before and after the `*` of the other patterns.
+    /// The texts before and after the `*` of each other pattern.
     ends: Vec<(&'static str, &'static str)>,
 }
 

@@ -1,4 +1,4 @@
-//! Sorts simple commands: finds the row of each program, and says in a sentence what it would do.
+//! Sorts simple commands: finds the row of each program, and describes the effect in a sentence.
 
 use crate::bash::{Word, path_from};
 use crate::form::{self, CommandForm};
@@ -10,22 +10,23 @@ use co_text::shorten_chars;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SortedCommand {
     pub sort: Sort,
-    /// A description of its effect for the person; empty if it only looks.
+    /// A description for the person of what the command does. It is empty if the command is read-only.
     pub does: String,
-    /// True if the command reaches out only to fetch packages for the workspace.
+    /// True if the command uses the network only to fetch packages for the workspace.
     pub fetches: bool,
     /// True if the command may destroy something.
     pub destructive: bool,
-    /// The program with its sub-command, and the words after it.
+    /// The program, its sub-command, and the words after it.
     pub name: Vec<String>,
     pub reads: Reads,
-    /// The literal operands.
+    /// The operands that are literal words.
     pub operands: Vec<Word>,
-    /// True if it is a part of the shell, which starts no program.
+    /// True if the command is shell syntax and starts no program.
     pub syntax: bool,
 }
 
-/// Sorts a command. `functions` are the functions that the text defines; their commands are sorted by themselves.
+/// Sorts a simple command. `functions` are the functions that the command line defines; the commands in them are sorted
+/// separately.
 pub(crate) fn sort(found: &FoundCommand, functions: &[String]) -> SortedCommand {
     let command = &found.command;
     let mut sorted = match command.words.split_first() {
@@ -113,12 +114,12 @@ fn sort_program(name: &Word, rest: &[Word], found: &FoundCommand) -> SortedComma
     sorted
 }
 
-/// Returns whether a program, or its sub-command, gets nothing but the wish to print its help or version.
+/// Returns true if the only argument of a program or sub-command asks for its help or version.
 fn describes_itself(words: &[Word]) -> bool {
     matches!(words, [only] if only.is_literal() && matches!(only.text(), "--version" | "--help"))
 }
 
-/// Returns whether a command that begins with these words may only look; `None` if the tables do not know the program.
+/// Returns true if a command that begins with these words may be read-only. Returns `None` if the tables lack the program.
 pub(crate) fn may_look(words: &[String]) -> Option<bool> {
     let form = CommandForm::read(&form::literal(words));
     let (depth, row) = form.row()?;
@@ -134,12 +135,12 @@ pub(crate) fn may_look(words: &[String]) -> Option<bool> {
     Some(looks(row.effect()) || options || (is_open && (alone() || deeper())))
 }
 
-/// Returns the sentence for a program without a row.
+/// Returns the description of a program that has no row.
 fn unknown(name: &str) -> String {
     format!("co does not know what `{name}` does")
 }
 
-/// Returns the effect of a command by its options, its number of operands and the row of its program.
+/// Returns the effect of a command. It depends on its options, its number of operands and the row of its program.
 fn effect(row: &Program, form: &CommandForm, operands: &[Word], found: &FoundCommand) -> Effect {
     if SHELLS.contains(&form.program.as_str()) && found.starts == Starts::Known {
         return Effect::default();
@@ -179,7 +180,7 @@ impl SortedCommand {
         }
     }
 
-    /// A part of the shell: an assignment, or the call of a function.
+    /// Makes the sort of shell syntax: an assignment, or the call of a function.
     fn syntax(words: &[Word]) -> Self {
         Self {
             syntax: true,
@@ -196,7 +197,7 @@ impl SortedCommand {
         }
     }
 
-    /// Makes the sort at least as bad as `sort`, and adds what the command does as well.
+    /// Raises the sort to at least `sort`, and adds `does` to the description.
     fn add(&mut self, sort: Sort, does: String) {
         self.sort = self.sort.max(sort);
         self.does = match self.does.is_empty() {
@@ -206,7 +207,7 @@ impl SortedCommand {
     }
 }
 
-/// Fills a sentence with the operands, and says if the change leaves the workspace or is for good.
+/// Fills the operands into the description of an effect. Adds a note if the change is outside the workspace or cannot be undone.
 fn sentence(effect: &Effect, operands: &[Word], dir: Option<&str>) -> String {
     let mut text = fill(&effect.does, operands);
     if effect.sort == Sort::Changes && operands.iter().any(|word| leaves(dir, word.text())) {
@@ -218,13 +219,13 @@ fn sentence(effect: &Effect, operands: &[Word], dir: Option<&str>) -> String {
     text
 }
 
-/// True for a path that may leave the workspace, by its text alone.
+/// Returns true if a path may be outside the workspace, judged only by its text.
 fn leaves(dir: Option<&str>, path: &str) -> bool {
     let whole = path_from(dir, path);
     whole.starts_with(['/', '~']) || whole.split('/').any(|part| part == "..")
 }
 
-/// Replaces the names in braces by operands: `{first|a file}`.
+/// Replaces each placeholder in braces, such as `{first|a file}`, by operands. The text after `|` is used if there are none.
 fn fill(template: &str, operands: &[Word]) -> String {
     let mut text = String::new();
     let mut rest = template;
@@ -249,7 +250,7 @@ fn fill(template: &str, operands: &[Word]) -> String {
     text.trim_end().to_owned()
 }
 
-/// Lists words for a sentence: at most three, each cut to a readable length.
+/// Lists words in a sentence: at most three, each cut to a readable length.
 fn list(words: &[Word]) -> String {
     const MAX_SHOWN_WORDS: usize = 3;
     const MAX_WORD_CHARS: usize = 60;

@@ -1,21 +1,21 @@
-//! Helpers for text: continued lines, lists of words.
+//! Helper functions for text: continued lines and lists of words.
 
 /// A text in which continued lines are joined.
 #[derive(Debug, Default)]
 pub(super) struct JoinedText {
     pub text: String,
-    /// Byte offsets in `text` at which a backslash and a newline were removed.
+    /// The byte offsets in `text` at which a backslash and a newline were removed.
     pub removed: Vec<usize>,
 }
 
 impl JoinedText {
-    /// Returns the offset in the original text of a byte of the joined text.
+    /// Returns the byte offset in the original text for a byte offset in the joined text.
     pub(super) fn original(&self, at: usize) -> usize {
         at + 2 * self.removed.iter().filter(|cut| **cut <= at).count()
     }
 }
 
-/// Joins continued lines as bash does before it splits words.
+/// Joins continued lines in the same way as bash before it splits words.
 pub(super) fn join_lines(source: &str) -> JoinedText {
     if !source.contains("\\\n") {
         return JoinedText {
@@ -55,7 +55,7 @@ pub(super) fn join_lines(source: &str) -> JoinedText {
     joined
 }
 
-/// True if a list of words with spaces between them contains a word.
+/// Returns true if `word` is in a list of words, which is separated by spaces.
 pub(super) fn has_word(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|listed| listed == word)
 }

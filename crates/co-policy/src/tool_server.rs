@@ -1,14 +1,14 @@
 //! Rules about the calls of tool servers (MCP), and the verdict on such a call.
 //!
-//! A rule names a server (`mcp:git`), a tool of it (`mcp:git:log`), or a tool as the server described it (`mcp:git:log#` and a
-//! hash). A rule for an exact call also has the arguments.
+//! A rule names a server (`mcp:git`), a tool of a server (`mcp:git:log`), or a tool with the hash of its description
+//! (`mcp:git:log#` and the hash). A rule for an exact call also has the arguments.
 
 use crate::reason::Reason;
 use crate::rule_files::WorkspaceRules;
 use crate::rules::{Pattern, TOOL_SERVER};
 use crate::verdict::{ApprovalQuestion, Grant, Rules, Verdict};
 
-/// A call of a tool, by the names that rules have for it. `*` in a rule covers none of them when the rule allows.
+/// A tool call, with its names in rules. In an allow rule, `*` matches none of these names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolServerCall {
     server: String,
@@ -18,8 +18,8 @@ pub struct ToolServerCall {
 }
 
 impl ToolServerCall {
-    /// Returns a call. `server` and `tool` are words of ASCII letters, digits, `-` and `_`. `hash` is that of the description of
-    /// the tool, and `arguments` is the text of the arguments.
+    /// Makes a call. `server` and `tool` may have only ASCII letters, digits, `-` and `_`. `hash` is the hash of the tool's
+    /// description. `arguments` is the text of the arguments.
     pub fn new(server: &str, tool: &str, hash: &str, arguments: &str) -> Self {
         let server = format!("{TOOL_SERVER}{server}");
         let tool = format!("{server}:{tool}");
@@ -32,17 +32,17 @@ impl ToolServerCall {
         }
     }
 
-    /// Returns the rule for every tool of the server.
+    /// Returns the rule that allows all tools of the server.
     pub fn server_rule(&self) -> Pattern {
         Pattern::prefix([&self.server])
     }
 
-    /// Returns the rule for the tool with its description.
+    /// Returns the rule that allows the tool, as long as its description does not change.
     pub fn tool_rule(&self) -> Pattern {
         Pattern::prefix([&self.described])
     }
 
-    /// Returns the rule for this very call.
+    /// Returns the rule that allows exactly this call.
     pub fn exact_rule(&self) -> Pattern {
         Pattern::exact(&self.whole)
     }
@@ -60,16 +60,18 @@ impl ToolServerCall {
         rule.is_exactly(&self.whole) || self.names().into_iter().any(|name| rule.is_word(name))
     }
 
-    /// Returns true if a rule allows the tool as the server described it at another time.
+    /// Returns true if a rule allows this tool with another description, which the server gave earlier.
     fn was_allowed_by(&self, rule: &Pattern) -> bool {
         let described = rule.program().and_then(|it| it.split_once('#'));
         described.is_some_and(|(tool, _)| tool == self.tool) && !self.is_allowed_by(rule)
     }
 }
 
-/// Decides about a call: deny rules first, then ask rules, then the confinement of the server, then rules of the chat, saved and
-/// configured rules. `acts` is what the server may do, if that needs approval. The error of `workspace` is the reason why its
-/// rules cannot be read.
+/// Decides about a tool call. The first that applies decides: deny rules, ask rules, the confinement of the server, and then the
+/// allow rules of the chat, the saved and the configured ones.
+///
+/// `acts` describes what the server may do, or is `None` if the confinement makes approval unnecessary. `workspace` is an error
+/// if the workspace's rule file cannot be read.
 pub fn decide(
     call: &ToolServerCall,
     acts: Option<&str>,
@@ -127,7 +129,8 @@ fn question(reasons: Vec<String>, prefix: Option<Pattern>) -> ApprovalQuestion {
     }
 }
 
-/// Returns why a rule about tool servers covers no call; none if it may cover one, or is about commands.
+/// Returns the reason why a rule about tool servers can match no call. Returns `None` for a rule that can match one, and for a
+/// rule about commands.
 pub fn fault(rule: &Pattern) -> Option<&'static str> {
     let name = rule.program()?.strip_prefix(TOOL_SERVER)?;
     let is_word = |part: &str| {

@@ -1,13 +1,14 @@
-//! The few commands that run unasked even if the kernel cannot confine them.
+//! The few commands that run without approval even if the kernel cannot confine them.
 
 use crate::facts::{FileKind, LocalFacts, ProgramFact};
 use crate::plain;
 use crate::secret_names::secret;
 
-/// A program, its options that take no file, and whether its operands are files.
+/// A program that may run unconfined: its name, its allowed options, and the kind of its operands. None of the options takes a
+/// file.
 struct AllowedProgram {
     name: &'static str,
-    /// Letters that may stand behind one dash. A digit stands for any number.
+    /// The allowed one-letter options. `0` stands for any digit.
     letters: &'static str,
     long: &'static [&'static str],
     operands: Operands,
@@ -15,9 +16,9 @@ struct AllowedProgram {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operands {
-    /// Files or directories that the command lists.
+    /// Files or directories. The command reads only their names and properties.
     Names,
-    /// Regular files, which it reads.
+    /// Regular files. The command reads their contents.
     Files,
     Text,
     Nothing,
@@ -63,8 +64,8 @@ const ALLOWED: [AllowedProgram; 18] = [
     allowed("whoami", "", &[], Operands::Nothing),
 ];
 
-/// True if a command may run unasked and unconfined: one literal simple command of a known program, whose files are in the
-/// workspace and no secrets.
+/// Returns true if a command may run without approval and unconfined. It must be a single simple command of literal words. Its
+/// program must be in the list, and its files must be in the workspace and must not be secret.
 pub(crate) fn may_run(command: &str, local: &LocalFacts) -> bool {
     let bare = !command.contains(['>', '|', '&', ';', '\n']);
     match plain::commands(command).as_deref() {
@@ -105,7 +106,7 @@ impl AllowedProgram {
     }
 }
 
-/// True for a file of the workspace that is no secret.
+/// Returns true if a path is a file in the workspace that is not secret. If `directories` is true, it may be a directory.
 fn is_open(local: &LocalFacts, path: &str, directories: bool) -> bool {
     let fact = local.path(path);
     let Some(inside) = fact.inside else {

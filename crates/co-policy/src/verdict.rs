@@ -6,7 +6,7 @@ use crate::programs::Sort;
 use crate::reason::Reason;
 use crate::rules::Pattern;
 
-/// A question names at most this many reasons.
+/// The largest number of reasons in a question.
 const MAX_REASONS: usize = 6;
 
 /// The decision about a command.
@@ -16,21 +16,21 @@ pub enum Verdict {
     Ask(ApprovalQuestion),
     Deny {
         why: String,
-        /// The rule's name or text, by which a person lifts or removes it.
+        /// The name or the text of the deny rule. With it, the person can lift or remove the rule.
         rule: String,
     },
 }
 
-/// The permission by which a command runs without approval.
+/// The reason why a command may run without approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grant {
-    /// The command only looks. It must run at the read-only level, which the kernel enforces.
+    /// The command is read-only. It must run at the read-only level, which the kernel enforces.
     ReadOnly,
-    /// The literal words of the command show that it only looks. It may run even if the kernel cannot confine it.
+    /// The literal words of the command show that it is read-only. It may run even if the kernel cannot confine it.
     Unconfined,
-    /// In co's own process: co reads a file itself, and no process starts.
+    /// co carries out the command itself by reading a file, and no process starts.
     InProcess,
-    /// A rule of the person allows it. It runs in the confinement of the chat.
+    /// A rule of the person allows the command. It runs in the confinement of the chat.
     Rule { rule: String },
 }
 
@@ -39,18 +39,18 @@ pub enum Grant {
 pub struct ApprovalQuestion {
     pub reasons: Vec<Reason>,
     pub destructive: bool,
-    /// The prefix that the answer `always` may allow, besides this exact command.
+    /// The prefix that the person may allow with the answer `always`, as an alternative to this exact command.
     pub prefix: Option<Pattern>,
-    /// True if a part could not be read, so that deny rules cannot match it, or if the command changes a file that other programs
-    /// run. No permission skips such a question.
+    /// True if a part of the command could not be parsed, so that deny rules cannot match it, or if the command changes a file
+    /// that other programs execute. Such a question is always asked, whatever permissions exist.
     pub unread: bool,
-    /// The trial, in a layer over the workspace, that can show what the command does. None if the command reaches out to more
-    /// than packages, if a part of it could not be read, or if a rule says to ask.
+    /// The trial (in a layer over the workspace) that can show what the command does. It is `None` in three cases: the command
+    /// uses the network for more than packages, a part of it could not be parsed, or a rule says to ask.
     pub trial: Option<PossibleTrial>,
 }
 
 impl Verdict {
-    /// The verdict in one word: `auto`, `ask` or `deny`.
+    /// Returns the verdict in one word: `auto`, `ask` or `deny`.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Allow(_) => "auto",
@@ -61,7 +61,7 @@ impl Verdict {
 }
 
 impl ApprovalQuestion {
-    /// Returns a question with one reason, which is about the whole command.
+    /// Makes a question with one reason, which refers to the whole command.
     pub fn because(why: impl Into<String>) -> Self {
         Self {
             reasons: vec![Reason::whole(why.into())],
@@ -73,24 +73,24 @@ impl ApprovalQuestion {
     }
 }
 
-/// The person's rules, parsed.
+/// The person's rules in parsed form.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// The only programs that may run unasked; `None` for all that look.
+    /// The only programs that may run without approval. It is `None` if all read-only programs may.
     pub safe: Option<Vec<Pattern>>,
     pub allow: Vec<Pattern>,
     pub ask: Vec<Pattern>,
     pub deny: Vec<Pattern>,
-    /// Names of built-in deny rules that the person lifted.
+    /// The names of the built-in deny rules that the person lifted.
     pub lifted: Vec<String>,
     /// Rules that the person saved for the workspace.
     pub saved: Vec<Pattern>,
 }
 
-/// Decides about a command: deny rules first, then ask rules, then the sort if it looks, then rules of the chat, saved and
-/// configured rules.
+/// Decides about a command. The first that applies decides: deny rules, ask rules, the sort if it is read-only, and then the
+/// allow rules of the chat, the saved and the configured ones.
 ///
-/// A command that looks runs at the read-only level also if a rule allows it.
+/// A read-only command runs at the read-only level, even if a rule allows it.
 pub fn decide(assessment: &Assessment, rules: &Rules, chat: &[Pattern]) -> Verdict {
     if assessment.command.trim().is_empty() {
         return Verdict::Deny {
@@ -167,7 +167,7 @@ fn deny_verdict(assessment: &Assessment, rules: &Rules) -> Option<Verdict> {
     })
 }
 
-/// Returns the first rule that matches the whole command or one of the commands in it.
+/// Returns the first rule that matches the whole command or one of its simple commands.
 fn matching_rule<'a>(
     assessment: &Assessment,
     mut rules: impl Iterator<Item = &'a Pattern>,
@@ -195,7 +195,7 @@ fn ask_reasons(assessment: &Assessment, rules: &Rules) -> Vec<Reason> {
     reasons
 }
 
-/// Returns the reasons why a command does not run unasked; none if it only looks.
+/// Returns the reasons why a command requires approval. The list is empty if the command is read-only.
 fn reasons_to_ask(assessment: &Assessment, rules: &Rules) -> Vec<Reason> {
     let mut reasons = Vec::new();
     for command in &assessment.commands {
@@ -223,7 +223,7 @@ fn reasons_to_ask(assessment: &Assessment, rules: &Rules) -> Vec<Reason> {
     reasons
 }
 
-/// True if `shell_safe_commands` names the command. A part of the shell is as safe as the commands around it.
+/// Returns true if the setting `shell_safe_commands` includes the command. Shell syntax is as safe as the commands around it.
 fn is_listed(command: &CommandAssessment, safe: &[Pattern]) -> bool {
     match command.syntax {
         true => !safe.is_empty(),
@@ -231,7 +231,7 @@ fn is_listed(command: &CommandAssessment, safe: &[Pattern]) -> bool {
     }
 }
 
-/// Returns the rules of the person that allow a command, as text.
+/// Returns the texts of the person's rules that together allow a command.
 fn allowing_rule(assessment: &Assessment, own: &[&Pattern]) -> Option<String> {
     if let Some(rule) = own.iter().find(|it| it.is_exactly(&assessment.command)) {
         return Some(rule.to_string());
@@ -255,13 +255,13 @@ fn covers(rule: &Pattern, command: &RuleCommand) -> bool {
     command.uncovered.is_none() && rule.covers(&command.words) && rule.names(&command.code)
 }
 
-/// True for a `cd` to a literal place of the workspace.
+/// Returns true if the command is a `cd` to a literal path in the workspace.
 fn enters_workspace(command: &RuleCommand) -> bool {
     let is_cd = matches!(command.words.as_slice(), [cd, to] if cd == "cd" && !to.starts_with('-'));
     is_cd && command.uncovered.is_none()
 }
 
-/// Adds a reason if the words of a rule are there and it does not allow the command.
+/// Adds a reason if a rule has the words of the command but does not allow it.
 fn with_rule_reason(
     mut reasons: Vec<Reason>,
     assessment: &Assessment,
@@ -293,7 +293,7 @@ fn with_rule_reason(
     reasons
 }
 
-/// Returns a prefix for `always`, if the command would run with it.
+/// Returns the prefix that the answer `always` offers, if the command could run with it.
 fn prefix_for_always(assessment: &Assessment) -> Option<Pattern> {
     let [command] = assessment.literal.as_deref()? else {
         return None;

@@ -1,19 +1,19 @@
 //! Finds the commands that other commands start: `sudo env bash -c '…'`, `find -exec`, `uv run`.
 //!
-//! The tables of programs say where a started command stands.
+//! The tables of programs say where in the words a started command begins.
 
 use crate::bash::{self, Script, SimpleCommand, Word, path_from};
 use crate::form::{self, CommandForm};
 use crate::programs::{self, GivenCode, Program};
 
-/// Commands nested more deeply are not searched.
+/// The largest nesting depth at which commands are searched.
 const MAX_DEPTH: usize = 6;
-/// More commands than this are not searched.
+/// The largest number of commands that are searched.
 const MAX_FOUND: usize = 400;
-/// The command of an unknown wrapper begins in this number of words.
+/// The number of words of an unknown wrapper at which its command may begin.
 const MAX_GUESSES: usize = 16;
 
-/// Names of shells, which run the text after `-c`.
+/// The names of shells, which run the text after `-c`.
 pub(crate) const SHELLS: [&str; 6] = ["bash", "sh", "dash", "zsh", "ksh", "ash"];
 
 /// A command, and the commands that it starts.
@@ -25,12 +25,12 @@ pub(crate) struct FoundCommand {
     pub role: Role,
 }
 
-/// The part of a command in its text.
+/// The relation of a found command to its command line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Role {
     #[default]
     Runs,
-    /// The command is one of several possible readings of the words.
+    /// The command runs only under one of several possible readings of the words.
     MayRun,
     /// The command runs in a container or on another machine.
     RunsElsewhere,
@@ -40,25 +40,25 @@ pub(crate) enum Role {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Starts {
     Nothing,
-    /// Commands that are in the list of found commands too.
+    /// The started commands are in the list of found commands too.
     Known,
-    /// A command that bash computes.
+    /// bash computes the started command, so it is unknown.
     Computed,
 }
 
-/// A script with all commands that its commands start, each after the one that starts it.
+/// A script with all commands that run in it. Each started command follows the command that starts it.
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
     pub found: Vec<FoundCommand>,
-    /// The script without its commands.
+    /// The properties of the script. Its commands are moved to `found`.
     pub script: Script,
-    /// The role of the commands that are added.
+    /// The role that added commands get.
     role: Role,
-    /// True while the commands of an unknown wrapper are added.
+    /// True while possible commands of an unknown wrapper are added.
     guesses: bool,
 }
 
-/// Returns the commands of a script.
+/// Returns all commands of a script, including those that other commands start.
 pub(crate) fn commands(script: Script) -> Commands {
     let mut commands = Commands::default();
     commands.add_script(script, 0);
@@ -175,7 +175,7 @@ impl Commands {
         starts
     }
 
-    /// Adds commands with a role. If the commands around them have a role other than `Runs`, the added commands get this role.
+    /// Adds commands with a role. If an outer command already has a role other than `Runs`, the added commands keep that role.
     fn with_role<T>(&mut self, role: Role, add: impl FnOnce(&mut Self) -> T) -> T {
         let outer = self.role;
         if outer == Role::Runs {
@@ -186,7 +186,7 @@ impl Commands {
         result
     }
 
-    /// Adds the commands of `bash -c TEXT`.
+    /// Adds the commands in the text of `bash -c TEXT`.
     fn add_shell(&mut self, rest: &[Word], dir: Option<&str>, depth: usize) -> Starts {
         let flag = |word: &Word| {
             let text = word.text();
@@ -202,7 +202,7 @@ impl Commands {
         }
     }
 
-    /// Adds the command of a wrapper, which begins with the first of `words`.
+    /// Adds the command that a wrapper starts. `words` are the words of this command.
     fn add_wrapped(
         &mut self,
         row: &Program,
@@ -217,7 +217,7 @@ impl Commands {
         self.add_words(words, dir, depth)
     }
 
-    /// Adds the commands that begin at other words if an unknown option takes a value, or none.
+    /// Adds the commands that begin at other words if an unknown option is read in another way: with or without a value.
     fn add_readings(&mut self, command: &SimpleCommand, form: &CommandForm, depth: usize) {
         for reading in CommandForm::readings(&form::single(&command.words)) {
             let Some(row) = reading.syntax().filter(|_| reading.starts != form.starts) else {
@@ -231,8 +231,8 @@ impl Commands {
         }
     }
 
-    /// Adds the commands that begin at the first words of a wrapper that the tables do not know: `chronic git push`. A word
-    /// with spaces may be shell text.
+    /// Adds the commands that may begin at the first words of a wrapper that the tables lack: `chronic git push`. A word with
+    /// spaces may be a command line for a shell.
     fn add_guesses(&mut self, command: &SimpleCommand, depth: usize) {
         if self.guesses {
             return;
@@ -255,7 +255,7 @@ impl Commands {
         self.guesses = false;
     }
 
-    /// Adds the commands of here-strings and here-documents, which a shell may read.
+    /// Adds the commands in here-strings and here-documents, which a shell may execute.
     fn add_input(&mut self, command: &SimpleCommand, depth: usize) {
         let strings = command.redirects.iter();
         let strings = strings.filter(|it| it.operator.ends_with("<<<"));
@@ -267,7 +267,7 @@ impl Commands {
         }
     }
 
-    /// Adds the command of a sub-command that an option defines: `git -c alias.p=push p origin`.
+    /// Adds the command of a sub-command that an option defines, as in `git -c alias.p=push p origin`.
     fn add_defined(&mut self, command: &SimpleCommand, form: &CommandForm, depth: usize) {
         let Some(name) = form.subcommand.first() else {
             return;
@@ -338,7 +338,8 @@ impl Commands {
         Starts::Known
     }
 
-    /// Adds the commands of a text, which stands in `word`. If bash expands the word, the commands are only a guess.
+    /// Adds the commands in a text, which is in `word`. If bash expands the word, the real commands are unknown, and these are
+    /// only a guess.
     fn add_text(
         &mut self,
         text: &str,
@@ -373,7 +374,7 @@ impl Commands {
     }
 }
 
-/// Returns whether a command may start another command that the tables cannot find among its words.
+/// Returns true if a command may start another command that the tables cannot find in its words.
 fn may_be_wrapper(form: &CommandForm) -> bool {
     match form.syntax() {
         None => !programs::is_subcommand(&form.program, &form.subcommand),
@@ -384,7 +385,7 @@ fn may_be_wrapper(form: &CommandForm) -> bool {
     }
 }
 
-/// Returns the words of the command that a wrapper starts, with one word for those that the wrapper adds.
+/// Returns the words of the command that a wrapper starts. If the wrapper adds words, one more word stands for all of them.
 fn started_words(command: &SimpleCommand, form: &CommandForm, row: &Program) -> Option<Vec<Word>> {
     let mut words = command.words.get(form.starts?..)?.to_vec();
     let unless = row.adds_words_unless.as_ref();

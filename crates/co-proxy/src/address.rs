@@ -1,17 +1,19 @@
-//! The addresses that are not on the internet.
+//! Recognizes the addresses that are not on the internet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
-/// The address at which machines of Azure find the services of their host. It is in no range of special addresses.
+/// The address at which virtual machines in Azure reach the services of their host. It is in no range of special-purpose
+/// addresses.
 const AZURE_HOST: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
-/// The reason for an address of this machine.
+/// The reason for an address that belongs to this machine.
 const THIS_MACHINE: &str = "this machine";
 
-/// Returns why an address is not on the internet, such as "this machine"; none for all others.
+/// Returns the reason why an address is not on the internet, such as "this machine". Returns `None` for an address on the
+/// internet.
 ///
-/// The ranges are those of IANA's registries of special-purpose addresses. An address of IPv6 that stands for an address of IPv4
-/// is judged as this address. An address of this machine counts too: connections to it bypass the firewall.
+/// The ranges are those of IANA's registries of special-purpose addresses. An IPv6 address that embeds an IPv4 address is judged
+/// as this IPv4 address. An address of this machine is never on the internet, because connections to it bypass the firewall.
 pub(crate) fn special(address: IpAddr) -> Option<&'static str> {
     let special = match address {
         IpAddr::V4(address) => special_v4(address),
@@ -23,13 +25,13 @@ pub(crate) fn special(address: IpAddr) -> Option<&'static str> {
     special.or_else(|| is_own(address).then_some(THIS_MACHINE))
 }
 
-/// Returns whether a connection to an address ends on this machine.
+/// Returns true if a connection to the address ends on this machine.
 pub(crate) fn is_this_machine(address: IpAddr) -> bool {
     special(address) == Some(THIS_MACHINE)
 }
 
-/// Returns whether this machine has the address: only then a socket that connects to the address has it as its own. Sends
-/// nothing.
+/// Returns true if the address belongs to this machine. Connects a UDP socket, which sends nothing, and compares the socket's own
+/// address.
 fn is_own(address: IpAddr) -> bool {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -76,7 +78,7 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
     }
 }
 
-/// Returns the address and, if it stands for an IPv4 address, that IPv4 address.
+/// Returns the address and, if it embeds an IPv4 address, that IPv4 address.
 pub(crate) fn forms(address: IpAddr) -> impl Iterator<Item = IpAddr> {
     let inner = match address {
         IpAddr::V4(_) => None,
@@ -85,7 +87,7 @@ pub(crate) fn forms(address: IpAddr) -> impl Iterator<Item = IpAddr> {
     std::iter::once(address).chain(inner.map(IpAddr::V4))
 }
 
-/// Returns the address of IPv4 that an address of IPv6 stands for: mapped, compatible, NAT64 or 6to4.
+/// Returns the IPv4 address that an IPv6 address embeds: mapped, compatible, NAT64 or 6to4.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [a, b, c, d, e, f, g, h] = address.segments();
     let of = |high: u16, low: u16| Some(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));

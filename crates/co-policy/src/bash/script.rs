@@ -1,20 +1,20 @@
-//! The simple commands of a parsed text.
+//! The types for a parsed command line and its simple commands.
 
 use std::ops::Range;
 
 use super::Word;
 use crate::reason::Reason;
 
-/// A parsed text.
+/// A parsed command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Script {
     /// All simple commands, in the order of the text.
     pub commands: Vec<SimpleCommand>,
-    /// The names of the functions that the text defines.
+    /// The names of the functions that the command line defines.
     pub functions: Vec<String>,
-    /// Reasons why the text as a whole cannot be sorted.
+    /// The reasons why the command line as a whole cannot be sorted.
     pub problems: Vec<Reason>,
-    /// True if a part is too long, too large or nested too deeply to be read.
+    /// True if a part of the command line is too long, too large or nested too deeply to be parsed.
     pub incomplete: bool,
     /// True if a function calls itself in a pipeline or in the background.
     pub fork_bomb: bool,
@@ -25,16 +25,17 @@ pub struct Script {
 pub struct SimpleCommand {
     pub span: Range<usize>,
     pub words: Vec<Word>,
-    /// The names of the variables that are set before the words.
+    /// The names of the variables that are assigned before the words.
     pub assigned: Vec<String>,
     pub redirects: Vec<Redirect>,
-    /// The texts of its here-documents.
+    /// The texts of the command's here-documents.
     pub documents: Vec<Word>,
-    /// The directory that an earlier `cd` names, as written; `None` if it runs where the text starts.
+    /// The directory that an earlier `cd` names, as written. It is `None` if the command runs in the directory where the command
+    /// line starts.
     pub dir: Option<String>,
 }
 
-/// A redirection. The operator includes the descriptor: `2>`.
+/// A redirection. The operator includes the file descriptor, such as `2>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirect {
     pub span: Range<usize>,
@@ -43,7 +44,7 @@ pub struct Redirect {
 }
 
 impl Script {
-    /// A text of which nothing could be read.
+    /// Returns a script without commands, for a command line that cannot be parsed. `why` is the reason.
     pub(super) fn unread(why: impl Into<String>) -> Self {
         Self {
             problems: vec![Reason::whole(why)],
@@ -52,7 +53,7 @@ impl Script {
         }
     }
 
-    /// Changes every span.
+    /// Applies `change` to every span in the script.
     pub(crate) fn map_spans(&mut self, change: impl Fn(&mut Range<usize>)) {
         for problem in &mut self.problems {
             problem.span.iter_mut().for_each(&change);
@@ -64,7 +65,7 @@ impl Script {
 }
 
 impl SimpleCommand {
-    /// A command of literal words, with the span of each.
+    /// Makes a command of literal words, each with its span.
     pub(crate) fn literal(words: impl IntoIterator<Item = (String, Range<usize>)>) -> Self {
         let words: Vec<Word> = words
             .into_iter()
@@ -94,7 +95,7 @@ impl SimpleCommand {
         forms.cloned().collect()
     }
 
-    /// True if bash computes one of its words or targets.
+    /// Returns true if bash computes one of the words or redirection targets.
     pub(crate) fn computes(&self) -> bool {
         let targets = self.redirects.iter().map(|it| &it.target);
         !self.words.iter().chain(targets).all(Word::is_literal)
@@ -108,7 +109,7 @@ impl SimpleCommand {
 }
 
 impl Redirect {
-    /// True if it writes to anything but a descriptor, `/dev/null` or the command's own output.
+    /// Returns true if the redirection writes to a file. Descriptors, `/dev/null` and the command's own output do not count.
     fn writes_file(&self) -> bool {
         const OWN_OUTPUT: [&str; 3] = ["/dev/null", "/dev/stdout", "/dev/stderr"];
         let target = self.target.text();

@@ -1,23 +1,23 @@
-//! Reads one word of bash: quotes, escapes, brace lists, and whether bash would expand it.
+//! Parses one word of bash: quotes, escapes and brace lists. Also finds out whether bash would expand the word.
 
 use std::iter::Peekable;
 use std::ops::Range;
 use std::str::Chars;
 
-/// A word with more expansions than this is read without expanding its braces.
+/// The largest number of texts that one word may expand to. The braces of a word that exceeds it are not expanded.
 const MAX_FORMS: usize = 64;
 
 /// A word of bash.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Word {
     pub span: Range<usize>,
-    /// The texts to which brace lists expand; one for most words. Variables and globs stay as written.
+    /// The texts that the brace lists expand to. Most words have only one. Variables and globs stay as written.
     forms: Vec<String>,
     literal: bool,
 }
 
 impl Word {
-    /// A word that is exactly this text.
+    /// Makes a word that is exactly this text.
     pub(crate) fn literal(text: String, span: Range<usize>) -> Self {
         Self {
             span,
@@ -26,7 +26,7 @@ impl Word {
         }
     }
 
-    /// A word that another program adds to the words at `span`. Its text is `{}`, as in `find -exec`.
+    /// Makes a word that another program adds to the words at `span`. Its text is `{}`, as in `find -exec`.
     pub(crate) fn added(span: Range<usize>) -> Self {
         Self {
             span,
@@ -35,7 +35,7 @@ impl Word {
         }
     }
 
-    /// Reads the word that stands at `span`.
+    /// Parses the word at `span` of the source.
     pub(super) fn read(source: &str, span: Range<usize>) -> Self {
         let raw = source.get(span.clone()).unwrap_or_default();
         let mut scanner = Scanner::default();
@@ -48,17 +48,17 @@ impl Word {
         }
     }
 
-    /// Returns the text without quotes. Variables, globs and substitutions stay as written.
+    /// Returns the text of the word without quotes. Variables, globs and substitutions stay as written.
     pub fn text(&self) -> &str {
         self.forms.first().map_or("", String::as_str)
     }
 
-    /// Returns the texts to which brace lists expand.
+    /// Returns the texts that the brace lists expand to.
     pub fn forms(&self) -> &[String] {
         &self.forms
     }
 
-    /// True if bash expands nothing in it, apart from `~`.
+    /// Returns true if bash expands nothing in the word, apart from `~`.
     pub fn is_literal(&self) -> bool {
         self.literal
     }
@@ -116,7 +116,7 @@ impl Scanner {
         self.dynamic |= quote.is_some();
     }
 
-    /// Reads the rest of `$'…'`, where a backslash starts an escape of C.
+    /// Reads the rest of `$'…'`, in which backslashes start escapes as in C.
     fn escapes(&mut self, chars: &mut Peekable<Chars>) {
         while let Some(c) = chars.next() {
             match c {
@@ -151,7 +151,7 @@ impl Scanner {
     }
 }
 
-/// Reads a character that is written as a number with at most `most` digits.
+/// Reads a character that is written as a number in this radix, with at most `most` digits.
 fn number(chars: &mut Peekable<Chars>, radix: u32, most: usize) -> char {
     let digits = std::iter::from_fn(|| chars.next_if(|c| c.is_digit(radix))?.to_digit(radix));
     let code = digits
@@ -160,7 +160,7 @@ fn number(chars: &mut Peekable<Chars>, radix: u32, most: usize) -> char {
     char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// True for a character that starts an expansion after `$`.
+/// Returns true if this character after `$` starts an expansion.
 fn begins(next: char) -> bool {
     next.is_ascii_alphanumeric() || "_{('\"?#@*!$-".contains(next)
 }
@@ -189,7 +189,7 @@ fn expand_braces(letters: &[Letter]) -> Vec<String> {
     forms
 }
 
-/// Returns the places of the first brace list: `{`, its commas and `}`.
+/// Returns the indices of the first brace list: of its `{`, its commas and its `}`.
 fn first_list(letters: &[Letter]) -> Option<(usize, Vec<usize>, usize)> {
     let is = |at: usize, c: char| !letters[at].quoted && letters[at].char == c;
     let opens = (0..letters.len()).filter(|at| is(*at, '{') && (*at == 0 || !is(at - 1, '$')));

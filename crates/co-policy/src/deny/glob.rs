@@ -1,4 +1,4 @@
-//! Globs of bash and of `find -name`: `*`, `?`, `[…]` and backslash.
+//! Globs as in bash and `find -name`: `*`, `?`, `[…]` and backslash.
 
 /// A parsed glob.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Glob {
         Self { tokens }
     }
 
-    /// True if the glob matches the whole name.
+    /// Returns true if the glob matches the whole name.
     pub(crate) fn matches(&self, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();
         let (mut t, mut n) = (0, 0);
@@ -79,7 +79,7 @@ impl Glob {
     }
 }
 
-/// Reads a class after its `[`. Returns the token and the number of characters read.
+/// Parses a character class after its `[`. Returns the class and the number of characters that it took.
 fn class(rest: &[char]) -> Option<(Token, usize)> {
     let mut at = 0;
     let not = matches!(rest.first(), Some('!' | '^'));

@@ -1,4 +1,4 @@
-//! Deletion of the root, a system directory or the home directory, in any spelling.
+//! Detects commands that delete the root, a system directory or the home directory, in any spelling.
 
 use std::path::{Component, Path};
 
@@ -7,7 +7,7 @@ use crate::bash::path_from;
 use crate::facts::LocalFacts;
 use crate::paths;
 
-/// Directories below `/` that the system needs.
+/// The directories in `/` that the system needs.
 const SYSTEM: [&str; 23] = [
     "bin",
     "boot",
@@ -34,10 +34,10 @@ const SYSTEM: [&str; 23] = [
     "private",
 ];
 
-/// The parents of home directories.
+/// The directories in `/` that contain home directories.
 const HOMES: [&str; 2] = ["home", "Users"];
 
-/// Returns the operand by which a command removes the root, a system directory or the home directory.
+/// Returns the operand of a command that makes it delete the root, a system directory or the home directory.
 pub(super) fn deleted_operand(
     name: &str,
     rest: &[String],
@@ -50,7 +50,7 @@ pub(super) fn deleted_operand(
         .map(str::to_owned)
 }
 
-/// Returns the operands that a command removes or changes recursively; `None` if it does neither.
+/// Returns the operands that a command removes or changes recursively. Returns `None` if the command does neither.
 fn removed_operands<'a>(name: &str, rest: &'a [String]) -> Option<Vec<&'a str>> {
     let flag = |letters: &[char], long: &str| {
         rest.iter().any(|word| {
@@ -104,7 +104,7 @@ fn moved_operands(rest: &[String]) -> Vec<&str> {
     operands
 }
 
-/// Returns the start directories of a `find` that removes files.
+/// Returns the start directories of a `find` that removes files. Returns `None` if it removes none.
 fn find_starts(rest: &[String]) -> Option<Vec<&str>> {
     const REMOVERS: [&str; 4] = ["rm", "shred", "unlink", "mv"];
     let base = |word: &String| {
@@ -128,7 +128,8 @@ fn find_starts(rest: &[String]) -> Option<Vec<&str>> {
     Some(if starts.is_empty() { vec!["."] } else { starts })
 }
 
-/// True if a word names the root, a system directory or a home directory, or all entries of one of these by a glob (`/etc/*`).
+/// Returns true if a word names the root, a system directory or a home directory, or names all entries of one of these by a glob
+/// (`/etc/*`).
 fn is_root(word: &str, at: Option<&str>, local: &LocalFacts) -> bool {
     let mut path = expand_home(&path_from(at, word));
     while let Some((before, last)) = path.rsplit_once('/')
@@ -164,14 +165,15 @@ fn is_root(word: &str, at: Option<&str>, local: &LocalFacts) -> bool {
     }
 }
 
-/// True for a last component that means the directory or everything in it: ``, `.`, `*`, `.*`, `?*`, `.[!.]*`.
+/// Returns true if the last component of a path means the directory itself or everything in it: ``, `.`, `*`, `.*`, `?*`,
+/// `.[!.]*`.
 fn means_all(last: &str) -> bool {
     last.is_empty()
         || last == "."
         || (last.contains('*') && last.chars().all(|c| "*.?[]!^".contains(c)))
 }
 
-/// Replaces `~` and `$HOME` by a directory below `/home`.
+/// Replaces `~` and `$HOME` by a directory in `/home`.
 fn expand_home(word: &str) -> String {
     const HOME: &str = "/home/~";
     for name in ["${HOME:?}", "${HOME}", "$HOME"] {

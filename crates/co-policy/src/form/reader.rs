@@ -1,40 +1,40 @@
-//! Reads the words of a command into its normal forms.
+//! Parses the words of a command into its normal forms.
 
 use std::collections::BTreeSet;
 
 use super::{CommandForm, FormOption, FormWord, Operand, Rows, key, lookup, rows};
 use crate::programs::{self, OptionValue};
 
-/// The most words of a sub-command, as in `git remote add`.
+/// The largest number of words of a sub-command, as in `git remote add`.
 const MAX_DEPTH: usize = 4;
 
 pub(super) struct FormReader<'a> {
     program: String,
-    /// The words behind the program.
+    /// The words after the program.
     words: Vec<&'a FormWord>,
-    /// The number of words of the command.
+    /// The number of words of the command, including the program.
     length: usize,
-    /// True if both readings of an unknown option count.
+    /// True if an unknown option is read in both ways: with and without a value in the next word.
     both: bool,
     /// True if the tables have all options and sub-commands of the program.
     complete: bool,
-    /// The first word of the sub-command, if the name of the program contains it: `git-push`.
+    /// The first word of the sub-command, if it is part of the program's name, as in `git-push`.
     joined: Option<String>,
 }
 
-/// A sub-command, and what stands before it.
+/// A sub-command with the options before it.
 #[derive(Default)]
 struct Level {
     subcommand: Vec<String>,
-    /// The places of its words.
+    /// The indices of the sub-command's words.
     places: Vec<usize>,
-    /// The options before it.
+    /// The options before the sub-command.
     options: Vec<FormOption>,
-    /// The position of the first word behind it.
+    /// The position of the first word after the sub-command.
     from: usize,
 }
 
-/// A position in the words: the number of operands before it, and whether `--` stands before it.
+/// A state of the scan: an index into the words, the number of operands before it, and whether `--` stands before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Position {
     at: usize,
@@ -42,25 +42,25 @@ struct Position {
     dashes: bool,
 }
 
-/// The options and operands between two places.
+/// The options and operands in a part of the words.
 #[derive(Default)]
 struct Scan {
     options: BTreeSet<FormOption>,
     operands: BTreeSet<Operand>,
     dashes: bool,
-    /// Positions of the operand that ends the scan.
+    /// The positions at which the scan may have ended.
     ends: BTreeSet<usize>,
 }
 
 impl CommandForm {
-    /// Reads words. An option that the tables do not know takes no value in the next word.
+    /// Parses words into the most likely form. An option that the tables lack takes no value from the next word.
     pub(crate) fn read(words: &[FormWord]) -> Self {
         let mut forms = FormReader::new(words, false).forms();
         forms.pop().unwrap_or_default()
     }
 
-    /// Returns all forms that the words can have. An option that the tables do not know may or may not take the next word
-    /// as its value. Each form has all options and operands that its words can be.
+    /// Returns all forms that the words may have. If the tables lack an option, the next word may or may not be its value. Each
+    /// form has all options and operands that its words may be.
     pub(crate) fn readings(words: &[FormWord]) -> Vec<Self> {
         FormReader::new(words, true).forms()
     }
@@ -95,7 +95,7 @@ impl<'a> FormReader<'a> {
         forms
     }
 
-    /// Adds the forms of the words behind a sub-command.
+    /// Adds the forms of the words after a sub-command. These may begin with deeper sub-commands.
     fn descend(&self, level: Level, forms: &mut Vec<CommandForm>) {
         let depth = level.subcommand.len();
         let rows = rows(&self.program, &level.subcommand);
@@ -126,7 +126,7 @@ impl<'a> FormReader<'a> {
         self.finish(level, &rows, forms);
     }
 
-    /// Adds the forms of a sub-command that no other sub-command follows.
+    /// Adds the forms of a sub-command that has no deeper sub-command after it.
     fn finish(&self, level: Level, rows: &Rows, forms: &mut Vec<CommandForm>) {
         let row = lookup(&self.program, &level.subcommand);
         let until = match row {
@@ -166,12 +166,12 @@ impl<'a> FormReader<'a> {
         }
     }
 
-    /// Returns the place in the command of a position.
+    /// Converts a position in `words` into an index in the command.
     fn place(&self, at: usize) -> usize {
         self.words.get(at).map_or(self.length, |word| word.at)
     }
 
-    /// Returns the sub-commands that a word behind a sub-command may name; none if it is an operand.
+    /// Returns the sub-commands that `word` may select after `subcommand`. The list is empty if the word is an operand.
     fn subcommands(&self, subcommand: &[String], word: &str) -> Vec<Vec<String>> {
         let longer = |word: &str| [subcommand, &[word.to_owned()]].concat();
         let words_of = |usual: &str| usual.split(' ').skip(1).map(str::to_owned).collect();
@@ -193,7 +193,7 @@ impl<'a> FormReader<'a> {
         found
     }
 
-    /// Reads options and operands. It stops at the operand that has `until` operands before it.
+    /// Reads options and operands from the position `from` on. Stops at an operand with `until` operands before it.
     fn scan(&self, rows: &Rows, depth: usize, from: usize, until: Option<usize>) -> Scan {
         let mut scan = Scan::default();
         let mut seen = BTreeSet::new();
@@ -268,7 +268,7 @@ impl<'a> FormReader<'a> {
         scan
     }
 
-    /// Reads the option at a position.
+    /// Reads the option at a position. Returns how it uses the next words.
     fn option(&self, rows: &Rows, depth: usize, at: usize, scan: &mut Scan) -> Takes {
         let text = &self.words[at].text;
         let whole = rows.iter().any(|row| row.whole_options);
@@ -304,7 +304,7 @@ impl<'a> FormReader<'a> {
         takes
     }
 
-    /// Reads letters that are options, up to one with a value.
+    /// Reads a group of one-letter options, up to one that takes a value.
     fn letters(
         &self,
         rows: &Rows,
@@ -388,7 +388,7 @@ impl<'a> FormReader<'a> {
         });
     }
 
-    /// Returns an option of the innermost level that has it. A long option may be abbreviated.
+    /// Looks up an option in the rows; the innermost row that has it wins. A long option may be abbreviated.
     fn find_option(&self, rows: &Rows, name: &str) -> FoundOption {
         let exact = |name: &str| rows.iter().find_map(|row| row.option(name));
         if let Some((names, value)) = exact(name) {
@@ -434,26 +434,26 @@ impl<'a> FormReader<'a> {
     }
 }
 
-/// The use that an option makes of the words behind it.
+/// The number of words after an option that the option uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Takes {
     Nothing,
-    /// The next word is its value.
+    /// The next word is the option's value.
     Next,
-    /// The next word may be its value.
+    /// The next word may be the option's value.
     Unknown,
-    /// All words behind it are a command, or a module and its arguments.
+    /// All words after the option are a command, or a module and its arguments.
     Rest,
 }
 
-/// An option that was looked up.
+/// The result of looking up an option.
 struct FoundOption {
     names: Vec<String>,
-    /// The value that the option takes; `None` if the tables do not know the option.
+    /// The kind of value that the option takes. It is `None` if the tables lack the option.
     value: Option<OptionValue>,
 }
 
-/// Returns whether a word is an option: it begins with a dash, or with a `+` if the program has such options.
+/// Returns true if a word is an option: it begins with `-`, or with `+` if the program has such options.
 fn is_option(rows: &Rows, text: &str) -> bool {
     let flag = |name: &str| rows.iter().any(|row| row.has_flag(name));
     match text {
