@@ -1,9 +1,9 @@
 //! The kernel sandbox of a command: Landlock, a seccomp filter and a mount namespace.
 //!
-//! The executor starts its own program again with a hidden first argument. That process, the launcher, restricts
-//! itself while it has one thread and no runtime, and then becomes the command. If it can, it forks first: see
-//! the module `pid_namespace`. So this process never forks by itself.
-//! This module knows nothing of approval, output or time limits.
+//! The executor starts its own program again with a hidden first argument. The new process, the launcher, restricts itself while
+//! it has only one thread and no runtime, and then becomes the command by exec. If the system allows it, the launcher forks
+//! first; see the module `pid_namespace`. So the backend itself never forks. This module knows nothing of approval, output or
+//! time limits.
 
 mod appeared;
 mod filter;
@@ -46,9 +46,9 @@ pub(crate) use placeholder::Placeholders;
 pub(crate) use start_gate::GateEnd;
 pub(crate) use tmp::prune;
 
-/// The path of the running program. It stays valid if an update replaces the file, so the launcher is always of the
-/// same build as the process that starts it.
+/// The path of the running program. It stays valid even if an update replaces the file, so the launcher is always the same build
+/// as the process that starts it.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// The first argument that makes the program the launcher.
+/// The first argument that makes this program act as the launcher.
 const LAUNCH: &str = "__launch";

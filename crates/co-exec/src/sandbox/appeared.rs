@@ -1,4 +1,4 @@
-//! Finds the files that a command made or replaced and that other programs run or read as configuration.
+//! Finds files that a command created or replaced and that other programs run or read as configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,38 +11,38 @@ use crate::regular::SMALL_FILE_BYTES;
 use crate::repository;
 use crate::secrets::{Survey, Surveys};
 
-/// The directory of a git directory that is not searched for links: git writes through no link there.
+/// The subdirectory of a git directory that is not searched for symbolic links: git does not write through links there.
 const OBJECTS: &str = "objects";
-/// The most entries of a git directory that are searched.
+/// The most entries of a git directory that are searched for symbolic links.
 const MAX_ENTRIES: usize = 100_000;
 
-/// The most new repositories that are named.
+/// The most new repositories that are reported.
 const MAX_REPOSITORIES: usize = 10;
 
-/// The state of some paths before a command ran, and of the repositories of the workspace.
+/// The state of certain paths, and of the repositories in the workspace, before a command ran.
 #[derive(Debug, Default)]
 pub(crate) struct WatchedPaths {
     traced: Vec<(PathBuf, BTreeSet<Trace>)>,
     repositories: Option<RepositoryWatch>,
 }
 
-/// The repositories of a workspace before a command ran, apart from its own.
+/// The other repositories in a workspace before a command ran, without the workspace's own repository.
 #[derive(Debug)]
 struct RepositoryWatch {
     surveys: Surveys,
     workspace: PathBuf,
     before: Arc<Survey>,
-    /// The git directories that `.git` leads to. In these, git may make other git directories.
+    /// The git directories to which the workspace's `.git` leads. git may create other git directories inside them.
     own: Vec<PathBuf>,
-    /// The files and links `.git`, with the git directory that each leads to.
+    /// The files and symbolic links with the name `.git`, and the git directory to which each leads.
     links: BTreeMap<PathBuf, Option<PathBuf>>,
 }
 
-/// The path to tell the person, and something there that a later program would run or follow.
+/// A path to report to the person, and a fingerprint of the thing at the path that a later program would run or follow.
 type Trace = (PathBuf, String);
 
 impl WatchedPaths {
-    /// Watches paths. Files at the paths in `absent` count as new.
+    /// Records the state of paths. A file at a path in `absent` counts as new, even if it already exists.
     pub(crate) fn new(paths: Vec<PathBuf>, absent: &BTreeSet<PathBuf>) -> Self {
         let traced = paths.into_iter().map(|path| {
             let traces = match absent.contains(&path) {
@@ -57,8 +57,8 @@ impl WatchedPaths {
         }
     }
 
-    /// Also watches for new repositories in a workspace. Repositories of a survey that was checked after the moment `since` are
-    /// not new.
+    /// Also records the repositories in a workspace, to find new ones. Uses a survey that was checked after the moment `since`:
+    /// its repositories are not new.
     pub(crate) fn with_repositories(
         mut self,
         surveys: &Surveys,
@@ -79,7 +79,8 @@ impl WatchedPaths {
         self
     }
 
-    /// Returns the paths at which something is new, and those from which something was moved away, because it may come back.
+    /// Returns the paths where something was created or replaced. Also returns the paths from which something was moved away,
+    /// because it may be moved back.
     pub(crate) fn changed(&self) -> Vec<PathBuf> {
         let mut changed = Vec::new();
         for (path, before) in &self.traced {
@@ -102,8 +103,8 @@ impl WatchedPaths {
 }
 
 impl RepositoryWatch {
-    /// Returns some of the repositories that are new, and some of the files and links `.git` that lead to another git directory
-    /// than before.
+    /// Returns new repositories. Also returns files and symbolic links `.git` that now lead to another git directory. Returns at
+    /// most [`MAX_REPOSITORIES`] paths.
     fn made(&self) -> Vec<PathBuf> {
         let now = self.surveys.current(&self.workspace);
         if !self.before.complete || !now.complete {
@@ -132,8 +133,9 @@ fn git_links(survey: &Survey) -> BTreeMap<PathBuf, Option<PathBuf>> {
         .collect()
 }
 
-/// Returns the commands in the list of a rebase, the links in a git directory, or the identity of another file.
-/// Follows links in the path of the directory above, as the program that would run the file does.
+/// Returns the traces at a path. For the to-do list of a rebase these are its commands, for a git directory its symbolic links,
+/// and for another file its identity. Follows symbolic links in the parent directory, as the program that would run the file
+/// does.
 fn traces(path: &Path) -> BTreeSet<Trace> {
     let above = path.parent().unwrap_or(path).canonicalize();
     let name = path.file_name().unwrap_or_default();
@@ -164,7 +166,7 @@ fn traces(path: &Path) -> BTreeSet<Trace> {
         .collect()
 }
 
-/// Returns the symbolic links in a git directory with their targets, because git writes to the targets.
+/// Returns the symbolic links in a git directory with their targets. They are traces because git writes to the targets.
 fn links_below(path: &Path, top: &Dir) -> BTreeSet<Trace> {
     let mut links = BTreeSet::new();
     let mut left = vec![PathBuf::new()];

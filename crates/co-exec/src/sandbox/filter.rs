@@ -1,8 +1,8 @@
-//! The filter of system calls of a confined command, as a program for the kernel (seccomp).
+//! The filter of the system calls of a confined command (seccomp).
 //!
-//! It is a list of allowed calls ([`calls`]) and of arguments that are refused ([`arguments`]). All other calls return
-//! "not implemented". The filter compares only arguments, not memory that they point to, because a program could
-//! change that memory after the check. Such calls are absent or left to Landlock.
+//! The filter consists of a list of allowed calls ([`calls`]) and a list of refused arguments ([`arguments`]). All other calls
+//! return "not implemented". The filter compares only arguments, not the memory to which they point, because a program could
+//! change that memory after the check. Calls that need such a check are not allowed, or are left to Landlock.
 
 #[cfg(test)]
 mod tests;
@@ -43,14 +43,14 @@ const KILL: u32 = 0x8000_0000;
 const NUMBER_AT: u32 = 0;
 const ARCH_AT: u32 = 4;
 
-/// The instructions for all calls from a number on, up to that of the next segment. They end with an answer.
+/// The instructions for all system calls from the number `from` up to the start of the next segment. They end with a verdict.
 #[derive(Debug)]
 struct Segment {
     from: u32,
     code: Vec<sock_filter>,
 }
 
-/// Returns the filter program for these inputs.
+/// Returns the filter program for a configuration.
 pub(super) fn program(config: FilterConfig) -> Vec<sock_filter> {
     let mut code = vec![
         step(LOAD, ARCH_AT),
@@ -62,9 +62,9 @@ pub(super) fn program(config: FilterConfig) -> Vec<sock_filter> {
     code
 }
 
-/// Returns the segments of all numbers, in order.
+/// Returns the segments for all call numbers, sorted by number.
 ///
-/// The last one is without end. So it also refuses calls of the x32 ABI, whose numbers are far above.
+/// The last segment has no upper bound, so it also refuses calls of the x32 ABI, whose numbers are far above the others.
 fn segments(config: FilterConfig) -> Vec<Segment> {
     let mut known = BTreeMap::new();
     let calls = SystemCalls::of(config);
@@ -96,8 +96,8 @@ fn segments(config: FilterConfig) -> Vec<Segment> {
     segments
 }
 
-/// Appends a binary search for the call number in the accumulator. The kernel runs the filter once for every possible
-/// call when it is loaded, so a linear search would be slow.
+/// Appends a binary search for the call number in the accumulator. At load time, the kernel runs the filter once for every
+/// possible call, so a linear search would be slow.
 fn search(segments: &[Segment], code: &mut Vec<sock_filter>) {
     if let [segment] = segments {
         code.extend_from_slice(&segment.code);
@@ -117,7 +117,7 @@ fn number(call: i64) -> u32 {
     u32::try_from(call).expect("the number of a system call is small")
 }
 
-/// Returns the instructions for one refusal. If a condition is false, they end in the next instruction.
+/// Returns the instructions for one refusal. If one of its conditions is false, they jump to the instruction after them.
 fn body(refusal: RefusedCall) -> Vec<sock_filter> {
     let and = condition(refusal.and, 1);
     let mut steps = condition(refusal.when, and.len() + 1);
@@ -126,8 +126,8 @@ fn body(refusal: RefusedCall) -> Vec<sock_filter> {
     steps
 }
 
-/// Returns the instructions that check an argument. If the condition is false, they skip the `rest` of the
-/// instructions after them.
+/// Returns the instructions that check a condition on an argument. If the condition is false, they skip the next `rest`
+/// instructions.
 fn condition(when: Condition, rest: usize) -> Vec<sock_filter> {
     let skip = u8::try_from(rest).unwrap_or(u8::MAX);
     match when {
@@ -162,7 +162,7 @@ fn condition(when: Condition, rest: usize) -> Vec<sock_filter> {
     }
 }
 
-/// Returns one comparison for each value. A match skips the other comparisons and `further` instructions.
+/// Returns a comparison for each value. On a match, a comparison skips the remaining comparisons and `further` more instructions.
 fn each(values: &[u32], further: usize) -> impl Iterator<Item = sock_filter> {
     let count = values.len();
     values.iter().enumerate().map(move |(at, value)| {
@@ -171,7 +171,7 @@ fn each(values: &[u32], further: usize) -> impl Iterator<Item = sock_filter> {
     })
 }
 
-/// Returns the offset of the low word of an argument. Both supported architectures are little-endian.
+/// Returns the offset of an argument's low word in the data of the filter. Both supported architectures are little-endian.
 const fn argument_at(argument: u8) -> u32 {
     16 + 8 * argument as u32
 }

@@ -1,4 +1,4 @@
-//! The git directories of a workspace: the granted ones, and the names in them that a command may change.
+//! The git directories of a workspace: those that a command may use, and the names in them that it may change.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::regular;
 use crate::repository::{self, Dirs};
 
 mod configured;
-/// Keys in git's configuration that name further files, or a directory of hooks.
+/// Keys in git's configuration whose values name further files or a directory of hooks.
 const FILE_KEYS: &[&str] = &[
     "path",
     "excludesfile",
@@ -22,40 +22,39 @@ mod tests;
 
 pub(super) use configured::{ConfiguredPaths, GitQuery};
 
-/// The depth to which directories of submodules are searched. Their names may contain slashes.
+/// The most levels of directories that are searched for submodules, because names of submodules may contain slashes.
 const MAX_DEPTH: usize = 4;
 
-/// The most submodules or work trees whose files are protected one by one. If there are more, co protects all of them
-/// as a whole: each protected name makes every start slower.
+/// The most submodules or work trees whose files are protected one by one. If there are more, co protects all of them as a whole,
+/// because each protected name makes every start slower.
 const MAX_SEPARATE_DIRECTORIES: usize = 32;
 
-/// The list of the next steps of an interrupted rebase.
+/// The name of the to-do list of an interrupted rebase.
 const REBASE_LIST: &str = "git-rebase-todo";
 
-/// The git directories of a workspace.
+/// The git directories of a workspace, and whether they are trusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Layout {
     workspace: PathBuf,
-    /// `None` if there are none, or none that are trusted.
+    /// The trusted git directories. `None` if there is no repository, or if its git directories are not trusted.
     dirs: Option<Dirs>,
     pub trusted: bool,
 }
 
-/// The paths in git's directories that a command that writes in the workspace may or may not change.
+/// The paths in git directories that a command at the workspace level may or must not change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct GitLimits {
-    /// Directories of submodules. They are inside a protected directory, but a command may change them.
+    /// Git directories of submodules. They are inside a protected directory, but a command may change them.
     pub writable: Vec<PathBuf>,
-    /// Directories that contain protected names: a command must not rename them.
+    /// Directories that contain protected names. A command must not rename these directories.
     pub pinned: Vec<PathBuf>,
-    /// Existing paths that are read-only.
+    /// Existing paths that a command must not change.
     pub held: Vec<PathBuf>,
-    /// Paths that git reads as configuration. A command must not make or change them, so missing ones need a
-    /// placeholder.
+    /// Paths that git reads as configuration. A command must not create or change them, so a missing path needs a placeholder.
     pub obeyed: Vec<PathBuf>,
     /// Existing paths that a command may change.
     pub allowed: Vec<PathBuf>,
-    /// Paths that other programs would run later. co cannot protect them and only checks them when the command has
+    /// Paths that other programs would run later. co cannot protect these paths, and only checks them after the command has
     /// ended.
     pub watched: Vec<PathBuf>,
 }
@@ -70,20 +69,20 @@ impl Layout {
         }
     }
 
-    /// Returns the directory outside the workspace that contains its repository, if it is trusted.
+    /// Returns the git directory of the repository, if it is trusted and is outside the workspace.
     pub(super) fn outside(&self) -> Option<&Path> {
         let common = self.dirs.as_ref().map(|dirs| dirs.common.as_path());
         common.filter(|common| !common.starts_with(&self.workspace))
     }
 
-    /// Returns the configuration files that git reads here.
+    /// Returns the configuration files that git reads in this workspace.
     pub(super) fn configuration(&self) -> Vec<PathBuf> {
         let dirs = self.dirs.iter();
         dirs.flat_map(|dirs| [dirs.common.join("config"), dirs.own.join("config.worktree")])
             .collect()
     }
 
-    /// Returns the limits for git's directories as they are now.
+    /// Returns the limits for the current contents of the git directories.
     pub(super) fn limits(&self) -> GitLimits {
         let mut limits = GitLimits::default();
         let dot = self.workspace.join(".git");
@@ -117,14 +116,13 @@ impl Layout {
 }
 
 impl GitLimits {
-    /// Adds the names that git reads as configuration in a git directory.
+    /// Adds the names in a git directory that git reads as configuration.
     fn obey_in(&mut self, dir: &Path) {
         let names = repository::OBEYED_NAMES.iter();
         self.obeyed.extend(names.map(|name| dir.join(name)));
     }
 
-    /// Adds a git directory, its work trees and its submodules; `own` is the git directory of the workspace's work
-    /// tree.
+    /// Adds a git directory with its work trees and its submodules. `own` is the git directory of the workspace's work tree.
     fn repository(&mut self, dir: &Path, own: &Path, depth: usize) {
         self.directory(dir, repository::OBEYED_NAMES, depth);
         let list = dir.join("worktrees");
@@ -167,7 +165,7 @@ impl GitLimits {
     }
 }
 
-/// Adds the repositories under `dir`, which are recognized by their `HEAD`, without those inside them.
+/// Adds the repositories below `dir`, which are recognized by their `HEAD`. Does not search inside a repository.
 fn find_modules(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     if depth == 0 {
         return;
@@ -186,13 +184,13 @@ fn directories(dir: &Path) -> Vec<PathBuf> {
     directories.map(|(name, _)| dir.join(name)).collect()
 }
 
-/// Returns whether `path` is the list of the next steps of a rebase.
+/// Returns whether `path` is the to-do list of a rebase.
 pub(super) fn is_todo(path: &Path) -> bool {
     path.ends_with(REBASE_LIST)
 }
 
-/// Returns the targets of links that git follows to code that it runs: of the name itself, and of the entries of a
-/// directory of hooks.
+/// Returns the targets of symbolic links through which git finds code to run. These are the link `name` itself, or links in the
+/// directory `name`, such as a directory of hooks.
 pub(super) fn links(name: &Path) -> Vec<PathBuf> {
     let mut links = Vec::new();
     if name.is_symlink() {
@@ -209,7 +207,7 @@ pub(super) fn links(name: &Path) -> Vec<PathBuf> {
     links
 }
 
-/// Returns the files, and directories of hooks, that the person's own configuration of git names.
+/// Returns the existing files and directories of hooks that the person's own configuration of git names.
 pub(super) fn configuration(home: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for base in [home.join(".gitconfig"), home.join(".config/git/config")] {
@@ -227,7 +225,7 @@ pub(super) fn configuration(home: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The values of some keys, whatever their section.
+/// Returns the values of some keys, in any section of a configuration.
 fn values<'a>(text: &'a str, keys: &'a [&str]) -> impl Iterator<Item = &'a str> {
     text.lines().filter_map(|line| {
         let (key, value) = line.split_once('=')?;

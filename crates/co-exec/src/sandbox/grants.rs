@@ -1,4 +1,4 @@
-//! Finds the paths that a command may read and write. Keeps them until a directory that was listed changes.
+//! Finds the paths that a command may read and write. Caches the paths until a directory that was listed for them changes.
 
 mod granted;
 mod mount_points;
@@ -32,12 +32,12 @@ use crate::secrets::{Survey, config_credential};
 pub use self::path::is_tool_directory;
 pub(super) use self::workspace_paths::{FoundPaths, GrantRequest};
 
-/// Finds the grants of a command.
+/// Finds and caches the paths that commands may read and write.
 #[derive(Debug)]
 pub(super) struct Grants {
     home: PathBuf,
     own: Vec<PathBuf>,
-    /// Further readable paths. One that starts with `~/` lies in the home directory.
+    /// Further paths that commands may read. A path that starts with `~/` is in the home directory.
     read_roots: Vec<PathBuf>,
     root: bool,
     kept: Mutex<Option<Arc<WorkspacePaths>>>,
@@ -54,7 +54,7 @@ impl Grants {
         }
     }
 
-    /// Returns the same with further readable paths.
+    /// Returns new grants with other further readable paths, and with an empty cache.
     pub(super) fn with_read_roots(&self, read_roots: Vec<PathBuf>) -> Self {
         Self {
             read_roots,
@@ -62,10 +62,10 @@ impl Grants {
         }
     }
 
-    /// Returns the grants, mounts and protected names of one command.
+    /// Returns the granted paths, the mounts and the protected names for one command.
     ///
     /// # Errors
-    /// The workspace does not exist, or it is itself a place of secrets, or its secrets cannot be hidden yet.
+    /// The workspace does not exist, is itself in a directory of secrets, or has secrets that cannot be hidden yet.
     pub(super) fn find(&self, request: &GrantRequest<'_>) -> Result<FoundPaths, SandboxRefusal> {
         let kept = self.request_paths(request)?;
         let mut found = FoundPaths::default();
@@ -118,16 +118,16 @@ impl Grants {
         Ok(found)
     }
 
-    /// Returns the secrets that the command of a request must not open.
+    /// Returns the secrets that the command must not open.
     ///
     /// # Errors
-    /// The workspace does not exist, or it is itself a place of secrets.
+    /// The workspace does not exist, or is itself in a directory of secrets.
     pub(super) fn hidden(&self, request: &GrantRequest<'_>) -> Result<HiddenPaths, SandboxRefusal> {
         let kept = self.request_paths(request)?;
         Ok(kept.hidden(request))
     }
 
-    /// Checks that reading can be granted around the secrets of a workspace.
+    /// Checks that reading the workspace can be granted without its secrets.
     ///
     /// # Errors
     /// As for [`Grants::find`] at the read-only level.
@@ -141,7 +141,7 @@ impl Grants {
         kept.opened(Some(survey)).map(drop)
     }
 
-    /// Returns whether a command that gets `env` can read a path outside the workspace.
+    /// Returns whether a command with the environment `env` can read a path outside the workspace.
     ///
     /// # Errors
     /// As for [`Grants::find`].
@@ -157,8 +157,9 @@ impl Grants {
         Ok(places.any(|place| path.starts_with(place)))
     }
 
-    /// Returns the paths for a request. A variable opens nothing below a directory of the command's own: a link that the command
-    /// made there in an earlier run would open the link's target.
+    /// Returns the paths for a request. Ignores a variable that names a path in the command's own granted directories: the
+    /// command may have replaced such a path by a symbolic link in an earlier run, so the variable would grant the target of the
+    /// link.
     fn request_paths(
         &self,
         request: &GrantRequest<'_>,
@@ -244,8 +245,8 @@ impl Grants {
         real.unwrap_or_else(|_| self.home.clone())
     }
 
-    /// Returns the places of the system that commands may read. File modes keep users other than root from the secrets in `/etc`,
-    /// so only root gets a list of entries instead of the whole of `/etc`.
+    /// Returns the system paths that commands may read. File modes protect the secrets in `/etc` from all users but root, so for
+    /// root, single entries of `/etc` replace the whole directory.
     fn system(&self, listed: &mut Vec<PathBuf>) -> Vec<PathBuf> {
         let etc = Path::new("/etc");
         let mut places: Vec<PathBuf> = system::readable().map(PathBuf::from).collect();
@@ -265,7 +266,7 @@ impl Grants {
         places
     }
 
-    /// Returns the canonical paths of existing places that must not be read.
+    /// Returns the canonical paths of existing files and directories that commands must never read.
     fn secrets(&self, home: &Path, named: &[tools::NamedPath]) -> Vec<PathBuf> {
         let mut all: Vec<PathBuf> = home::secrets().map(|name| home.join(name)).collect();
         all.extend(self.own.iter().cloned());
@@ -283,8 +284,8 @@ impl Grants {
     }
 }
 
-/// Takes the configuration files with a credential out of `places`, and returns them. Adds all configuration files to `listed`,
-/// because a credential may be added to each.
+/// Removes configuration files that contain a credential from `places`, and returns them. Adds all configuration files to
+/// `listed`, because a credential may later be added to any of them.
 fn closed_configs(
     places: &mut Vec<PathBuf>,
     git_files: &[PathBuf],
@@ -314,7 +315,7 @@ fn is_of_git(config: &Path) -> bool {
     config.ends_with(".gitconfig") || config.ends_with("git/config")
 }
 
-/// Returns a path of the settings, in which `~/` stands for the home directory.
+/// Expands `~/` at the start of a path from the settings to the home directory.
 fn in_home(path: &Path, home: &Path) -> PathBuf {
     let below = path.strip_prefix("~");
     below.map_or_else(|_| path.to_owned(), |below| home.join(below))
@@ -330,7 +331,7 @@ fn real(workspace: &Path) -> Result<PathBuf, SandboxRefusal> {
     })
 }
 
-/// Checks that a workspace is neither a home directory nor a place of secrets.
+/// Refuses a workspace that is a home directory, contains one, or is in a directory of secrets.
 fn check_place(
     workspace: &Path,
     real: &Path,

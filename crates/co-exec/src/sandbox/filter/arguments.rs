@@ -1,4 +1,4 @@
-//! The arguments for which allowed system calls are refused, with a reason for each group.
+//! The arguments for which allowed system calls are refused, with the reason for each group.
 
 use nix::libc::{self, *};
 
@@ -6,13 +6,13 @@ use super::calls::FCHMODAT2;
 use super::refused_call::{Condition, FilterConfig, RefusedCall};
 use crate::confinement::level::{Calls, Network};
 
-/// Calls that open files by name, and the index of their flags.
+/// Calls that open files by name, and the index of their argument with flags.
 #[cfg(target_arch = "x86_64")]
 const OPENS: &[(i64, u8)] = &[(SYS_openat, 2), (SYS_open, 1)];
 #[cfg(not(target_arch = "x86_64"))]
 const OPENS: &[(i64, u8)] = &[(SYS_openat, 2)];
 
-/// Calls that set a mode, and the index of that argument.
+/// Calls that set a mode, and the index of their argument with the mode.
 #[cfg(target_arch = "x86_64")]
 const MODES: &[(i64, u8)] = &[
     (SYS_fchmod, 1),
@@ -31,7 +31,8 @@ const MODES: &[(i64, u8)] = &[
     (SYS_mknodat, 2),
 ];
 
-/// Calls that set the priority and the processors of a thread, and the index of its number. 0 means the calling thread.
+/// Calls that set the priority or the processors of a thread, and the index of their argument with the thread's id. The id 0
+/// means the calling thread.
 const SCHEDULING: &[(i64, u8)] = &[
     (SYS_setpriority, 1),
     (SYS_ioprio_set, 1),
@@ -41,7 +42,7 @@ const SCHEDULING: &[(i64, u8)] = &[
     (SYS_sched_setattr, 0),
 ];
 
-/// The flags of `clone` and `unshare` that make namespaces.
+/// The flags of `clone` and `unshare` that create namespaces.
 const NAMESPACES: u32 = (CLONE_NEWNS
     | CLONE_NEWCGROUP
     | CLONE_NEWUTS
@@ -51,8 +52,8 @@ const NAMESPACES: u32 = (CLONE_NEWNS
     | CLONE_NEWNET) as u32;
 const CLONE_NEWTIME: u32 = 0x80;
 
-/// The allowed `ioctl` requests. All others change something or are unknown. Missing on purpose: TIOCSTI, TIOCLINUX,
-/// TIOCCONS, TIOCSETD, FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR, FIFREEZE, those that make btrfs subvolumes, FIOSETOWN.
+/// The allowed `ioctl` requests. All others change something or are unknown. Omitted on purpose: TIOCSTI, TIOCLINUX, TIOCCONS,
+/// TIOCSETD, FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR, FIFREEZE, FIOSETOWN, and the requests that create btrfs subvolumes.
 const REQUESTS: &[u32] = &[
     0x5401,
     0x5402,
@@ -102,13 +103,13 @@ const REQUESTS: &[u32] = &[
     0x8933, // what asks about network interfaces
 ];
 
-/// The value for "a user" of `ioprio_set`. With the number 0, it means all processes of this user (`linux/ioprio.h`).
+/// The value of `ioprio_set` that selects a user. With the id 0, it selects all processes of this user (`linux/ioprio.h`).
 const IOPRIO_WHO_USER: u32 = 3;
 
 const F_SET_RW_HINT: u32 = 1036;
 const F_SET_FILE_RW_HINT: u32 = 1038;
 
-/// Returns all refusals for these inputs.
+/// Returns all refusals for a configuration.
 pub(super) fn refusals(config: FilterConfig) -> Vec<RefusedCall> {
     let mut refusals: Vec<RefusedCall> = Vec::with_capacity(64);
     refusals.extend(OPENS.iter().map(without_access));
@@ -147,13 +148,14 @@ pub(super) fn refusals(config: FilterConfig) -> Vec<RefusedCall> {
     refusals
 }
 
-/// Refuses the access mode 3, for neither reading nor writing. With it, Landlock allows every file to be opened.
+/// Refuses the access mode 3, which asks for neither reading nor writing, because Landlock lets every file be opened in this
+/// mode.
 fn without_access((call, flags): &(i64, u8)) -> RefusedCall {
     let mode = O_ACCMODE as u32;
     RefusedCall::new(*call, Condition::Masked(*flags, mode, mode))
 }
 
-/// Refuses setuid modes. Anybody on the machine could run such a program with its owner's permissions.
+/// Refuses modes with the setuid bit. Anybody on the machine could run such a program with the permissions of its owner.
 fn setuid() -> impl Iterator<Item = RefusedCall> {
     let sets = |argument: u8| Condition::AnyBit(argument, S_ISUID);
     let by_mode = MODES
@@ -167,7 +169,7 @@ fn setuid() -> impl Iterator<Item = RefusedCall> {
     by_mode.chain(by_flags)
 }
 
-/// Refuses changes of the limit of file locks, by which the executor finds the processes of a command.
+/// Refuses changes of the limit of file locks, because the executor identifies the processes of a command by this limit.
 fn marks() -> [RefusedCall; 2] {
     #[allow(clippy::unnecessary_cast, reason = "it is an i32 with musl")]
     const LOCKS: &[u32] = &[RLIMIT_LOCKS as u32];
@@ -179,8 +181,8 @@ fn marks() -> [RefusedCall; 2] {
 
 /// Refuses calls that slow down, limit or watch other processes.
 ///
-/// In a PID namespace of its own, a command can name only its own threads. Without one, the filter allows only the calling
-/// thread: it cannot tell the command's other threads from the threads of other programs.
+/// In its own PID namespace, a command can name only its own threads. Without one, the filter allows such calls only for the
+/// calling thread, because it cannot distinguish the command's other threads from the threads of other programs.
 fn others(config: FilterConfig) -> impl Iterator<Item = RefusedCall> {
     // A lease blocks other programs that open the file; the second request reports changes in a directory; the
     // others change how the file is written.
@@ -207,7 +209,7 @@ fn others(config: FilterConfig) -> impl Iterator<Item = RefusedCall> {
     ])
 }
 
-/// Refuses calls that take a large part of a resource that all programs of the user or the machine share.
+/// Refuses calls that take a large share of a resource that all programs of the user or of the machine share.
 fn shared() -> [RefusedCall; 4] {
     const PIPE_SIZE: &[u32] = &[F_SETPIPE_SZ as u32];
     const SOCKET: &[u32] = &[SOL_SOCKET as u32];
@@ -226,7 +228,7 @@ fn shared() -> [RefusedCall; 4] {
     ]
 }
 
-/// Refuses calls that hide open files from co, which counts them in `/proc`.
+/// Refuses calls that would hide open files from co, which counts open files in `/proc`.
 fn hidden_files() -> [RefusedCall; 4] {
     const DUMPABLE: &[u32] = &[PR_SET_DUMPABLE as u32];
     let thread = (CLONE_THREAD | CLONE_FILES) as u32;
@@ -242,7 +244,7 @@ fn hidden_files() -> [RefusedCall; 4] {
     ]
 }
 
-/// Refuses calls that a read-only program does not need, and calls that take memory or pages that nobody counts.
+/// Refuses calls that a read-only program does not need, and calls that allocate memory that co cannot count.
 fn read_only() -> [RefusedCall; 3] {
     // A process that unmaps such memory can keep it.
     const SHARED: u32 = (MAP_SHARED | MAP_ANONYMOUS) as u32;
@@ -291,7 +293,7 @@ fn sockets(config: FilterConfig) -> Vec<RefusedCall> {
     refusals
 }
 
-/// Landlock before version 3 does not control truncation of readable files.
+/// Refuses truncation of files, because Landlock before version 3 does not control it for readable files.
 fn truncation() -> Vec<RefusedCall> {
     let emptying = (O_TRUNC | O_ACCMODE) as u32;
     let emptied = |(call, flags): &(i64, u8)| {
@@ -302,8 +304,9 @@ fn truncation() -> Vec<RefusedCall> {
     refusals
 }
 
-/// Landlock before version 6 does not control signals; a PID namespace does. Without a PID namespace, only the own process group
-/// may be signalled, and threads only with the ignored signal that some runtimes use to interrupt themselves.
+/// Restricts signals, because Landlock before version 6 does not control them and there is no PID namespace. A command may signal
+/// only its own process group, and threads only with the signal that some runtimes use to interrupt their own threads, which is
+/// ignored by default.
 fn signals() -> Vec<RefusedCall> {
     let harmless = &[0, SIGURG as u32];
     let always = |call| RefusedCall::new(call, Condition::Always);

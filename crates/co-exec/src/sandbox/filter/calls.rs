@@ -1,17 +1,17 @@
-//! The allowed system calls, with a reason for each group. All others return "not implemented", so that programs and
-//! libraries fall back to older calls or go without.
+//! The allowed system calls, with the reason for each group. All other calls return "not implemented", so that programs and
+//! libraries fall back to older calls or do without.
 //!
-//! Absent on purpose, at all levels, are calls that read or trace other processes, make mounts or namespaces, open files by
-//! handles, watch files, or share memory or queues without a path. Also absent are calls that take their arguments from memory,
-//! which a filter cannot read (`clone3`, `openat2`, `io_uring`), that give pages to a pipe, which nobody counts (`vmsplice`), and
-//! that take requests from a quota that all programs of the machine share (`io_setup`).
+//! These calls are omitted on purpose, at all levels: those that read or trace other processes, create mounts or namespaces, open
+//! files by handles, watch files, or share memory or queues without a path. Also omitted are calls that take their arguments from
+//! memory, which a filter cannot read (`clone3`, `openat2`, `io_uring`). The same holds for `vmsplice`, which gives a pipe pages
+//! that co cannot count, and for `io_setup`, which takes from a quota that all programs of the machine share.
 
 use nix::libc::*;
 
 use super::refused_call::FilterConfig;
 use crate::confinement::level::Network;
 
-/// Makes a list of calls from their names.
+/// Expands names of system calls to a list of their numbers.
 macro_rules! calls {
     ($($call:ident)+) => { &[$($call),+] };
 }
@@ -28,7 +28,7 @@ const LISTXATTRAT: i64 = 465;
 const REMOVEXATTRAT: i64 = 466;
 const FILE_GETATTR: i64 = 468;
 
-/// Files and directories. Landlock decides which of them may be opened, made, moved and removed.
+/// Calls for files and directories. Landlock decides which files a command may open, create, move and remove.
 const FILES: &[i64] = calls![
     SYS_openat SYS_close SYS_close_range SYS_read SYS_pread64 SYS_readv SYS_preadv SYS_preadv2
     SYS_write SYS_pwrite64 SYS_writev SYS_pwritev SYS_pwritev2 SYS_lseek SYS_readahead
@@ -41,14 +41,14 @@ const FILES: &[i64] = calls![
     SYS_pipe2
 ];
 
-/// Memory of this process.
+/// Calls for the memory of the calling process.
 const MEMORY: &[i64] = calls![
     SYS_brk SYS_mmap SYS_munmap SYS_mremap SYS_mprotect SYS_madvise SYS_msync SYS_mincore
     SYS_mlock SYS_mlock2 SYS_mlockall SYS_munlock SYS_munlockall SYS_mseal SYS_pkey_alloc
     SYS_pkey_free SYS_pkey_mprotect SYS_get_mempolicy SYS_membarrier MAP_SHADOW_STACK
 ];
 
-/// Processes and threads: start, wait, end, groups, limits, priorities.
+/// Calls for processes and threads: start, wait, end, groups, limits, priorities.
 const PROCESSES: &[i64] = calls![
     SYS_clone SYS_execve SYS_execveat SYS_exit SYS_exit_group SYS_wait4 SYS_waitid
     SYS_pidfd_open SYS_getpid SYS_getppid SYS_gettid SYS_set_tid_address SYS_setsid SYS_getsid
@@ -60,21 +60,21 @@ const PROCESSES: &[i64] = calls![
     SYS_get_robust_list SYS_seccomp
 ];
 
-/// The user, groups and capabilities. Without capabilities, a process can only become itself.
+/// Calls for the user, groups and capabilities. Without capabilities, a process cannot become another user.
 const IDENTITY: &[i64] = calls![
     SYS_getuid SYS_geteuid SYS_getgid SYS_getegid SYS_getresuid SYS_getresgid SYS_getgroups
     SYS_setuid SYS_setgid SYS_setreuid SYS_setregid SYS_setresuid SYS_setresgid SYS_setfsuid
     SYS_setfsgid SYS_setgroups SYS_capget SYS_capset
 ];
 
-/// Signals, which Landlock or further rules keep to processes of the command.
+/// Calls for signals. Landlock or further rules restrict signals to processes of the command.
 const SIGNALS: &[i64] = calls![
     SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigreturn SYS_rt_sigpending SYS_rt_sigtimedwait
     SYS_rt_sigsuspend SYS_rt_sigqueueinfo SYS_rt_tgsigqueueinfo SYS_sigaltstack SYS_kill
     SYS_tkill SYS_tgkill SYS_signalfd4 SYS_restart_syscall
 ];
 
-/// Waiting, time and the facts of the machine.
+/// Calls for waiting, for the time, and for information about the machine.
 const WAITING: &[i64] = calls![
     SYS_ppoll SYS_pselect6 SYS_epoll_create1 SYS_epoll_ctl SYS_epoll_pwait SYS_epoll_pwait2
     SYS_eventfd2 SYS_futex SYS_futex_waitv FUTEX_WAKE FUTEX_WAIT FUTEX_REQUEUE SYS_nanosleep
@@ -84,7 +84,7 @@ const WAITING: &[i64] = calls![
     SYS_timerfd_gettime SYS_getrandom SYS_uname SYS_sysinfo
 ];
 
-/// Pairs of sockets, which some runtimes use as pipes.
+/// Calls for pairs of sockets, which some runtimes use as pipes.
 const PAIRS: &[i64] = calls![
     SYS_socketpair SYS_sendto SYS_recvfrom SYS_getsockopt SYS_getsockname SYS_getpeername
     SYS_shutdown
@@ -99,11 +99,12 @@ const OLDER: &[i64] = calls![
     SYS_arch_prctl SYS_poll SYS_select SYS_epoll_create SYS_epoll_wait SYS_eventfd SYS_signalfd
     SYS_pause SYS_alarm SYS_time
 ];
-/// The same for numbers that the C library's table lacks: `renameat`, `sync_file_range`, `getrlimit`, `setrlimit`.
+/// Older forms of the calls above whose numbers the C library does not define: `renameat`, `sync_file_range`, `getrlimit`,
+/// `setrlimit`.
 #[cfg(target_arch = "aarch64")]
 const OLDER: &[i64] = &[38, 84, 163, 164];
 
-/// Calls of builds, tests and servers. Read-only programs do without them.
+/// Calls that builds, tests and servers need, and read-only programs do not.
 const WORK: &[i64] = calls![
     SYS_flock SYS_sync SYS_syncfs SYS_setsockopt
     // A filter cannot see what a message carries: descriptors, and parts of the kernel that had many bugs.
@@ -115,7 +116,7 @@ const WORK: &[i64] = calls![
     SYS_personality
 ];
 
-/// Changes of modes, owners, times and extended attributes, which Landlock does not control.
+/// Calls that change modes, owners, times and extended attributes, which Landlock does not control.
 const ATTRIBUTES: &[i64] = calls![
     SYS_fchmod SYS_fchmodat FCHMODAT2 SYS_fchown SYS_fchownat SYS_utimensat SYS_setxattr
     SYS_lsetxattr SYS_fsetxattr SETXATTRAT SYS_removexattr SYS_lremovexattr SYS_fremovexattr
@@ -128,16 +129,16 @@ const OLDER_ATTRIBUTES: &[i64] = calls![
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER_ATTRIBUTES: &[i64] = &[];
 
-/// Sockets that reach other programs.
+/// Calls for sockets that reach other programs.
 const SOCKETS: &[i64] = calls![
     SYS_socket SYS_connect SYS_bind SYS_listen SYS_accept SYS_accept4
 ];
 
-/// The calls that programs may make.
+/// The system calls of a command that do not return "not implemented".
 #[derive(Debug, Default)]
 pub(super) struct SystemCalls {
     pub allowed: Vec<i64>,
-    /// Calls that return "not permitted". Programs report this, where they would take "not implemented" for a fault.
+    /// Calls that return "not permitted". Programs report this error, but would treat "not implemented" as a bug.
     pub refused: Vec<i64>,
 }
 

@@ -1,43 +1,43 @@
-//! The inputs of the filter, and a refused argument.
+//! The configuration of the filter, and a refusal of certain arguments.
 
 use nix::libc;
 
 use crate::confinement::level::{Calls, Network};
 
-/// The inputs of the filter.
+/// The configuration of the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sandbox) struct FilterConfig {
     pub calls: Calls,
-    /// The Landlock version that is used together with the filter.
+    /// The version of Landlock that is used with the filter.
     pub abi: i32,
     pub network: Network,
-    /// True if a read-only file system already prevents some calls.
+    /// True if a read-only file system already prevents some of the calls.
     pub mounted: bool,
-    /// True if the command has its own PID namespace, so that it cannot signal processes outside.
+    /// True if the command has its own PID namespace, so that it cannot signal processes outside it.
     pub pid_namespace: bool,
 }
 
-/// The arguments for which an allowed system call is refused, and the error.
+/// A refusal: the arguments for which an allowed system call fails, and the error that it returns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RefusedCall {
     pub(super) call: i64,
     pub(super) when: Condition,
-    /// A further condition.
+    /// A further condition that must also be true.
     pub(super) and: Condition,
     pub(super) errno: i32,
 }
 
-/// The condition on the low words of the arguments for which a call is refused.
+/// A condition on the low words of a call's arguments. The call is refused if the condition is true.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Condition {
     Always,
-    /// A bit of the mask is set in the argument.
+    /// True if the argument has any bit of the mask.
     AnyBit(u8, u32),
-    /// The masked argument equals the value.
+    /// True if the argument, after the mask, equals the value.
     Masked(u8, u32, u32),
     In(u8, &'static [u32]),
     NotIn(u8, &'static [u32]),
-    /// The argument, a pointer, is not null.
+    /// True if the argument is a pointer that is not null.
     Some(u8),
 }
 

@@ -12,14 +12,14 @@ use crate::program_search;
 use crate::repository::{self, Dirs};
 use crate::timed_output::timed_output;
 
-/// The time-out of git, because a configuration file can be a FIFO, for which git would wait.
+/// The time-out of git, which would wait forever if a configuration file is a FIFO.
 const GIT_TIMEOUT: Duration = Duration::from_secs(2);
-/// The most included files that are read.
+/// The most included configuration files that are read.
 const MAX_INCLUDED_FILES: usize = 50;
 
 const KEYS: &str = r"^(core\.hookspath|include\.path|includeif\..*\.path)$";
 
-/// Variables that name the person's configuration.
+/// Variables that name the person's git configuration.
 const VARIABLES: [&str; 2] = ["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL"];
 
 /// The inputs of a query of git's configuration.
@@ -27,36 +27,36 @@ pub(in super::super) struct GitQuery<'a> {
     pub workspace: &'a Path,
     pub home: &'a Path,
     pub env: &'a [(OsString, OsString)],
-    /// True if git's directories are trusted here, or there are none. Otherwise git may fail, and only the person's
-    /// own configuration is read.
+    /// True if git trusts the repository here, or if there is no repository. Otherwise git may fail; then only the person's own
+    /// configuration is read.
     pub trusted: bool,
 }
 
-/// The configuration to read.
+/// The source from which git reads configuration.
 #[derive(Clone, Copy)]
 enum ConfigSource<'a> {
     /// All configuration that applies in the workspace.
     Workspace,
-    /// The configuration of the person and of the system.
+    /// The configuration of the person and of the system, without that of the workspace.
     Person,
-    /// A single file.
+    /// A single file, without the files that it includes.
     File(&'a Path),
 }
 
-/// The paths that the configuration names; they need not exist.
+/// The paths that git's configuration names. They may not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in super::super) struct ConfiguredPaths {
-    /// Directories of hooks.
+    /// The directories of hooks.
     pub hooks: Vec<PathBuf>,
-    /// Included files.
+    /// The included configuration files.
     pub files: Vec<PathBuf>,
 }
 
 impl ConfiguredPaths {
-    /// Asks git for the paths. Git runs no other program for this.
+    /// Asks git for the paths. git starts no other program for this.
     ///
     /// # Errors
-    /// Git cannot read its configuration.
+    /// git cannot read its configuration.
     pub(in super::super) fn ask(query: &GitQuery<'_>) -> Result<Self, SandboxRefusal> {
         let mut found = Self::default();
         let Some(git) = program(query) else {
@@ -82,7 +82,8 @@ impl ConfiguredPaths {
         Ok(found)
     }
 
-    /// Reads included files and the files that these include, except those in `seen`. Adds all of them to `seen`.
+    /// Reads included files, and the files that they include in turn. Skips files in `seen`, and adds the files that it reads to
+    /// `seen`.
     fn read_included(
         &mut self,
         query: &GitQuery<'_>,
@@ -101,7 +102,7 @@ impl ConfiguredPaths {
         Ok(())
     }
 
-    /// Reads one source; returns the included files that git did not read with it.
+    /// Reads one source. Returns the included files that git did not read itself.
     fn read(
         &mut self,
         query: &GitQuery<'_>,
@@ -162,7 +163,7 @@ impl ConfiguredPaths {
     }
 }
 
-/// The configuration files of the workspace's repository that are there, trusted or not.
+/// Returns the existing configuration files of the workspace's repository, whether it is trusted or not.
 fn own_files(workspace: &Path) -> Vec<PathBuf> {
     let mut dirs = match repository::find(workspace) {
         Ok(Some(Dirs { own, common })) => vec![common, own],
@@ -195,7 +196,7 @@ fn refused(why: &str) -> SandboxRefusal {
     ))
 }
 
-/// Returns the person's git, never a git in the workspace.
+/// Returns the git program of the person, and never one inside the workspace.
 fn program(query: &GitQuery<'_>) -> Option<PathBuf> {
     let path = query.env.iter().rev().find(|(name, _)| name == "PATH")?;
     program_search::search_all("git", &path.1)

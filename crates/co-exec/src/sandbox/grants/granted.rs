@@ -1,4 +1,4 @@
-//! The places that one command gets in addition to the places of every command.
+//! Grants one command further paths, in addition to the paths that every command gets.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -7,8 +7,8 @@ use super::super::plan::{Grant, PathBytes, Right};
 use super::workspace_paths::{FoundPaths, WorkspacePaths, around};
 use crate::confinement::level::GrantedPlaces;
 
-/// Adds the places that exist to `found` and `grants`, by their canonical paths. Reading is granted around secrets, co's own
-/// directories and the workspace, which has rules of its own.
+/// Adds the existing paths in `places` to `found` and `grants`, by their canonical paths. Does not grant reading of secrets, of
+/// co's own directories, and of the workspace, which has its own rules.
 pub(super) fn add(
     places: &GrantedPlaces,
     kept: &WorkspacePaths,

@@ -1,11 +1,11 @@
-//! The file systems that are mounted below a directory.
+//! Finds file systems that are mounted below a directory.
 
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Returns a mount point below `dir`, a canonical path; `None` if there is no mount point.
+/// Returns a mount point below `dir`, a canonical path. Returns `None` if nothing is mounted there.
 ///
 /// # Errors
 /// `/proc` is not mounted.
@@ -24,7 +24,7 @@ fn mounted_below(dir: &Path, mounts: &[u8]) -> Option<PathBuf> {
     below.next()
 }
 
-/// Returns a path of `mountinfo`, in which spaces, tabs, newlines and backslashes are octal numbers.
+/// Decodes a path from `mountinfo`, which writes spaces, tabs, newlines and backslashes as octal numbers.
 fn unescaped(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

@@ -1,8 +1,8 @@
-//! Grants reading in a workspace around its secrets: directories with a secret below are granted entry by entry, each other
-//! directory by one rule.
+//! Grants reading of a workspace except its secrets. A directory that contains a secret at any depth is granted entry by entry.
+//! Any other directory is granted by one rule.
 //!
-//! Rules belong to files and directories (inodes), not to names. So a file that takes the place of a secret is closed too, and so
-//! is each path to a secret that does not go through a granted directory.
+//! Landlock rules belong to files and directories (inodes), not to names. So a file that replaces a secret is closed too. So is
+//! another path to a secret, unless the path goes through a granted directory.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use super::super::plan::{OpenedDirectory, PathBytes};
 use crate::secrets::Survey;
 
-/// Returns the directories of a workspace that contain something closed, each one before the directories in it. There are none if
-/// nothing in the workspace is closed.
+/// Returns the directories of a workspace that contain a closed path at any depth. Each directory comes before its
+/// subdirectories. The list is empty if nothing in the workspace is closed.
 pub(super) fn around(
     workspace: &Path,
     closed: &HashSet<&Path>,

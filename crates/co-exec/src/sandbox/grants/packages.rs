@@ -1,5 +1,5 @@
-//! The packages of toolchains in a trial: overlays over the places that the person has, and variables that lead a toolchain
-//! without a home to the caches of trials.
+//! Lets a trial download packages of toolchains. Existing package directories get overlays. A toolchain whose home does not exist
+//! gets a variable that moves its packages to the caches of trials.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -10,28 +10,28 @@ use super::mount_points;
 use super::workspace_paths::WorkspacePaths;
 use crate::places::home::{Elsewhere, PACKAGES, PackageTool};
 
-/// The directories of a trial.
+/// The directories in which a trial keeps changes.
 #[derive(Clone, Copy)]
 pub(super) struct TrialDirs<'a> {
-    /// The caches of programs, over which the trial has an overlay.
+    /// The directory with the caches of programs, over which the trial has an overlay.
     pub(super) caches: &'a Path,
     pub(super) layer: &'a Path,
 }
 
-/// The overlays and variables with which a trial can fetch packages.
+/// The overlays and variables that let a trial download packages.
 #[derive(Default)]
 pub(super) struct TrialPackages {
     pub(super) overlays: Vec<PackageOverlay>,
     pub(super) env: Vec<(OsString, OsString)>,
 }
 
-/// A place of packages that the person has.
+/// An existing package directory of the person.
 struct PackagePlace {
     name: &'static str,
     real: PathBuf,
 }
 
-/// Finds the places of all toolchains. `env` is that of the command.
+/// Finds the overlays and variables for all toolchains. `env` is the environment of the command.
 pub(super) fn find(
     kept: &WorkspacePaths,
     env: &[(OsString, OsString)],
@@ -52,7 +52,8 @@ pub(super) fn find(
     found
 }
 
-/// Returns the overlays over the packages in the home of a toolchain. If a place is missing, one over the whole home shows it.
+/// Returns the overlays for the package directories in the home of a toolchain. If some of these directories are missing, an
+/// overlay over the whole home makes it possible to create them.
 fn overlays(
     kept: &WorkspacePaths,
     tool: &PackageTool,
@@ -93,13 +94,13 @@ fn overlays(
     whole.into_iter().chain(alone).collect()
 }
 
-/// Returns whether a place is apart from the workspace, and the command can read it.
+/// Returns true if a directory and the workspace do not contain each other, and the command can read the directory.
 fn is_free(kept: &WorkspacePaths, place: &Path) -> bool {
     let mut reads = kept.reads.iter().map(|Grant(_, path)| &path.0);
     are_apart(place, &kept.real) && reads.any(|path| place.starts_with(path))
 }
 
-/// Returns whether an overlay over the home of a toolchain shows all of it, and hides nothing that the trial needs.
+/// Returns true if an overlay over the home of a toolchain would show all of it, and would hide nothing that the trial needs.
 fn can_cover(kept: &WorkspacePaths, home: &Path, dirs: TrialDirs<'_>) -> bool {
     let others = [&*kept.real, dirs.caches, dirs.layer];
     let mut secrets = kept.secrets.iter();
@@ -113,7 +114,7 @@ fn are_apart(one: &Path, other: &Path) -> bool {
     !one.starts_with(other) && !other.starts_with(one)
 }
 
-/// Returns the variable that leads a toolchain to a directory in the caches.
+/// Returns the variable that makes a toolchain keep its packages in the directory of caches.
 fn lead_to(
     tool: &PackageTool,
     env: &[(OsString, OsString)],

@@ -1,6 +1,6 @@
-//! The tools on PATH: their directories, the targets of the links there, and the roots of both.
+//! Finds the tools on PATH: the directories, the targets of the symbolic links in them, and the roots of these tools.
 //!
-//! A tool's root is the directory above its `bin`. Roots that could hold more than a tool are left out.
+//! The root of a tool is the parent of its `bin`. A root that may contain more than the tool is not granted.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -9,25 +9,25 @@ use super::place_pattern::expand;
 use crate::places::home::TOOLCHAINS;
 use crate::places::system;
 
-/// The directories of programs in the root of a tool.
+/// The names of directories in a tool's root that contain programs.
 const PROGRAMS: [&str; 3] = ["bin", "sbin", "shims"];
 
-/// The directory of everything that programs keep for one person.
+/// The name of the directory in which programs keep files for one person.
 const LOCAL: &str = ".local";
 
-/// The parent of most home directories, also of those that no file lists.
+/// The parent of most home directories, including those that `/etc/passwd` does not list.
 const HOMES: &str = "/home";
 
-/// The places that decide what is granted for a tool.
+/// The directories that limit the paths that are granted for a tool.
 pub(super) struct KnownPlaces<'a> {
     pub home: &'a Path,
     pub workspace: &'a Path,
-    /// The homes of the known toolchains. Only listed places in them are readable.
+    /// The homes of the known toolchains. Only certain paths in them are readable.
     pub tools: &'a [PathBuf],
 }
 
-/// Returns the readable paths of the tools in these directories of PATH. Adds the directories that were listed to find
-/// them to `listed`.
+/// Returns the readable paths for the tools in these directories of PATH. Adds the directories that were listed during the search
+/// to `listed`.
 pub(super) fn places<'a>(
     dirs: impl Iterator<Item = &'a Path>,
     surroundings: &KnownPlaces<'_>,
@@ -47,9 +47,9 @@ pub(super) fn places<'a>(
     found.places
 }
 
-/// Returns whether a directory holds nothing but a tool, as far as its path tells: it is no place that other programs use too, no
-/// hidden directory of a home, and no home of a known toolchain. Each command reads the listed places of a toolchain anyway. Both
-/// paths must be real.
+/// Returns true if a directory seems to contain only a tool, judging by its path. It must not be a directory that other programs
+/// use too, a hidden directory in the home directory, or the home of a known toolchain. Known toolchains have their own list of
+/// readable paths. Both arguments must be canonical paths.
 pub fn is_tool_directory(dir: &Path, home: &Path) -> bool {
     let tools = TOOLCHAINS.iter().flat_map(|it| it.homes());
     let tools: Vec<_> = tools
@@ -65,7 +65,7 @@ pub fn is_tool_directory(dir: &Path, home: &Path) -> bool {
 }
 
 impl KnownPlaces<'_> {
-    /// Returns whether a directory holds nothing but a tool, as far as its path tells. `homes` are the home directories of the
+    /// Returns true if a directory seems to contain only a tool, judging by its path. `homes` are the home directories on the
     /// machine.
     fn is_tool(&self, dir: &Path, homes: &[PathBuf]) -> bool {
         let holds = |paths: &[PathBuf]| paths.iter().any(|path| path.starts_with(dir));
@@ -77,14 +77,14 @@ impl KnownPlaces<'_> {
 
 struct FoundTools<'a> {
     surroundings: &'a KnownPlaces<'a>,
-    /// The home directories of the machine.
+    /// The home directories on the machine.
     homes: Vec<PathBuf>,
     places: Vec<PathBuf>,
     listed: &'a mut Vec<PathBuf>,
 }
 
 impl FoundTools<'_> {
-    /// Adds a directory of PATH, and the targets of its links.
+    /// Adds a directory of PATH, and the targets of its symbolic links.
     fn directory(&mut self, dir: &Path) {
         let home = self.surroundings.home;
         if home.starts_with(dir) {
@@ -105,7 +105,7 @@ impl FoundTools<'_> {
         }
     }
 
-    /// Adds the program that a link in `dir` leads to, and its tool.
+    /// Adds the program to which a symbolic link in `dir` leads, and the tool of the program.
     fn link(&mut self, link: &Path, dir: &Path) {
         let target = link.read_link().unwrap_or_default();
         // Most links name a neighbour.
@@ -128,7 +128,7 @@ impl FoundTools<'_> {
         self.root(place);
     }
 
-    /// Adds the root above a directory of programs. A known toolchain has a list of places there.
+    /// Adds the root above a directory of programs. If the root belongs to a known toolchain, adds only its readable paths.
     fn root(&mut self, dir: &Path) {
         let named = |name: &std::ffi::OsStr| PROGRAMS.iter().any(|it| name == *it);
         let Some(root) = dir.parent().filter(|_| dir.file_name().is_some_and(named)) else {
@@ -159,7 +159,7 @@ impl FoundTools<'_> {
     }
 }
 
-/// Returns whether a path lies in a directory of the system, which is readable anyway.
+/// Returns true if a path is in a system directory that every command may read.
 fn is_system(path: &Path) -> bool {
     system::readable().any(|place| path.starts_with(place))
 }
@@ -169,7 +169,7 @@ fn is_hidden(path: &Path) -> bool {
         .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
-/// Returns the home directories of persons and of root.
+/// Returns the home directories of root and of all persons in `/etc/passwd`.
 fn homes() -> Vec<PathBuf> {
     let text = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let home = |line: &str| {
@@ -183,7 +183,7 @@ fn homes() -> Vec<PathBuf> {
     text.lines().filter_map(home).collect()
 }
 
-/// Returns the programs of a directory that also contains other files, such as `~/.dotnet`.
+/// Returns the programs in a directory that also contains other files, such as `~/.dotnet`.
 fn programs(dir: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = dir.read_dir().into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| {

@@ -1,9 +1,9 @@
-//! Finds the paths that a place of a toolchain stands for: each name in it may have one `*`.
+//! Expands patterns for paths of a toolchain. Each name in a pattern may contain one `*`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Returns the paths below `base` that match a pattern.
+/// Adds the paths below `base` that match the pattern `place` to `found`. Adds the directories that it lists to `listed`.
 pub(super) fn expand(
     base: &Path,
     place: &str,

@@ -1,4 +1,4 @@
-//! The paths of this machine's toolchains, from the home directory and the command's own variables.
+//! Finds the paths of toolchains on this machine, by the home directory and by the command's variables.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ const PATH: &str = "PATH";
 const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 const GIT_CONFIG_GLOBAL: &str = "GIT_CONFIG_GLOBAL";
 
-/// The most bytes of a file with certificates. The files of systems have 300 KB.
+/// The most bytes of a file with certificates. The certificate files of systems have about 300 KB.
 const MAX_CERTIFICATES: u64 = 4 << 20;
 
-/// A path, and the variable that names it.
+/// The name of a variable, and a path in its value.
 pub(super) type NamedPath = (&'static str, PathBuf);
 
-/// The paths that the command's own variables name.
+/// Returns the absolute paths that the command's variables name.
 pub(super) fn named(env: &[(OsString, OsString)]) -> Vec<NamedPath> {
     let variables = home::variables();
     let variables = variables.chain([PATH, XDG_CONFIG_HOME, GIT_CONFIG_GLOBAL]);
@@ -31,14 +31,14 @@ pub(super) fn named(env: &[(OsString, OsString)]) -> Vec<NamedPath> {
         .collect()
 }
 
-/// Returns the file that git reads as the person's configuration, if a variable names it.
+/// Returns the file that a variable makes git read as the person's configuration.
 pub(super) fn git_config(named: &[NamedPath]) -> impl Iterator<Item = PathBuf> {
     let files = named.iter().filter(|(name, _)| *name == GIT_CONFIG_GLOBAL);
     files.map(|(_, path)| path.clone())
 }
 
-/// Returns the paths of all toolchains and of the tools on PATH; they need not exist. Adds the directories that were
-/// listed to find them to `listed`.
+/// Returns the paths of all toolchains and of the tools on PATH. The paths may not exist. Adds the directories that were listed
+/// during the search to `listed`.
 pub(super) fn places(
     home: &Path,
     workspace: &Path,
@@ -91,7 +91,7 @@ pub(super) fn places(
     found
 }
 
-/// Returns whether this is a file with certificates and without a private key.
+/// Returns true if a file contains certificates but no private key.
 fn has_only_certificates(path: &Path) -> bool {
     let text = beneath::read_resolved(path, MAX_CERTIFICATES).unwrap_or_default();
     let has = |words: &[u8]| text.windows(words.len()).any(|it| it == words);

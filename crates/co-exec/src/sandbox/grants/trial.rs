@@ -1,5 +1,5 @@
-//! The paths of a trial: an overlay over the workspace, in which the command may write, and its secrets, which are
-//! hidden on top of it.
+//! The paths of a trial: an overlay over the workspace, in which the command may write, and mounts that hide the secrets on top
+//! of the overlay.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::places::system;
 /// Adds the mounts and grants of a trial to `found` and `grants`.
 ///
 /// # Errors
-/// The places do not allow an overlay, or the secrets of the workspace cannot be hidden.
+/// The directories do not allow an overlay, or the secrets of the workspace cannot be hidden.
 pub(super) fn add(
     kept: &WorkspacePaths,
     places: OverlayPlaces<'_>,
@@ -119,7 +119,8 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Returns the places for temporary files that the private directory can cover: nothing that the command needs is there.
+/// Returns the directories for temporary files over which the trial's private directory can be mounted, because they contain
+/// nothing that the command needs.
 fn temporary<'a>(
     kept: &'a WorkspacePaths,
     others: impl Iterator<Item = &'a Path>,
@@ -138,7 +139,8 @@ fn temporary<'a>(
     places.filter(is_free).collect()
 }
 
-/// Returns the directory for the shared memory of the command, unless one of these paths is there.
+/// Returns a private directory for the shared memory of the command. Returns `None` if one of the paths `others` is inside the
+/// directory of shared memory.
 fn shared_memory(others: [&Path; 2]) -> Option<MemoryDirectory> {
     let path = Path::new(system::SHARED_MEMORY);
     let free = !others.iter().any(|other| other.starts_with(path));
@@ -151,7 +153,8 @@ fn shared_memory(others: [&Path; 2]) -> Option<MemoryDirectory> {
     })
 }
 
-/// Checks that an overlay over the workspace shows all of it, and that no command reaches the layer through it.
+/// Checks that an overlay over the workspace would show all of it, and that no command could reach the layer through the
+/// workspace.
 fn check_places(workspace: &Path, dir: &Path) -> Result<(), SandboxRefusal> {
     let shown = workspace.display();
     if dir.starts_with(workspace) || workspace.starts_with(dir) {

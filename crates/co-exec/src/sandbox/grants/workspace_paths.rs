@@ -1,4 +1,4 @@
-//! The paths of a workspace, from which the grants and mounts of its commands are made.
+//! The paths of a workspace from which co makes the grants and mounts of its commands.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
@@ -14,57 +14,57 @@ use crate::confinement::level::Level;
 use crate::error::refusal::{HidingRefusal, SandboxRefusal};
 use crate::secrets::Survey;
 
-/// The time after which paths outside the listed directories are looked up again.
+/// The time after which cached paths expire, because changes outside the listed directories do not show in the stamps.
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The most Landlock rules that hide the secrets of a workspace. Each rule makes the start of a command slower.
+/// The most Landlock rules for hiding the secrets of a workspace. Each rule makes the start of a command slower.
 pub(super) const MAX_SECRET_RULES: usize = 10_000;
 
-/// The command for which paths are granted.
+/// A request for the paths of one command.
 pub(in crate::sandbox) struct GrantRequest<'a> {
     pub level: Level<'a>,
     pub tmp: &'a Path,
-    /// The most bytes in the temporary directory, if it is in memory.
+    /// The most bytes in the temporary directory, if the directory is in memory.
     pub tmp_size: u64,
     pub env: &'a [(OsString, OsString)],
     pub namespaces: bool,
-    /// The secrets of the workspace, if the command must not open them.
+    /// The survey of the workspace's secrets, if the command must not open them.
     pub survey: Option<&'a Survey>,
 }
 
-/// The granted and protected paths of one command.
+/// The granted and the protected paths of one command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::sandbox) struct FoundPaths {
     pub grants: Vec<Grant>,
     pub opened: Vec<OpenedDirectory>,
     pub mounts: Option<Mounts>,
-    /// Variables for the command.
+    /// Variables to set for the command.
     pub env: Vec<(OsString, OsString)>,
-    /// Paths to compare when the command has ended.
+    /// Paths to compare after the command has ended.
     pub watched: Vec<PathBuf>,
-    /// Watched paths that nothing protects, because they are missing.
+    /// Paths in `watched` that are missing, so that nothing protects them.
     pub absent: BTreeSet<PathBuf>,
-    /// Protected names that do not exist and need a placeholder.
+    /// Protected paths that do not exist, so that they need a placeholder.
     pub missing: Vec<PathBuf>,
 }
 
-/// The paths that are the same for each level and temporary directory.
+/// The paths that do not depend on the level or on the temporary directory.
 #[derive(Debug)]
 pub(super) struct WorkspacePaths {
     pub(super) workspace: PathBuf,
     pub(super) named: Vec<tools::NamedPath>,
     pub(super) at: Instant,
     pub(super) stamps: Vec<(PathBuf, Option<SystemTime>)>,
-    /// The workspace's canonical path.
+    /// The canonical path of the workspace.
     pub(super) real: PathBuf,
-    /// The readable paths outside the workspace.
+    /// The paths outside the workspace that commands may read.
     pub(super) reads: Vec<Grant>,
     pub(super) secrets: Vec<PathBuf>,
     pub(super) home: PathBuf,
     pub(super) trusted: bool,
-    /// True if the person's git configuration is closed, because it contains a credential.
+    /// True if commands cannot read the person's git configuration, because it contains a credential.
     pub(super) git_closed: bool,
-    /// The paths that git's configuration names. The first command that writes asks git for them.
+    /// The paths that git's configuration names. co asks git for them before the first command that may write.
     pub(super) configured: OnceLock<Result<git::ConfiguredPaths, SandboxRefusal>>,
 }
 
@@ -79,7 +79,7 @@ impl WorkspacePaths {
                 .all(|(path, stamp)| changed(path) == *stamp)
     }
 
-    /// Returns the directories of the workspace that are granted entry by entry.
+    /// Returns the directories of the workspace that are granted entry by entry, because they contain a secret.
     pub(super) fn opened(
         &self,
         survey: Option<&Survey>,
@@ -87,7 +87,8 @@ impl WorkspacePaths {
         opened_directories(&self.real, &self.secrets, survey)
     }
 
-    /// Returns the secrets in the workspace that the command must not open, and the closed places in it.
+    /// Returns the secrets in the workspace that the command must not open, and other paths in the workspace that are always
+    /// closed.
     pub(super) fn hidden(&self, request: &GrantRequest<'_>) -> HiddenPaths {
         let surveyed = request.survey.into_iter().flat_map(Survey::closed);
         let surveyed = surveyed.filter(|path| !request.level.secrets.shown.includes(path));
@@ -100,7 +101,7 @@ impl WorkspacePaths {
         }
     }
 
-    /// Returns the paths that git's configuration names.
+    /// Returns the paths that git's configuration names. Asks git only once.
     pub(super) fn configured(
         &self,
         request: &GrantRequest<'_>,
@@ -117,7 +118,7 @@ impl WorkspacePaths {
     }
 }
 
-/// Returns the directories of a workspace that are granted entry by entry, around closed paths.
+/// Returns the directories of a workspace that are granted entry by entry, because they contain a closed path.
 fn opened_directories(
     workspace: &Path,
     places: &[PathBuf],
@@ -142,7 +143,7 @@ fn opened_directories(
     }
 }
 
-/// Grants `root`. If it contains a path to avoid, grants the paths around it instead.
+/// Grants `root`. If `root` contains a path in `avoid`, grants everything else in `root` instead.
 pub(super) fn around(
     root: &Path,
     right: Right,
@@ -166,7 +167,7 @@ pub(super) fn around(
     }
 }
 
-/// Removes grants that another grant of the same right covers, because each makes every start slower.
+/// Removes grants that another grant of the same right covers, because each grant makes every start slower.
 pub(super) fn outermost(grants: BTreeSet<Grant>) -> Vec<Grant> {
     let mut kept: Vec<Grant> = Vec::new();
     // They are sorted by right and path, so a directory comes before its contents.

@@ -10,16 +10,16 @@ use super::super::plan::{Grant, Mounts, PathBytes, Right};
 use super::workspace_paths::{FoundPaths, GrantRequest, WorkspacePaths, around};
 use crate::error::refusal::SandboxRefusal;
 
-/// The paths that are protected while a command writes.
+/// The paths that are protected from a command that may write.
 struct ProtectedWrites {
     limits: GitLimits,
-    /// Paths outside git's directories that other programs run or read as configuration.
+    /// Paths outside git directories that other programs run or read as configuration.
     later: Vec<PathBuf>,
-    /// All protected paths; they need not exist.
+    /// All protected paths. They may not exist.
     all: BTreeSet<PathBuf>,
 }
 
-/// Adds the paths that the command may write to `found` and `grants`.
+/// Adds the paths that the command may write to `found` and `grants`, without the protected paths.
 pub(super) fn add(
     kept: &WorkspacePaths,
     request: &GrantRequest<'_>,
@@ -104,7 +104,7 @@ impl ProtectedWrites {
         Ok(Self { limits, later, all })
     }
 
-    /// Returns the mounts, and the protected paths that nothing holds, because they are missing.
+    /// Returns the mounts. Also returns protected paths that no mount can protect, because they are missing.
     fn mounts(
         &self,
         kept: &WorkspacePaths,
@@ -144,7 +144,7 @@ impl ProtectedWrites {
     }
 }
 
-/// Returns a path with the links above it resolved.
+/// Resolves the symbolic links in the parent directory of a path, but not the last component.
 fn in_real_directory(path: &Path) -> PathBuf {
     let above = path.parent().and_then(|dir| dir.canonicalize().ok());
     let real = above.zip(path.file_name());
@@ -155,10 +155,10 @@ fn texts<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<PathBytes> {
     paths.into_iter().map(PathBytes::from).collect()
 }
 
-/// Returns the canonical path of the part that exists, and the rest as written.
+/// Returns the canonical path of the existing part of a path, followed by the rest as written.
 ///
-/// The facts of a judge resolve a path in the same way but give up at a link that leads nowhere: a verdict must not
-/// depend on its target. Here a path that cannot be resolved is held as it is written.
+/// The code that judges calls resolves paths in the same way, but refuses a symbolic link to a missing target, because a verdict
+/// must not depend on that target. Here, a path that cannot be resolved is protected as written.
 fn resolved(path: &Path) -> PathBuf {
     let mut rest = Vec::new();
     let mut at = path;
