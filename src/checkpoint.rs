@@ -1,11 +1,11 @@
-//! Checkpoints of a workspace: the files before and after each call that may change them, so that a turn can be taken
-//! back.
+//! Checkpoints of a workspace: the files before and after each call that may change them, so that a turn can be taken back.
 //!
-//! `snapshot` reads the files and has the limits. [`Workspace`] decides when to take a snapshot, and whose changes they are.
-//! [`Store`] keeps copies of the files in the state directory, `log` the changes of each chat. `round` finds the changes that the
-//! person has not answered yet, with the files that `moves` pairs, and `answers` keeps the answers to a review that has not
-//! ended. `difference` shows a change. `undo` plans the changes that take others back or that keep those of a trial, `apply`
-//! makes them, and `journal` finishes them if a process was killed. `head` notes where git's HEAD was.
+//! `snapshot` reads the files and enforces the limits. [`Workspace`] decides when to take a snapshot, and assigns each change to
+//! a call. [`Store`] keeps copies of the files in the state directory, and `log` keeps the changes of each chat. `round` finds
+//! the changes that the person has neither accepted nor rejected yet; `moves` finds the moved files among them. `answers` keeps
+//! the answers of a review that has not ended. `difference` shows a change. `undo` plans the changes of files that take earlier
+//! changes back, or that keep the changes of a trial. `apply` makes the planned changes. `journal` finishes them if a process was
+//! killed. `head` records the position of git's HEAD.
 //!
 //! This module knows no chat and asks no person. All of it blocks on files: call it from `spawn_blocking`.
 
@@ -56,22 +56,22 @@ pub use workspace::{CallChanges, CurrentFile, EditedFiles, OpenCheckpoint, Works
 pub struct Checkpoints {
     dir: PathBuf,
     most: u64,
-    /// None until the first turn needs it.
+    /// The store of the copies; none until the first turn needs it.
     store: Mutex<Option<Arc<Store>>>,
     /// The reason why the store cannot be opened.
     problem: Mutex<Option<String>>,
     workspaces: Mutex<HashMap<PathBuf, Arc<Workspace>>>,
-    /// The person's own commands that run now.
+    /// The number of the person's own commands that run now.
     runs: Arc<AtomicUsize>,
-    /// Tells all chats that changes were made, answered or taken back.
+    /// Notifies all chats after changes were made, accepted, rejected or taken back.
     changed: watch::Sender<()>,
 }
 
-/// A command of the person that runs. What changes meanwhile is not taken for the change of a call.
+/// A running command of the person. Files that change while it runs do not count as changes of a call.
 pub struct PersonRun(Option<Arc<Checkpoints>>);
 
 impl Checkpoints {
-    /// Keeps checkpoints in a directory, which is made when the first turn needs it.
+    /// Keeps the checkpoints in a directory. The directory is created when the first turn needs it.
     pub fn new(dir: PathBuf) -> Self {
         Self {
             dir,
@@ -84,17 +84,17 @@ impl Checkpoints {
         }
     }
 
-    /// Tells all chats that changes of a chat were made, answered or taken back.
+    /// Notifies all chats that changes of a chat were made, accepted, rejected or taken back.
     pub fn tell_changed(&self) {
         self.changed.send_replace(());
     }
 
-    /// Returns a receiver of the changes that [`Self::tell_changed`] reports.
+    /// Returns a receiver that is notified by [`Self::tell_changed`].
     pub fn changed(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// Returns the checkpoints of the workspace of a judge, which knows its secrets.
+    /// Returns the checkpoints of a workspace. `judge` is the judge of the workspace, and knows its secret files.
     ///
     /// # Errors
     /// The directory cannot be made.
@@ -115,7 +115,7 @@ impl Checkpoints {
         ))
     }
 
-    /// Forgets the snapshots that no command has used in a time.
+    /// Drops the snapshots that no command has used for `time`.
     pub fn forget_unused(&self, time: Duration) {
         let workspaces: Vec<_> = self.workspaces.lock().values().cloned().collect();
         for workspace in workspaces {
@@ -137,8 +137,8 @@ impl Checkpoints {
         Ok(Arc::clone(store.insert(Arc::new(opened?))))
     }
 
-    /// Returns the reason why a command that starts now in the workspace `root` has no checkpoint; none if it has one. Does
-    /// not block.
+    /// Returns the reason why a command that starts now in the workspace `root` would have no checkpoint; none if it would have
+    /// one. Does not block.
     pub fn missing(&self, root: &Path) -> Option<String> {
         match self.workspaces.lock().get(root) {
             Some(workspace) => workspace.missing(),
@@ -149,7 +149,8 @@ impl Checkpoints {
         }
     }
 
-    /// Returns whether a command that starts now in the workspace `root` has a snapshot to compare with. Does not block.
+    /// Returns true if there is a snapshot of the workspace `root` to which a command that starts now can be compared. Does not
+    /// block.
     pub fn is_ready(&self, root: &Path) -> bool {
         let workspaces = self.workspaces.lock();
         workspaces.get(root).is_some_and(|it| it.is_ready())
@@ -162,14 +163,14 @@ impl Checkpoints {
         }
     }
 
-    /// Records the changes until now for the open turns of agents, after the person saved a file.
+    /// Records the changes so far for the open turns of agents. Call it after the person saved a file.
     pub fn divide_turns(&self) {
         let workspaces: Vec<_> = self.workspaces.lock().values().cloned().collect();
         let busy = workspaces.iter().filter(|workspace| workspace.is_busy());
         busy.for_each(|workspace| workspace.divide_turn());
     }
 
-    /// Records what the turn of a chat's agent has changed until now, if one runs.
+    /// Records the changes so far of the turn in which a chat's agent works. Does nothing if no such turn runs.
     ///
     /// # Errors
     /// The changes cannot be written.
@@ -180,13 +181,13 @@ impl Checkpoints {
         busy.try_for_each(|workspace| workspace.record_open(chat, append))
     }
 
-    /// Returns whether a command of a chat runs. Does not block.
+    /// Returns true if a command of any chat runs. Does not block.
     pub fn is_busy(&self) -> bool {
         let workspaces = self.workspaces.lock();
         workspaces.values().any(|workspace| workspace.is_busy())
     }
 
-    /// Notes the start of a command of the person. Call [`Self::divide`] before, if a command of a chat runs.
+    /// Notes that a command of the person starts. If a command of a chat runs, call [`Self::divide`] first.
     pub fn person_runs(self: &Arc<Self>) -> PersonRun {
         self.runs.fetch_add(1, Ordering::Relaxed);
         PersonRun(Some(Arc::clone(self)))
@@ -197,7 +198,7 @@ impl Checkpoints {
         self.runs.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Assigns the changes until now to the commands that run.
+    /// Assigns the changes so far to the running commands.
     pub fn divide(&self) {
         let workspaces: Vec<_> = self.workspaces.lock().values().cloned().collect();
         let busy = workspaces.iter().filter(|workspace| workspace.is_busy());
@@ -209,13 +210,13 @@ impl Checkpoints {
         log::history(&self.dir, chat)
     }
 
-    /// Returns all changes of a chat, in their order.
+    /// Returns the records of all changes of a chat, from the first to the last.
     pub fn records(&self, chat: &str) -> Vec<Record> {
         log::records(&self.dir, chat)
     }
 
-    /// Returns the ids of the other chats and their records in a workspace. A chat of which nothing was recorded since a time, in
-    /// seconds since 1970, is left out.
+    /// Returns the ids of the other chats, with their records in a workspace. Leaves out the chats that have recorded nothing
+    /// since `since`, in seconds since 1970.
     pub fn others(
         &self,
         chat: &str,
@@ -225,12 +226,12 @@ impl Checkpoints {
         log::others(&self.dir, chat, root, since)
     }
 
-    /// Returns the answers to a review of a chat that has not ended.
+    /// Returns the saved answers of a chat's review that has not ended.
     pub fn kept_answers(&self, chat: &str) -> Vec<KeptAnswer> {
         answers::read(&self.dir, chat)
     }
 
-    /// Keeps the answers to a review of a chat that has not ended.
+    /// Saves the answers of a chat's review that has not ended.
     ///
     /// # Errors
     /// The answers cannot be written.
@@ -238,7 +239,7 @@ impl Checkpoints {
         answers::write(&self.dir, chat, kept)
     }
 
-    /// Adds the changes of a call to those of its chat.
+    /// Appends the changes of a call to the records of its chat.
     ///
     /// # Errors
     /// The changes cannot be written.
@@ -246,8 +247,8 @@ impl Checkpoints {
         log::append(&self.dir, chat, record)
     }
 
-    /// Makes changes in the workspace `root`, apart from those of buffers. If co is killed meanwhile, [`Self::finish`] makes the
-    /// remaining changes, or drops all if none was made yet.
+    /// Makes the changes of files in the workspace `root`, but not the changes of buffers. If co is killed meanwhile,
+    /// [`Self::finish`] makes the remaining changes. If co was killed before the first change, `finish` drops all changes.
     ///
     /// # Errors
     /// Nothing was changed, because the journal could not be written or the workspace was replaced.
@@ -270,7 +271,7 @@ impl Checkpoints {
         Ok(done)
     }
 
-    /// Finishes the changes that a killed process was keeping or taking back.
+    /// Finishes the changes that killed processes were making.
     pub fn finish(&self) -> Vec<InterruptedKeep> {
         if !log::keeps(&self.dir).exists() {
             return Vec::new();
@@ -279,20 +280,20 @@ impl Checkpoints {
         store.map_or_else(|_| Vec::new(), |store| journal::finish(&self.dir, &store))
     }
 
-    /// Removes the changes of a chat.
+    /// Removes the records of a chat.
     pub fn remove(&self, chat: &str) {
         log::remove(&self.dir, chat);
         answers::remove(&self.dir, chat);
     }
 
-    /// Copies to a chat the changes of another chat's turns before `end`.
+    /// Copies the records of the turns before `end` from the chat `from` to the chat `to`.
     pub fn copy(&self, from: &str, to: &str, end: usize) {
         log::copy(&self.dir, from, to, end);
     }
 }
 
 impl PersonRun {
-    /// Notes the end of the command. It may block on files.
+    /// Notes that the command has ended. May block on files.
     pub fn end(mut self) {
         if let Some(checkpoints) = self.0.take() {
             checkpoints.person_ran();

@@ -1,4 +1,4 @@
-//! The answers to a review that has not ended, on disk: one file for each chat.
+//! The saved answers of reviews that have not ended: one file for each chat.
 
 use std::fs;
 use std::io;
@@ -10,32 +10,32 @@ use crate::paths::{self, private_dir};
 use crate::protocol::PartAnswer;
 use crate::shared_file;
 
-/// The answer to a part of a change. The part is known by its lines, so that the answer comes back
-/// if the file has changed elsewhere.
+/// The saved answer about a part of a change. The part is identified by its lines, so that the answer is found again after the
+/// file has changed elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptAnswer {
     pub workspace: PathBuf,
-    /// The commit of a review against a branch. Accepted parts are kept after its end.
+    /// The base commit, if the review compares with a branch. Such answers stay saved after the review if they accept the part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// The path in the workspace.
+    /// The path relative to the workspace.
     pub path: PathBuf,
-    /// The number of the first line of the part, when the person gave the answer. The first line of a file has the number 1.
+    /// The number of the first line of the part at the time of the answer. Lines are numbered from 1.
     pub line: usize,
     /// The hash of the text of the part.
     pub part: String,
-    /// The first lines of the part, with their marks.
+    /// The first lines of the part. Each line begins with its mark.
     pub text: String,
     pub answer: PartAnswer,
 }
 
-/// Returns the kept answers of a chat.
+/// Returns the saved answers of a chat.
 pub(super) fn read(store: &Path, chat: &str) -> Vec<KeptAnswer> {
     let text = fs::read(file(store, chat)).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-/// Replaces the kept answers of a chat.
+/// Replaces the saved answers of a chat.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -51,7 +51,7 @@ pub(super) fn write(store: &Path, chat: &str, answers: &[KeptAnswer]) -> io::Res
     Ok(written.map_err(|error| paths::Error::write(dir, error))?)
 }
 
-/// Removes the kept answers of a chat, if it has any.
+/// Removes the saved answers of a chat. Does nothing if it has none.
 pub(super) fn remove(store: &Path, chat: &str) {
     if let Err(error) = fs::remove_file(file(store, chat))
         && error.kind() != io::ErrorKind::NotFound

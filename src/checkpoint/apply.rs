@@ -1,4 +1,4 @@
-//! Makes the changes of an [`super::undo::Undo`] on the disk. At every moment, each file has its old or its new contents.
+//! Makes the changes of an [`super::undo::Undo`] on the disk. At every moment, each file has either its old or its new content.
 
 use std::io;
 use std::path::Path;
@@ -12,10 +12,10 @@ use co_exec::beneath::{Dir, Kind};
 
 const CHANGED: &str = "it has changed meanwhile";
 
-/// The bits that the owner of a directory needs to change what is in it.
+/// The permission bits that the owner of a directory needs to change its entries.
 const OWNER: u32 = 0o700;
 
-/// Makes changes in the order of their paths. Leaves a change out if its file is not as it was before.
+/// Makes the changes, which must be sorted by path. Leaves a change out if its file no longer has the state before the change.
 pub(super) fn apply(
     changes: Vec<Change>,
     root: &Dir,
@@ -59,7 +59,7 @@ pub(super) fn apply(
     done
 }
 
-/// Makes the directories that are changed writable. Returns the directories that were not.
+/// Makes the directories with changes writable. Returns the directories that were not writable.
 fn open_directories(changes: &[Change], root: &Dir, store: &Store) -> Vec<Change> {
     let mut closed = Vec::new();
     for change in changes {
@@ -75,8 +75,8 @@ fn open_directories(changes: &[Change], root: &Dir, store: &Store) -> Vec<Change
     closed
 }
 
-/// Removes a file that a change removes, or replaces by another kind of file. Returns false if a directory has other files, and
-/// stays.
+/// Removes a file that a change removes, or replaces by another kind of file. Returns false if the change is a removed directory
+/// that stays because it contains other files.
 fn remove(change: &Change, root: &Dir, store: &Store) -> io::Result<bool> {
     let path = change.path.as_path();
     let now = entry_at(root, &change.path, store)?;
@@ -106,7 +106,7 @@ fn remove(change: &Change, root: &Dir, store: &Store) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Writes the new state of a change, apart from the mode of a directory.
+/// Writes the new state of a change. Does not set the mode of a directory.
 fn make(change: &Change, root: &Dir, store: &Store, options: WriteOptions<'_>) -> io::Result<()> {
     let path = change.path.as_path();
     let options = match change.after {
@@ -149,7 +149,7 @@ fn make(change: &Change, root: &Dir, store: &Store, options: WriteOptions<'_>) -
     }
 }
 
-/// Checks that a file or link is as it was before a change.
+/// Checks that a file or link still has the state before a change.
 fn check_same(change: &Change, root: &Dir, store: &Store) -> io::Result<()> {
     match entry_at(root, &change.path, store)? == change.before {
         true => Ok(()),

@@ -1,16 +1,16 @@
-//! A value, such as the name of a file, that several chats change one after the other.
+//! A value that several chats change one after the other, such as the name of a file.
 
 use co_edit::EditBy;
 
-/// A value with the changes of chats that their person has not accepted.
+/// A value, and the changes of it by chats that the person has not accepted.
 ///
-/// Each chat has a base: the value without its own changes. A change of one chat covers the earlier ones of others, which come
-/// back if it is taken back.
+/// The base of a chat is the value without the changes of this chat. A change of one chat hides the earlier changes of other
+/// chats. If the change is taken back, the earlier changes become visible again.
 #[derive(Debug, Clone)]
 pub(super) struct AuthoredValue<T> {
-    /// The value without all these changes.
+    /// The value without all of these changes.
     base: T,
-    /// The chats and the values that they set.
+    /// The changes, from the first to the last: the chat and the value that it set.
     changes: Vec<(usize, T)>,
 }
 
@@ -42,7 +42,7 @@ impl<T: Clone + PartialEq> AuthoredValue<T> {
         others.next().map_or(&self.base, |(_, value)| value)
     }
 
-    /// Returns whether the value is a change of a chat.
+    /// Returns true if a change of this chat determines the value.
     pub(super) fn is_by(&self, chat: usize) -> bool {
         self.base(chat) != self.now()
     }
@@ -68,7 +68,7 @@ impl<T: Clone + PartialEq> AuthoredValue<T> {
         }
     }
 
-    /// Makes the value the person's, if it is the accepted value and a change of the chat.
+    /// Makes the value the base of all chats, if `accepted` is the current value and this chat set it.
     pub(super) fn accept(&mut self, chat: usize, accepted: &T) {
         if self.now() == accepted && self.is_by(chat) {
             *self = Self::new(accepted.clone());

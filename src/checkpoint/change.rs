@@ -1,4 +1,4 @@
-//! The change of a path, as the log keeps it.
+//! The change of a path, in the form in which the log stores it.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use co_text::{MOST_NAMED, counted, one_line};
 
-/// Returns some of the paths, and the number of the others.
+/// Returns some of the paths, and the number of the remaining paths, as a text.
 pub fn named(mut paths: Vec<String>) -> String {
     let more = paths.len().saturating_sub(MOST_NAMED);
     paths.truncate(MOST_NAMED);
@@ -20,8 +20,8 @@ pub fn named(mut paths: Vec<String>) -> String {
     }
 }
 
-/// Returns a path for a person. Two paths never look the same: as git does, it quotes a path with hidden characters, quotes or
-/// backslashes, and shows their bytes as octal numbers.
+/// Returns a path as text for a person. Two different paths never look the same: as in git, a path with invisible characters,
+/// quotes or backslashes is quoted, and their bytes become octal numbers.
 pub fn shown(path: &Path) -> String {
     let is_plain = |text: &str| !text.contains(['"', '\\']) && one_line(text) == text;
     if let Some(text) = path.to_str().filter(|text| is_plain(text)) {
@@ -46,15 +46,15 @@ pub fn shown(path: &Path) -> String {
     quoted
 }
 
-/// The name of a copy: the hash of its bytes.
+/// The name of a copy of a file: the hash of its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Blob([u8; HASH]);
 
-/// The bytes of a hash.
+/// The number of bytes of a hash.
 pub(super) const HASH: usize = 32;
 
-/// A text that is no hash in hexadecimal digits.
+/// The error for a text that is not a hash in hexadecimal digits.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not the hash of a copy")]
 pub struct NoHash(String);
@@ -64,7 +64,7 @@ impl Blob {
         self.0
     }
 
-    /// Returns the name of the copy of some bytes.
+    /// Returns the name of the copy of these bytes.
     pub(super) fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
@@ -109,13 +109,13 @@ impl fmt::Debug for Blob {
     }
 }
 
-/// One file, link or directory.
+/// A file, a link or a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Entry {
     File {
         mode: u32,
-        /// None if co keeps no copy: the file is too large, or cannot be read.
+        /// The copy of the content; none if the file is too large or cannot be read.
         blob: Option<Blob>,
     },
     Link {
@@ -126,10 +126,10 @@ pub enum Entry {
     },
 }
 
-/// The change of one path. An entry is none if nothing is at the path.
+/// The change of one path. An entry is `None` if nothing exists at the path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// The path in the workspace.
+    /// The path relative to the workspace.
     pub path: PathBuf,
     pub before: Option<Entry>,
     pub after: Option<Entry>,

@@ -1,4 +1,4 @@
-//! The difference that a change makes, for a person: the lines of the file, and the facts that its lines do not show.
+//! Shows a change to a person: the changed lines of the file, and the facts that its lines do not show.
 
 use std::path::{Component, Path};
 
@@ -10,29 +10,29 @@ use co_edit::{FileText, Hunk, Names, hunks, unified};
 use co_policy::obeyed;
 use co_text::counted;
 
-/// The modes that new files and directories have with the usual masks. A diff names other modes.
+/// The modes that new files usually have, and those that new directories usually have. A diff shows any other mode.
 const USUAL_FILE_MODES: [u32; 2] = [0o644, 0o664];
 const USUAL_DIRECTORY_MODES: [u32; 2] = [0o755, 0o775];
 
 /// The lines of a file before and after a change.
 pub(super) struct ChangedLines {
-    /// The text before the change.
+    /// The text of the file before the change.
     pub(super) old: String,
     pub(super) hunks: Vec<Hunk>,
 }
 
-/// A change in short.
+/// A short description of a change.
 pub struct ChangeSummary {
-    /// The numbers of lines that it adds and removes, or the change in words if there are none.
+    /// The numbers of added and removed lines. If no line differs, a text about the change.
     pub counts: String,
-    /// The change in words, if no line differs.
+    /// A text about the change, if no line differs.
     pub without_lines: Option<String>,
-    /// The number of the first changed line of the new text. The first line has the number 1.
+    /// The number of the first changed line in the new text. Lines are numbered from 1.
     pub line: usize,
 }
 
 impl Change {
-    /// Returns the unified diff.
+    /// Returns the change as a unified diff.
     pub fn diff(&self, store: &Store) -> String {
         let name = shown(&self.path);
         let names = Names {
@@ -66,7 +66,7 @@ impl Change {
         diff
     }
 
-    /// Returns the word for the change of a directory, if it comes or goes and no later change is below it.
+    /// Returns the word for a new or removed directory. Returns `None` if the next change is below the directory.
     pub fn directory_word(&self, next: Option<&Self>) -> Option<&'static str> {
         if next.is_some_and(|next| next.path.starts_with(&self.path)) {
             return None;
@@ -78,7 +78,7 @@ impl Change {
         }
     }
 
-    /// Returns the numbers of lines that are added and removed, and the first changed line of the new text.
+    /// Returns the number of added lines, the number of removed lines, and the number of the first changed line in the new text.
     pub fn lines(&self, store: &Store) -> (usize, usize, usize) {
         let hunks = self
             .changed_lines(store)
@@ -89,7 +89,7 @@ impl Change {
         (added, removed, first)
     }
 
-    /// Returns a change in which no line differs, in words.
+    /// Returns a text about a change in which no line differs.
     pub fn in_words(&self, store: &Store) -> String {
         let is_empty = || self.texts(store).iter().all(Option::is_some);
         let is_new = matches!(
@@ -99,7 +99,7 @@ impl Change {
         without_lines(&self.facts(store), is_new && is_empty())
     }
 
-    /// Returns the change in short. It compares the texts once.
+    /// Returns a short description of the change. Compares the texts only once.
     pub fn summary(&self, store: &Store) -> ChangeSummary {
         let (added, removed, line) = self.lines(store);
         let without_lines = (added + removed == 0).then(|| self.in_words(store));
@@ -150,7 +150,7 @@ impl Change {
         facts
     }
 
-    /// Returns the lines of the file before and after; none if one of them is no text.
+    /// Returns the lines of the file before and after the change; none if one of the two contents is not text.
     pub(super) fn changed_lines(&self, store: &Store) -> Option<ChangedLines> {
         let with_link = |entry: &Option<Entry>, text| match entry {
             Some(Entry::Link { target }) => Some(format!("link to {}\n", shown(target))),
@@ -167,7 +167,8 @@ impl Change {
         Some(ChangedLines { old, hunks })
     }
 
-    /// Returns the texts before and after, for a reader; none if it is binary or there is no copy. What is no file is empty.
+    /// Returns the texts before and after the change, for a reader. A text is `None` if it is binary or co has no copy of it. If
+    /// there is no file, the text is empty.
     fn texts(&self, store: &Store) -> [Option<String>; 2] {
         let bytes = |entry: &Option<Entry>| match entry {
             Some(entry) => bytes_of(entry, store).ok(),
@@ -185,7 +186,7 @@ impl Change {
         })
     }
 
-    /// Returns a clause about a link before or after the change.
+    /// Returns a clause about a link before or after the change; none if there is no link.
     fn link(&self) -> Option<String> {
         let to = |target: &Path| {
             let leaves = leaves_workspace(&self.path, target);
@@ -220,7 +221,7 @@ impl Change {
         })
     }
 
-    /// Returns the mode in words, if it changes or a new file rarely has it.
+    /// Returns a text about the new mode, if the mode changes, or if a new file has an unusual mode.
     fn new_mode(&self) -> Option<String> {
         let usual: &[u32] = match &self.after {
             Some(Entry::Dir { .. }) => &USUAL_DIRECTORY_MODES,
@@ -235,14 +236,14 @@ impl Change {
         }
     }
 
-    /// Returns whether a text has bytes that are no UTF-8.
+    /// Returns true if one of the texts contains bytes that are not UTF-8.
     fn has_stray_bytes(&self, store: &Store) -> bool {
         let files = self.before.iter().chain(&self.after);
         let mut bytes = files.filter_map(|it| bytes_of(it, store).ok());
         bytes.any(|it| !it.contains(&0) && str::from_utf8(&it).is_err())
     }
 
-    /// Returns the sizes of the file in words.
+    /// Returns the sizes of the file before and after the change, as a text.
     fn sizes(&self, store: &Store) -> String {
         let size = |entry: &Option<Entry>| match entry {
             Some(entry @ Entry::File { .. }) => match bytes_of(entry, store) {
@@ -255,7 +256,7 @@ impl Change {
     }
 }
 
-/// Returns whether the target of a link at `path` may be outside the workspace.
+/// Returns true if the target of a link at `path` may be outside the workspace.
 fn leaves_workspace(path: &Path, target: &Path) -> bool {
     let mut depth = path.components().count().saturating_sub(1);
     for part in target.components() {
@@ -269,7 +270,7 @@ fn leaves_workspace(path: &Path, target: &Path) -> bool {
     false
 }
 
-/// Returns whether each line break of a text is `\r\n`.
+/// Returns true if each line break of a text is `\r\n`.
 fn is_crlf(text: &str) -> bool {
     text.matches('\n').count() == text.matches("\r\n").count()
 }

@@ -1,4 +1,4 @@
-//! HEAD of a workspace's repository before and after a command, and the command of git that moves it back.
+//! Reads HEAD of a workspace's repository before and after a command, and makes the git command that moves HEAD back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,23 +9,23 @@ use crate::workspace::judge::Judge;
 use co_exec::{Caller, CommandSpec, Confinement, Environment, Executor, Program, repository};
 use co_text::one_line;
 
-/// Prints the branch, and the commit; an empty line for a missing one.
+/// Prints a line with the branch and a line with the commit. A line is empty if HEAD has no branch or no commit.
 const SCRIPT: &str = r#"exec 2> /dev/null
 "$co_git" symbolic-ref -q HEAD || echo
 "$co_git" rev-parse -q --verify 'HEAD^{commit}' || echo"#;
 
-/// The time-out of git. The approved command waits for git.
+/// The time-out of git. An approved command does not start before git has ended.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The digits of a commit's name in a text.
+/// The number of digits of a commit id in a text.
 const SHORT: usize = 10;
 
-/// HEAD of a repository.
+/// The position of a repository's HEAD.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// The whole name of the branch; none if HEAD is detached.
+    /// The full name of the branch; none if HEAD is detached.
     pub branch: Option<String>,
-    /// The name of the commit; none before the first one.
+    /// The id of the commit; none before the first commit.
     pub commit: Option<String>,
 }
 
@@ -37,8 +37,7 @@ pub struct HeadMove {
 }
 
 impl Head {
-    /// Asks git at the read-only level. Returns none if the workspace of the judge has no repository that is trusted, or git
-    /// cannot tell.
+    /// Runs git at the read-only level to read HEAD. Returns `None` if the workspace has no trusted repository, or if git fails.
     pub async fn read(executor: &Executor, judge: &Arc<Judge>) -> Option<Self> {
         let place = Arc::clone(judge);
         let git = move || {
@@ -62,7 +61,7 @@ impl Head {
         Self::parse(outcome.output.get(..outcome.printed)?)
     }
 
-    /// Reads what the script prints.
+    /// Parses the output of the script.
     fn parse(printed: &str) -> Option<Self> {
         let mut lines = printed.lines().map(|line| {
             let line = one_line(line);
@@ -83,13 +82,13 @@ impl Head {
 }
 
 impl HeadMove {
-    /// Returns the move between two states; none if they are the same, or a state is not known.
+    /// Returns the move from `before` to `after`. Returns `None` if they are the same, or if one of them is unknown.
     pub fn between(before: Option<Head>, after: Option<Head>) -> Option<Self> {
         let (before, after) = before.zip(after)?;
         (before != after).then_some(Self { before, after })
     }
 
-    /// Returns several moves as one; none if something else moved HEAD in between.
+    /// Combines several moves into one. Returns `None` if something else moved HEAD between them.
     fn joined<'a>(moves: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
         let mut moves = moves.into_iter();
         let mut joined = moves.next()?.clone();
@@ -102,7 +101,7 @@ impl HeadMove {
         Some(joined)
     }
 
-    /// Returns the command that moves HEAD back and leaves the files of the workspace alone.
+    /// Returns the git command that moves HEAD back without changing the files of the workspace.
     fn command_back(&self) -> String {
         let reset = match &self.before.commit {
             Some(commit) => format!("git reset {}", short(commit)),
@@ -123,7 +122,7 @@ impl HeadMove {
         }
     }
 
-    /// Returns the range of the commits that it added.
+    /// Returns the range of the commits that the move added; none if it added no commit.
     fn added(&self) -> Option<String> {
         let after = short(self.after.commit.as_ref()?);
         Some(match &self.before.commit {
@@ -133,8 +132,8 @@ impl HeadMove {
     }
 }
 
-/// Returns a sentence with the command of git that takes back some moves of HEAD. Returns none if there are no moves, or HEAD is
-/// as before them. `moves` are in the order in which they happened; `now` is the current HEAD.
+/// Returns a sentence with the git command that takes these moves of HEAD back. Returns `None` if there are no moves, or if HEAD
+/// is where it was before them. `moves` are in the order in which they happened; `now` is the current HEAD.
 pub fn way_back(moves: &[&HeadMove], now: Option<&Head>) -> Option<String> {
     let (first, last) = (moves.first()?, moves.last()?);
     if now == Some(&first.before) {
@@ -167,7 +166,7 @@ fn short(commit: &str) -> &str {
     commit.get(..SHORT).unwrap_or(commit)
 }
 
-/// Returns a word for a shell.
+/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
     match word.bytes().all(is_plain) {

@@ -1,7 +1,7 @@
-//! The journal of changes that are being kept or taken back. If co is killed meanwhile, the next start makes the remaining
-//! changes, or drops all if none was made yet.
+//! The journal of changes that co is about to make. If co is killed meanwhile, the next start makes the remaining changes. If co
+//! was killed before the first change, the next start drops all changes.
 //!
-//! There is a file for each set of changes: a record of them, locked by the process that makes them.
+//! Each set of changes has a file with its record. The process that makes the changes holds a lock on this file.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -22,31 +22,31 @@ use crate::workspace::edits::disk::UNFINISHED;
 use co_exec::beneath::Dir;
 use co_text::{counted, one_line};
 
-/// The extension of the file while it is written.
+/// The extension of a journal file while it is written.
 const NEW: &str = "new";
-/// The extension of the file when it is whole.
+/// The extension of a journal file that is complete.
 const WHOLE: &str = "jsonl";
 
-/// The reason why a change of `.git` is left alone.
+/// The reason why a change of `.git` is not finished.
 const OF_OLDER: &str = "an older version of co was changing it; look at `git status`";
 
-/// The journal of changes that are being made.
+/// The journal of a set of changes that this process makes.
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
     _locked: File,
 }
 
-/// Changes that a killed process was keeping or taking back.
+/// The result of finishing the changes that a killed process was making.
 #[derive(Debug, PartialEq)]
 pub struct InterruptedKeep {
     pub workspace: PathBuf,
     pub by: By,
-    /// The number of files that were changed now.
+    /// The number of files that co has changed now.
     pub finished: usize,
-    /// No file had been changed yet, so all changes were dropped.
+    /// True if no file had been changed yet, so that all changes were dropped.
     pub dropped: bool,
-    /// The files that were left alone, with the reason.
+    /// The files that co did not change, each with the reason.
     pub failed: Vec<(PathBuf, String)>,
 }
 
@@ -79,10 +79,10 @@ impl fmt::Display for InterruptedKeep {
 }
 
 impl Journal {
-    /// Notes changes before they are made.
+    /// Writes the record of changes before they are made.
     ///
     /// # Errors
-    /// The file cannot be written. No part of it is left then.
+    /// The file cannot be written. No part of the file remains.
     pub(super) fn begin(store: &Path, record: &Record) -> io::Result<Self> {
         let dir = keeps(store);
         private_dir(&dir)?;
@@ -108,20 +108,20 @@ impl Journal {
         })
     }
 
-    /// Returns the start of the names of files that are not whole yet.
+    /// Returns the prefix of the names of files that are not complete yet.
     pub(super) fn unfinished(&self) -> String {
         let name = self.path.file_stem().unwrap_or_default();
         format!("{UNFINISHED}{}-", name.display())
     }
 
-    /// Notes that all changes are made.
+    /// Removes the journal file, because all changes are made.
     pub(super) fn end(self) {
         if let Err(error) = fs::remove_file(&self.path) {
             tracing::warn!(%error, "a journal was not removed");
         }
     }
 
-    /// Opens the journal of a process that has ended, with its record; none if the process lives.
+    /// Opens the journal of a process that has ended, and reads its record. Returns `None` if the process still runs.
     fn open(path: &Path) -> Option<(Self, Option<Record>)> {
         let file = File::open(path).ok()?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
@@ -137,7 +137,7 @@ impl Journal {
     }
 }
 
-/// Finishes the changes that killed processes were keeping. Drops them if none was made yet.
+/// Finishes the changes that killed processes were making. Drops a set of changes if none of them was made yet.
 pub(super) fn finish(dir: &Path, store: &Store) -> Vec<InterruptedKeep> {
     let entries = fs::read_dir(keeps(dir)).into_iter().flatten().flatten();
     let mut found = Vec::new();
@@ -196,7 +196,7 @@ fn finish_one(journal: &Journal, record: Record, root: &Dir, store: &Store) -> I
     }
 }
 
-/// Returns whether a path is between the two states of a change: a directory is not there or has another mode.
+/// Returns true if a path is in a state between the two states of a change: a directory is missing, or has another mode.
 fn is_between(change: &Change, now: &Option<Entry>) -> bool {
     let is_dir = |it: &Option<Entry>| matches!(it, Some(Entry::Dir { .. }));
     let has_dir = is_dir(&change.before) || is_dir(&change.after);
@@ -206,7 +206,7 @@ fn is_between(change: &Change, now: &Option<Entry>) -> bool {
     }
 }
 
-/// Removes the files that were not whole yet.
+/// Removes the files that were not complete yet.
 fn remove_unfinished(record: &Record, root: &Dir, unfinished: &str) {
     let dirs = record.changes.iter().filter_map(|it| it.path.parent());
     let mut dirs: Vec<_> = dirs.collect();

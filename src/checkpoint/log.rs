@@ -1,4 +1,4 @@
-//! The changes of each chat on disk: one file for each chat, one line of JSON for each call that changed files.
+//! The log of each chat's changes: one file for each chat, with one line of JSON for each call that changed files.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -16,19 +16,19 @@ use crate::paths::{self, private_dir};
 use crate::workspace::edits::disk::WriteOptions;
 use co_llm::transcript::Decision;
 
-/// The changes of one call, or of a person who takes changes back or brings them back.
+/// The changes of one call, or of one `/undo`, `/redo` or review of the person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The number of the turn in its chat.
     pub turn: usize,
     pub by: By,
-    /// The real path of the workspace.
+    /// The canonical path of the workspace.
     pub workspace: PathBuf,
     pub changes: Vec<Change>,
-    /// The move of git's HEAD during a command.
+    /// The move of git's HEAD during a command; none if HEAD did not move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<HeadMove>,
-    /// An older version of co made changes in `.git` too, which no version takes back now.
+    /// True if an older version of co also made changes in `.git`. No version takes these changes back now.
     #[serde(
         default,
         rename = "repository",
@@ -36,36 +36,37 @@ pub struct Record {
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub of_git: bool,
-    /// Files that changed during the call, but perhaps not by it.
+    /// The files that changed during the call, but perhaps not because of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unclear: Vec<PathBuf>,
-    /// The reason why the changes of the call are not known.
+    /// The reason why the changes of the call are unknown; none if they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
-    /// The changes were about to be made. The next record of the chat has the result; without one, co was killed.
+    /// True if this record was written before the changes were made. The next record of the chat has the result. If no record
+    /// follows, co was killed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub planned: bool,
-    /// The seconds since 1970. `append` sets it; older versions of co wrote none.
+    /// The time in seconds since 1970. `append` sets it. Older versions of co did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
-    /// The nanoseconds of that second.
+    /// The nanoseconds of the time in addition to `at`.
     #[serde(default)]
     pub nanos: u32,
 }
 
-/// A file of which the person accepted changes in a review.
+/// A file whose changes the person accepted in a review, wholly or partly.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcceptedFile {
     pub path: PathBuf,
-    /// The path of the file in the baseline. This path differs if a move of the file is not accepted yet.
+    /// The path of the file in the baseline. It differs from `path` if the person has not accepted a move of the file yet.
     pub name: PathBuf,
     /// The file with the accepted changes only.
     pub baseline: Option<Entry>,
-    /// The file with the changes that are not accepted yet too.
+    /// The file with all changes, also those that are not accepted yet.
     pub seen: Option<Entry>,
 }
 
-/// The reason of a change.
+/// The cause of a change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
@@ -73,34 +74,34 @@ pub enum By {
         /// The command, or the tool and its file.
         what: String,
         decision: Decision,
-        /// True for a command, which may change more than files of the workspace.
+        /// True if the call is a command. A command may change more than files of the workspace.
         command: bool,
     },
     Undo,
     Redo,
-    /// The person took parts of a turn back.
+    /// The person rejected parts of a turn, which were taken back.
     TakenBack,
-    /// The person accepted changes in a review. The record changes no file.
+    /// The person accepted changes in a review. Such a record changes no file.
     Accepted {
         files: Vec<AcceptedFile>,
     },
 }
 
-/// The changes of a turn, or of several turns that were taken back at once.
+/// The changes of one turn, or of several turns that were taken back together.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TurnChanges {
     pub turn: usize,
-    /// The last of the turns.
+    /// The number of the last of the turns.
     pub last: usize,
-    /// In their order.
+    /// The records, from the first to the last.
     pub records: Vec<Record>,
 }
 
-/// The turns of a chat that changed files, oldest first.
+/// The turns of a chat that changed files. The oldest turn comes first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
     pub done: Vec<TurnChanges>,
-    /// The turns that were taken back, with the changes of the `/undo`. A later change of the chat ends them.
+    /// The turns that were taken back, with the changes of the `/undo`. A later change of the chat clears this list.
     pub undone: Vec<TurnChanges>,
 }
 
@@ -122,19 +123,19 @@ impl Record {
         }
     }
 
-    /// Returns the paths that it changes, in the workspace.
+    /// Returns the paths that the record changes, relative to the workspace.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.changes.iter().map(|it| it.path.as_path())
     }
 
-    /// Returns whether the person accepted changes. Such a record changes no file.
+    /// Returns true if the record says that the person accepted changes. Such a record changes no file.
     fn is_accepted(&self) -> bool {
         matches!(self.by, By::Accepted { .. })
     }
 }
 
 impl By {
-    /// Returns a command of the model.
+    /// Returns the cause of changes by a command of the model.
     pub fn command(what: String, decision: Decision) -> Self {
         let command = true;
         Self::Call {
@@ -144,7 +145,7 @@ impl By {
         }
     }
 
-    /// Returns a change that co itself makes for a call.
+    /// Returns the cause of a change that co itself makes for a call.
     pub fn change(what: String, decision: Decision) -> Self {
         let command = false;
         Self::Call {
@@ -154,7 +155,8 @@ impl By {
         }
     }
 
-    /// Returns the way in which its changes are written. `unfinished` is the start of the names of files that are not whole yet.
+    /// Returns the options with which the changes are written. `unfinished` is the prefix of the names of files that are not
+    /// complete yet.
     pub(super) fn write_options<'a>(&self, unfinished: &'a str) -> WriteOptions<'a> {
         let of_trial = matches!(self, Self::Call { .. });
         WriteOptions {
@@ -169,12 +171,12 @@ impl By {
 }
 
 impl TurnChanges {
-    /// Returns all changes, in their order.
+    /// Returns all changes, from the first to the last.
     pub fn changes(&self) -> impl DoubleEndedIterator<Item = &Change> {
         self.records.iter().flat_map(|record| &record.changes)
     }
 
-    /// Returns whether it has the changes of a turn.
+    /// Returns true if this value contains the changes of the turn with this number.
     pub fn has_turn(&self, turn: usize) -> bool {
         (self.turn..=self.last).contains(&turn)
     }
@@ -183,13 +185,13 @@ impl TurnChanges {
         self.changes().next().is_some()
     }
 
-    /// Returns the real path of the workspace.
+    /// Returns the canonical path of the workspace.
     pub fn workspace(&self) -> &Path {
         let first = self.records.first();
         first.map_or(Path::new(""), |record| record.workspace.as_path())
     }
 
-    /// Returns the whole paths of the changed files.
+    /// Returns the absolute paths of the changed files.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
         self.changes()
             .map(|change| self.workspace().join(&change.path))
@@ -254,8 +256,8 @@ impl History {
     }
 }
 
-/// Returns the records of a chat, in their order. Leaves out lines that cannot be read, and a planned record if another one
-/// follows it. Records of accepted changes do not count as following.
+/// Returns the records of a chat, from the first to the last. Leaves out lines that cannot be read. Leaves out a planned record
+/// if a record with its result follows. Records of accepted changes are no results.
 pub(super) fn records(store: &Path, chat: &str) -> Vec<Record> {
     without_old_plans(read(&file(store, chat)))
 }
@@ -277,7 +279,7 @@ pub(super) fn history(store: &Path, chat: &str) -> History {
     history
 }
 
-/// Returns the records in a workspace of each other chat; see [`super::Checkpoints::others`].
+/// Returns the records of each other chat in a workspace; see [`super::Checkpoints::others`].
 pub(super) fn others(
     store: &Path,
     chat: &str,
@@ -313,7 +315,7 @@ pub(super) fn others(
     found
 }
 
-/// Appends a record to those of a chat.
+/// Appends a record to the log of a chat.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -339,7 +341,7 @@ pub(super) fn append(store: &Path, chat: &str, record: &Record) -> io::Result<()
     Ok(written.map_err(|error| paths::Error::write(dir, error))?)
 }
 
-/// Removes the records of a chat, if it has any.
+/// Removes the log of a chat. Does nothing if it has none.
 pub(super) fn remove(store: &Path, chat: &str) {
     if let Err(error) = fs::remove_file(file(store, chat))
         && error.kind() != io::ErrorKind::NotFound
@@ -348,7 +350,7 @@ pub(super) fn remove(store: &Path, chat: &str) {
     }
 }
 
-/// Copies to a chat another chat's records of the turns before `end`.
+/// Copies the records of the turns before `end` from one chat to another.
 pub(super) fn copy(store: &Path, from: &str, to: &str, end: usize) {
     let records = records(store, from).into_iter();
     for record in records.filter(|record| record.turn < end) {
@@ -359,7 +361,7 @@ pub(super) fn copy(store: &Path, from: &str, to: &str, end: usize) {
     }
 }
 
-/// Returns the files with the records of all chats, and the journals, sorted by the time of their last change, the newest first.
+/// Returns the logs of all chats, and the journals. The file that changed last comes first.
 pub(super) fn newest_first(store: &Path) -> Vec<PathBuf> {
     let dirs = [store.join("chats"), keeps(store)];
     let entries = dirs.iter().flat_map(fs::read_dir).flatten().flatten();
@@ -370,7 +372,7 @@ pub(super) fn newest_first(store: &Path) -> Vec<PathBuf> {
     files.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Returns the copies that the records in a file need.
+/// Returns the names of the copies that the records in a file refer to.
 pub(super) fn blobs(file: &Path) -> Vec<Blob> {
     let mut found = Vec::new();
     for record in read(file) {
@@ -403,18 +405,18 @@ fn parse(text: &[u8]) -> Vec<Record> {
         .collect()
 }
 
-/// Returns whether a field has a value, which may be anything.
+/// Deserializes any value. Returns true if the value is not null.
 fn is_there<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     let value: Option<IgnoredAny> = Option::deserialize(from)?;
     Ok(value.is_some())
 }
 
-/// Returns the directory of the journals, which have the form of the file of a chat.
+/// Returns the directory of the journals. A journal has the same format as the log of a chat.
 pub(super) fn keeps(store: &Path) -> PathBuf {
     store.join("keeps")
 }
 
-/// Returns the file of a chat. Ids have no slash: `Store::path` checks an id that a person gives.
+/// Returns the path of a chat's log. `chat` contains no slash, because `Store::path` checks the ids that a person types.
 fn file(store: &Path, chat: &str) -> PathBuf {
     store.join("chats").join(format!("{chat}.jsonl"))
 }

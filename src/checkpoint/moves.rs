@@ -1,4 +1,4 @@
-//! The files that were moved among those that a call removed and made.
+//! Finds the moved files among the files that a call removed and created.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::iter::Peekable;
@@ -6,32 +6,33 @@ use std::path::{Component, Path};
 
 use super::change::{Blob, Change, Entry};
 
-/// The most pairs of removed and made files of which all are compared.
+/// The largest number of pairs of removed and created files for which all pairs are compared.
 const MOST_PAIRS: usize = 400;
-/// If there are more pairs, a removed file is compared with at most this many made files of its name.
+/// If there are more pairs, the largest number of created files with the same name to which a removed file is compared.
 const MOST_OF_NAME: usize = 4;
 
-/// The changes of a call that together move files.
+/// The moved files among the changes of a call. Each is a removal and a creation.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Moves<'a> {
-    /// The old paths.
+    /// The old paths of the moved files.
     gone: BTreeSet<&'a Path>,
-    /// The removals, by the new paths.
+    /// For each new path, the removal of the file at its old path.
     made: BTreeMap<&'a Path, &'a Change>,
 }
 
-/// The components of a path, the last one first. So the paths with the same end stand side by side.
+/// The components of a path in reverse order, so that paths with the same end are next to each other in a sorted map.
 type ByEnd<'a> = Vec<Component<'a>>;
 
-/// Some files that a call made.
+/// The files that a call created, by their reversed paths.
 type MadeFiles<'a> = BTreeMap<ByEnd<'a>, &'a Change>;
 
 impl<'a> Moves<'a> {
-    /// Pairs the changes that remove files with those that make them. Files with the same bytes are paired first, then files that
-    /// are alike. Of several, the one whose path has the longest common end is taken.
+    /// Pairs the changes that remove files with the changes that create files. Files with the same bytes are paired first, then
+    /// similar files. If several files match, the file whose path has the longest common end is chosen.
     ///
-    /// `back` returns the path to which a file may return. `is_free` says whether a made file may be a moved one. `is_like`
-    /// compares the texts of two files, which takes long: the number of its calls grows with that of the files, not of the pairs.
+    /// `back` returns the path to which a file may return. `is_free` returns true if a created file may be a moved one. `is_like`
+    /// compares the texts of two files, which is slow: the number of comparisons is proportional to the number of files, not to
+    /// the number of pairs.
     pub(super) fn of<'b>(
         changes: &'a [Change],
         back: impl Fn(&Path) -> Option<&'b Path>,
@@ -81,12 +82,12 @@ impl<'a> Moves<'a> {
         moves
     }
 
-    /// Returns whether a change is the removal of a file that was moved.
+    /// Returns true if a change is the removal of a file that was moved.
     pub(super) fn is_old(&self, change: &Change) -> bool {
         self.gone.contains(change.path.as_path())
     }
 
-    /// Returns the removal of the file that was moved to a path.
+    /// Returns the removal of the file that was moved to this path.
     pub(super) fn to(&self, path: &Path) -> Option<&'a Change> {
         self.made.get(path).copied()
     }
@@ -104,7 +105,8 @@ fn by_end(path: &Path) -> ByEnd<'_> {
     path.components().rev().collect()
 }
 
-/// Returns files. The files whose paths have most of their last components in common with `end` come first.
+/// Returns the files sorted by the number of last components that their paths have in common with `end`. The largest number comes
+/// first.
 fn nearest<'m, 'a>(
     files: &'m MadeFiles<'a>,
     end: &'m ByEnd<'a>,
@@ -120,7 +122,7 @@ fn nearest<'m, 'a>(
     })
 }
 
-/// Returns the number of the last components that the next path and another one have in common; none if no path follows.
+/// Returns the number of last components that the next path of `files` has in common with `end`; none if there is no next path.
 fn common<'m, 'a: 'm, V>(
     files: &mut Peekable<impl Iterator<Item = (&'m ByEnd<'a>, V)>>,
     end: &ByEnd<'_>,
@@ -134,7 +136,7 @@ fn is_file(entry: &Option<Entry>) -> bool {
     matches!(entry, Some(Entry::File { .. }))
 }
 
-/// Returns the copy of a file.
+/// Returns the copy of a file's content.
 pub(super) fn blob(entry: &Option<Entry>) -> Option<&Blob> {
     match entry {
         Some(Entry::File { blob, .. }) => blob.as_ref(),

@@ -1,17 +1,17 @@
-//! The files of a change that a person answers in parts, such as that of a trial.
+//! The changed files in a form in which a person can accept or reject their parts, such as the changes of a trial.
 
 use super::change::{Change, shown};
 use super::round::OpenFile;
 use super::store::Store;
 use crate::protocol::{self, Excerpt, FileChange, fact_lines};
 
-/// The most bytes of the texts of one review. Neovim gets them in parts.
+/// The largest number of bytes of all texts in one review. co sends them to Neovim in parts.
 pub const MOST_REVIEW_BYTES: usize = 32 << 20;
-/// The bytes that a file takes in a review besides its text. So a review has some thousands of files at most, which an editor
-/// can list.
+/// The number of bytes that a file counts in a review in addition to its text. A review then has at most a few thousand files,
+/// which an editor can list.
 const FILE_BYTES: usize = 8 << 10;
 
-/// A changed file, with its parts for a review.
+/// A changed file and its parts, for a review.
 #[derive(Debug, Clone)]
 pub struct ChangedFile {
     pub file: OpenFile,
@@ -27,8 +27,8 @@ impl ChangedFile {
         }
     }
 
-    /// Returns the files of some changes: each in parts if it has lines to compare, else as one part. None if all together are
-    /// too much for a review.
+    /// Returns the files of these changes. A file whose lines can be compared has several parts; any other file is one part.
+    /// Returns an empty list if all files together are too large for a review.
     pub fn all<'a>(changes: impl Iterator<Item = &'a Change>, store: &Store) -> Vec<Self> {
         let mut room = MOST_REVIEW_BYTES;
         let files = changes.filter(|it| !it.is_directory()).map(|it| {
@@ -40,7 +40,8 @@ impl ChangedFile {
         files.collect::<Option<_>>().unwrap_or_default()
     }
 
-    /// Returns some changes for a question. `files` are the files of the changes for a review; empty if there are too many.
+    /// Returns these changes in the form in which a question shows them. `files` are the same changes for a review; empty if
+    /// there are too many.
     pub fn for_question(changes: &[&Change], files: &[Self], store: &Store) -> protocol::Change {
         let mut excerpt = Excerpt::new(changes.iter().filter(|it| !it.is_directory()).count());
         let mut known = files.iter();

@@ -1,10 +1,10 @@
-//! The open changes of a chat: those that the person has neither accepted nor taken back.
+//! The open changes of a chat, which are the changes that the person has neither accepted nor rejected yet.
 //!
-//! A [`Round`] is made of the records of chats alone, so it needs no file of its own. For each file, it has the baseline: the
-//! file as the person accepted it last, with what they changed in it since. The baseline of a file that the chat has not changed
-//! yet is the file itself. A call changes the file and not the baseline. Everybody else changes both: the person, `/undo`, and
-//! other chats. If changes of another chat are taken back, the baseline loses them too. A [`Weave`] knows the author of each
-//! line, and an [`AuthoredValue`] the author of a name, a mode, or a content that is no text.
+//! A [`Round`] is computed from the records of chats alone, so it needs no file of its own. For each file, it has the baseline:
+//! the file in the state that the person accepted last, with the person's own changes since then. The baseline of a file that the
+//! chat has not changed yet is the file itself. A call of the chat changes the file, but not its baseline. The person, `/undo`
+//! and other chats change both. If changes of another chat are taken back, they disappear from the baseline too. A [`Weave`]
+//! knows the author of each line. An [`AuthoredValue`] knows the author of a name, a mode, or a content that is not text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -26,119 +26,120 @@ use co_exec::beneath::Dir;
 #[cfg(test)]
 mod tests;
 
-/// The chat of a [`Round`] among the authors of changes.
+/// The number of the [`Round`]'s chat among the authors of changes.
 const OWN: usize = Weave::FIRST;
-/// The number of a change of which no record is known.
+/// The number of a change that has no known record.
 const UNKNOWN: usize = usize::MAX;
-/// The mode of files of which only the contents are compared.
+/// The mode of files in comparisons that ignore the mode.
 const ANY_MODE: u32 = 0;
 
-/// A record of the chat with a number. The chat of a [`Round`] has the number 0.
+/// The number of a chat, and a record of this chat. The chat of a [`Round`] has the number 0.
 pub type OfChat = (usize, Record);
 
 /// The files of a workspace that a chat has changed.
 #[derive(Debug, Default)]
 pub struct Round {
-    /// By their present paths in the workspace.
+    /// The files, by their current paths relative to the workspace.
     files: BTreeMap<PathBuf, FileRound>,
-    /// The directories that calls made or removed.
+    /// The changes by which calls created or removed directories.
     directories: Vec<Change>,
 }
 
 /// A file that a chat has changed.
 #[derive(Debug, Clone)]
 struct FileRound {
-    /// The paths. The base is the path in the baseline.
+    /// The paths of the file. The base is the path in the baseline.
     names: AuthoredValue<PathBuf>,
-    /// The modes; none while there is no file.
+    /// The modes of the file; a mode is `None` while there is no file.
     modes: AuthoredValue<Option<u32>>,
-    /// The contents, with [`ANY_MODE`]; none if they are texts, of which `weave` knows the changes.
+    /// The contents of the file, with [`ANY_MODE`]. It is `None` if the contents are texts, because `weave` then knows their
+    /// changes.
     contents: Option<AuthoredValue<Option<Entry>>>,
-    /// The baseline without what the person changed since.
+    /// The baseline without the changes that the person made since the last acceptance.
     accepted: Option<Entry>,
     baseline: Option<Entry>,
     /// The file after the last known change.
     seen: Option<Entry>,
-    /// The authors of the lines; none if it is no text, or not known yet.
+    /// The authors of the lines; none if the content is not text, or if the authors are not known yet.
     weave: Option<Weave>,
-    /// The chat that made the file, if the file is not accepted.
+    /// The chat that created the file, if the person has not accepted the file.
     made_by: Option<usize>,
-    /// The calls that changed the file, each with true if it changed more than the text.
+    /// The calls that changed the file. The bool is true if the call changed more than the text.
     calls: Vec<(Mark, bool)>,
-    /// The time of the first open change.
+    /// The time of the first open change, in seconds since 1970.
     since: Option<u64>,
 }
 
-/// A file in a commit of git.
+/// A file in a commit of git, to which the current file is compared.
 #[derive(Debug)]
 pub struct BaseFile {
     pub path: PathBuf,
-    /// None if the commit does not have it.
+    /// The text in the commit; none if the commit does not contain the file.
     pub text: Option<String>,
-    /// None if it has the mode that the file has now.
+    /// The mode in the commit; none if it is the current mode of the file.
     pub mode: Option<u32>,
 }
 
 /// A file with open changes.
 #[derive(Debug, Clone)]
 pub struct OpenFile {
-    /// The path in the workspace.
+    /// The current path, relative to the workspace.
     pub path: PathBuf,
-    /// The path in the baseline.
+    /// The path in the baseline, relative to the workspace.
     name: PathBuf,
     baseline: Option<Entry>,
     seen: Option<Entry>,
-    /// The text of the baseline, and the present one; none if the file cannot be compared by lines.
+    /// The text of the baseline and the current text; none if the file cannot be compared line by line.
     texts: Option<[FileText; 2]>,
     pub parts: Vec<OpenPart>,
-    /// The lines of the baseline that the person wrote since they accepted the file last.
+    /// For each line of the baseline, true if the person wrote the line since they accepted the file last.
     own: Vec<bool>,
     /// The time of the first open change, in seconds since 1970.
     pub since: Option<u64>,
 }
 
-/// A part of a change that is open.
+/// An open part of a file's changes.
 #[derive(Debug, Clone)]
 pub struct OpenPart {
     pub kind: PartKind,
-    /// The number of the first line of the part in the present text. The first line of a file has the number 1.
+    /// The number of the first line of the part in the current text. Lines are numbered from 1.
     pub line: usize,
-    /// The indexes of the records of the calls that made it.
+    /// The indexes of the records of the calls that made the part.
     pub records: Vec<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PartKind {
-    /// The file has another path.
+    /// The file was moved to another path.
     Moved,
     Mode,
     Lines(Hunk),
-    /// All of the file, which cannot be compared by lines.
+    /// The whole file, because it cannot be compared line by line.
     Whole,
 }
 
-/// The verdict of the person on a part.
+/// The person's answer about a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// The part is still open.
+    /// The person has not answered yet.
     Open,
     Accepted,
-    /// Accepted with other lines.
+    /// The person accepted the part with other lines.
     Edited(String),
     Refused,
 }
 
-/// The result of the answers to the parts of a file.
+/// The result of the person's answers about the parts of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AnsweredFile {
-    /// The refused parts, as changes that were made.
+    /// The rejected parts, as changes that co can take back.
     pub refused: Vec<Change>,
-    /// The file in the baseline; none if no part was accepted.
+    /// The new state of the file in the baseline; none if no part was accepted.
     pub accepted: Option<AcceptedFile>,
 }
 
-/// Returns the records of several chats in the order of their times. The records of each chat keep their order. The first chat is
-/// that of the round.
+/// Returns the records of several chats, sorted by time. The records of each chat stay in their order. `chats[0]` is the chat of
+/// the round.
 pub fn in_order(chats: Vec<Vec<Record>>) -> Vec<OfChat> {
     let mut all: Vec<(Option<u64>, u32, OfChat)> = Vec::new();
     for (number, records) in chats.into_iter().enumerate() {
@@ -154,10 +155,10 @@ pub fn in_order(chats: Vec<Vec<Record>>) -> Vec<OfChat> {
 }
 
 impl Round {
-    /// Returns the round of a chat in the workspace `root`. `records` are those of all chats, in their order.
+    /// Returns the round of a chat in the workspace `root`. `records` are the records of all chats, sorted by time.
     ///
     /// # Errors
-    /// The store cannot take a text.
+    /// The store cannot store a text.
     pub fn of(records: &[OfChat], root: &Path, store: &Store) -> io::Result<Self> {
         let mut round = Self::default();
         let is_own = |it: &&OfChat| it.0 == OWN && it.1.workspace == root;
@@ -187,12 +188,12 @@ impl Round {
         Ok(round)
     }
 
-    /// Returns the round whose baseline is a commit of git. Each change since that commit is open, whoever made it.
+    /// Returns the round whose baseline is a commit of git. Every change since that commit is open, no matter who made it.
     ///
     /// `known` is the round of the chat, which knows the calls that made the changes.
     ///
     /// # Errors
-    /// The store cannot take a text.
+    /// The store cannot store a text.
     pub fn since_base(
         files: Vec<BaseFile>,
         mut known: Self,
@@ -296,7 +297,7 @@ impl Round {
         Ok(())
     }
 
-    /// Returns the moves among some changes.
+    /// Returns the moved files among these changes.
     fn moves<'a>(&self, changes: &'a [Change], store: &Store) -> Moves<'a> {
         let is_free = |path: &Path| self.files.get(path).is_none_or(FileRound::is_gone);
         let back = |path: &Path| {
@@ -307,10 +308,11 @@ impl Round {
         Moves::of(changes, back, is_free, is_like)
     }
 
-    /// Counts all changes since the last record as the person's. `open` has the buffers of the files.
+    /// Reads the files, and counts all changes since the last record as changes of the person. `open` contains the buffers of the
+    /// files.
     ///
     /// # Errors
-    /// The workspace cannot be opened, or the store cannot take a text.
+    /// The workspace cannot be opened, or the store cannot store a text.
     pub fn look(&mut self, root: &Path, open: &OpenBuffers, store: &Store) -> io::Result<()> {
         let dir = Dir::open(root)?;
         for (path, file) in &mut self.files {
@@ -344,7 +346,7 @@ impl Round {
         open.collect()
     }
 
-    /// Returns the directories that were made for, or removed with, the files of some changes.
+    /// Returns the changes of the directories that were created for, or removed with, the files of these changes.
     pub fn directories_of(&self, changes: &[Change]) -> Vec<Change> {
         let whole: Vec<_> = (changes.iter())
             .filter(|it| it.before.is_none() || it.after.is_none())
@@ -374,7 +376,7 @@ impl FileRound {
         self.baseline != self.seen || self.seen.is_some() && self.names.base(OWN) != path
     }
 
-    /// Returns whether more than the text of the file is a change of a chat.
+    /// Returns true if a chat changed more than the text of the file.
     fn is_more_by(&self, chat: usize) -> bool {
         let contents = self.contents.as_ref();
         self.names.is_by(chat)
@@ -386,7 +388,7 @@ impl FileRound {
         self.baseline.is_none() && self.seen.is_none()
     }
 
-    /// Sets the file to `now`. If somebody else than the chat made the change, changes the baseline too.
+    /// Sets the file to `now`. If somebody other than the round's chat made the change, changes the baseline too.
     fn follow(&mut self, now: &Option<Entry>, by: EditBy, store: &Store) -> io::Result<()> {
         if self.seen == *now {
             return Ok(());
@@ -443,13 +445,13 @@ impl FileRound {
         Ok(())
     }
 
-    /// Returns the mode of the baseline after a change that makes the file `now`.
+    /// Returns the mode of the baseline after the file becomes `now`.
     fn base_mode(&self, now: &Option<Entry>) -> Option<u32> {
         let known = self.modes.base(OWN);
         known.or(mode(&self.baseline)).or(mode(now))
     }
 
-    /// Returns the baseline with another text, and the mode that it has after a change.
+    /// Returns the baseline with another text, and with the mode that it has after a change.
     fn carried(
         &self,
         text: &str,
@@ -477,7 +479,7 @@ impl FileRound {
         file_like(like, text, mode, store)
     }
 
-    /// Takes what the person accepted of a chat into the baseline.
+    /// Adds the changes of a chat that the person accepted to the baseline.
     fn accept(&mut self, file: &AcceptedFile, by: Mark, store: &Store) {
         let is_own = by.author == OWN;
         let texts = [&self.baseline, &self.seen, &file.baseline].map(|it| decode(it, store));
@@ -520,12 +522,12 @@ fn is_empty(entry: &Option<Entry>, store: &Store) -> bool {
     decode(entry, store).is_some_and(|it| it.as_str().is_empty())
 }
 
-/// Returns an entry without its mode.
+/// Returns an entry with its mode replaced by [`ANY_MODE`].
 fn contents(entry: &Option<Entry>) -> Option<Entry> {
     entry.clone().map(|it| with_mode(it, Some(ANY_MODE)))
 }
 
-/// Returns whether a removed file and a made file have at least half of their lines in common.
+/// Returns true if a removed file and a created file have at least half of their lines in common.
 fn is_like(removed: &Change, made: &Change, store: &Store) -> bool {
     let (Some(old), Some(new)) = (decode(&removed.before, store), decode(&made.after, store))
     else {
@@ -543,12 +545,12 @@ fn is_like(removed: &Change, made: &Change, store: &Store) -> bool {
     common > 0 && 2 * common >= longest
 }
 
-/// Returns whether a change is one of the text alone.
+/// Returns true if a change affects only the text of a file.
 fn is_text(before: &Option<Entry>, after: &Option<Entry>) -> bool {
     blob(before).is_some() && blob(after).is_some() && mode(before) == mode(after)
 }
 
-/// Returns a copy of a file with another text and mode.
+/// Returns a copy of the file `like` with another text and mode.
 fn file_like(
     like: &Option<Entry>,
     text: &str,
@@ -576,8 +578,8 @@ fn file_like(
 }
 
 impl Verdict {
-    /// Returns the verdict of an answer; `accept` is none if there is none. `lines` are those that the person wrote instead of
-    /// the lines of the part.
+    /// Returns the verdict for an answer. `accept` is `None` if the person has not answered. `lines` are the lines that the
+    /// person wrote in place of the lines of the part.
     pub fn of(part: &OpenPart, accept: Option<bool>, lines: Option<&[String]>) -> Self {
         match (accept, lines, &part.kind) {
             (None, ..) => Self::Open,
@@ -589,7 +591,8 @@ impl Verdict {
 }
 
 impl OpenFile {
-    /// Returns the file of a change: in parts if it has lines to compare, else as one part. Its mode is no part of its own.
+    /// Returns the file that a change affects. If its lines can be compared, it has several parts; otherwise, it is one part. The
+    /// mode is not a separate part.
     pub fn of(change: &Change, store: &Store) -> Self {
         let both = [&change.before, &change.after].map(|it| decode(it, store));
         let texts = match both {
@@ -697,7 +700,7 @@ impl OpenFile {
         })
     }
 
-    /// Returns the change of the file, with its parts, for a review.
+    /// Returns the change of the file and its parts, in the form that a review shows.
     pub fn for_review(&self, store: &Store) -> FileChange {
         let change = self.as_change();
         let hunks = self.parts.iter().filter_map(|part| match &part.kind {
@@ -752,7 +755,7 @@ impl OpenFile {
         }
     }
 
-    /// Returns the whole text with its changes. Lines that the person wrote have the mark `~`.
+    /// Returns the whole text with marked changes. The lines that the person wrote have the mark `~`.
     fn marked(&self, old: &str, hunks: &[Hunk]) -> String {
         let mut own = self.own.iter().copied();
         let mut text = String::new();
@@ -766,8 +769,8 @@ impl OpenFile {
         text
     }
 
-    /// Returns an id of a part. `text` has its lines, as a review shows them. `text` may be the same for two contents that are no
-    /// text.
+    /// Returns an id of a part. `text` contains the lines of the part as a review shows them. Contents that are not text may have
+    /// the same `text`, so the id also depends on their hashes.
     pub fn part_id(&self, part: &OpenPart, text: &str) -> String {
         match part.kind {
             PartKind::Whole => {
@@ -778,7 +781,7 @@ impl OpenFile {
         }
     }
 
-    /// Returns whether taking parts back changes a path.
+    /// Returns true if taking parts of this file back may change this path.
     pub fn has_path(&self, path: &Path) -> bool {
         self.path == path || self.name == path
     }
@@ -791,10 +794,10 @@ impl OpenFile {
         }
     }
 
-    /// Returns what the answers to the parts make of the file.
+    /// Returns the changes that the answers about the parts mean for the file.
     ///
     /// # Errors
-    /// The file cannot have that text, or the store cannot take it.
+    /// The encoding of the file cannot store the text, or the store cannot store it.
     pub fn answered(&self, answers: &[Verdict], store: &Store) -> io::Result<AnsweredFile> {
         let is_refused = |it: &Verdict| matches!(it, Verdict::Refused);
         let is_accepted = |it: &Verdict| !matches!(it, Verdict::Open) && !is_refused(it);
@@ -826,7 +829,7 @@ impl OpenFile {
         Ok(AnsweredFile { refused, accepted })
     }
 
-    /// Returns the path and the file with some of the parts.
+    /// Returns the path and the content that the file has with only some of its parts: those for which `has` returns true.
     fn version(
         &self,
         answers: &[Verdict],
@@ -882,7 +885,8 @@ impl OpenFile {
     }
 }
 
-/// Returns the first line in the new text of each hunk, from 1, and the indexes of the records of the calls that made it.
+/// For each hunk, returns its first line in the new text, numbered from 1, and the indexes of the records of the calls that made
+/// the hunk.
 fn calls_of(
     weave: Option<&Weave>,
     texts: Option<&[FileText; 2]>,
@@ -916,7 +920,7 @@ fn calls_of(
     first.zip(calls).collect()
 }
 
-/// Returns an entry with another mode, if it is a file.
+/// Returns the entry with another mode, if it is a file.
 fn with_mode(entry: Entry, mode: Option<u32>) -> Entry {
     match (entry, mode) {
         (Entry::File { blob, .. }, Some(mode)) => Entry::File { mode, blob },
@@ -924,7 +928,7 @@ fn with_mode(entry: Entry, mode: Option<u32>) -> Entry {
     }
 }
 
-/// Returns the text for a review of a file that cannot be compared by lines.
+/// Returns the text that a review shows for a file that cannot be compared line by line.
 fn whole_text(change: &Change, facts: &[Fact], store: &Store) -> String {
     let lines = change.changed_lines(store);
     let marked = lines.map_or_else(String::new, |it| marked(&it.old, &it.hunks));
@@ -937,7 +941,7 @@ fn whole_text(change: &Change, facts: &[Fact], store: &Store) -> String {
     }
 }
 
-/// Returns for each line of the baseline whether the person wrote it since they accepted the file.
+/// For each line of the baseline, returns true if the person wrote the line since they accepted the file.
 fn own_lines(accepted: &Option<Entry>, baseline: Option<&FileText>, store: &Store) -> Vec<bool> {
     let (Some(baseline), Some(accepted)) = (baseline, decode(accepted, store)) else {
         return Vec::new();

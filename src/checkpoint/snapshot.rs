@@ -1,4 +1,4 @@
-//! The files of a workspace at one moment, and the differences of two moments.
+//! Reads the files of a workspace at one moment, and compares two such snapshots.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -29,42 +29,42 @@ mod nodes;
 mod tests;
 mod update;
 
-/// The most time that a snapshot takes.
+/// The longest time that taking a snapshot may take.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The most bytes of the files of a snapshot that have copies.
+/// The largest number of bytes of all files in a snapshot that have copies.
 const MOST_BYTES: u64 = 500 << 20;
 
-/// The most bytes of a file that has a copy. Edits have the same limit.
+/// The largest size in bytes of a file that has a copy. Edits have the same limit.
 const MOST_FILE_BYTES: u64 = disk::MAX_FILE_BYTES;
 
-/// A time longer than the resolution of the time of a file's birth.
+/// An upper bound of the resolution of a file's birth time.
 const BIRTH_TIME_RESOLUTION: Duration = Duration::from_millis(20);
 
 /// The differences of two snapshots.
 #[derive(Debug, Default)]
 pub(super) struct Differences {
     pub(super) changes: Vec<Change>,
-    /// Files that were there before, but ignored or secret. To take them back would delete them.
+    /// The files that existed before, but were ignored or secret. Taking their creation back would delete them.
     pub(super) not_created: Vec<PathBuf>,
 }
 
-/// The files of a workspace at one moment, without ignored and secret ones, and without caches.
+/// The files of a workspace at one moment. Ignored files, secret files and caches are left out.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     nodes: Nodes,
     taken: SystemTime,
-    /// The files with several names (hard links). They may change by a name that is not watched.
+    /// The files with several hard links. They may change through a path that is not watched.
     linked: BTreeSet<String>,
-    /// The bytes of the files that have copies.
+    /// The total number of bytes of the files that have copies.
     bytes: u64,
-    /// A directory of caches was met.
+    /// True if the workspace contains a cache directory.
     has_caches: bool,
-    /// None if not all of the workspace was read.
+    /// The conditions under which the files were selected; none if a part of the workspace was not read.
     surroundings: Option<Arc<Surroundings>>,
 }
 
-/// The workspace of a judge, which a snapshot reads, and the store for copies of its files.
+/// The input of a snapshot: the judge of a workspace, its directory, and the store for the copies of its files.
 pub(super) struct SnapshotSource<'a> {
     root: &'a Path,
     dir: &'a Dir,
@@ -73,12 +73,12 @@ pub(super) struct SnapshotSource<'a> {
     surroundings: Option<Arc<Surroundings>>,
 }
 
-/// The things that decide which files are in a snapshot, apart from the files of rules in the workspace.
+/// The conditions that decide which files belong to a snapshot, apart from the ignore files in the workspace.
 #[derive(Debug, PartialEq)]
 struct Surroundings {
     secrets: Vec<PathBuf>,
     git_directories: Vec<PathBuf>,
-    /// The files of rules outside, and that of the git directory.
+    /// The ignore files outside the workspace, and the ignore file in the git directory.
     rules: Vec<(PathBuf, Option<FileStamp>)>,
     index: Option<FileStamp>,
 }
@@ -97,7 +97,7 @@ impl Default for Snapshot {
 }
 
 impl<'a> SnapshotSource<'a> {
-    /// Prepares to read the workspace of a judge. Blocks on files.
+    /// Prepares to read a judge's workspace. Blocks on files.
     pub(super) fn new(judge: &'a Arc<Judge>, dir: &'a Dir, store: &'a Store) -> Self {
         let (root, survey) = (judge.root(), judge.survey());
         Self {
@@ -111,7 +111,7 @@ impl<'a> SnapshotSource<'a> {
 }
 
 impl Surroundings {
-    /// Returns none if the secrets are not all known.
+    /// Returns the conditions of the workspace `root`. Returns `None` if the survey has not found all secret files.
     fn of(root: &Path, survey: &Survey) -> Option<Self> {
         let rules = IgnoreRules::files_outside(root).into_iter();
         let rules = rules.chain([root.join(RULES[2])]);
@@ -127,10 +127,11 @@ impl Surroundings {
 }
 
 impl Snapshot {
-    /// Returns the files of the workspace now. Reads only those that have changed since this snapshot.
+    /// Takes a new snapshot of the workspace. Reads only the files that have changed since this snapshot.
     ///
     /// # Errors
-    /// The workspace is too large, or the store cannot take its files. The snapshot in the error has the files that were read.
+    /// The workspace is too large, or the store cannot store its files. The snapshot in the error contains the files that were
+    /// read.
     pub(super) fn again(&self, source: SnapshotSource<'_>) -> Result<Self, Box<(Self, String)>> {
         let SnapshotSource {
             root,
@@ -212,19 +213,20 @@ impl Snapshot {
         }
     }
 
-    /// Adds the files of an older snapshot that this snapshot lacks.
+    /// Adds the files of an older snapshot that are missing in this one.
     pub(super) fn with_rest_of(mut self, older: Self) -> Self {
         self.nodes.add_missing(&older.nodes);
         self
     }
 
-    /// Returns the changes that made `after` of this snapshot. `root` is the workspace, which `after` shows as it is now.
+    /// Returns the changes from this snapshot to `after`. `root` is the workspace in the state of `after`.
     pub(super) fn changes(&self, after: &Self, root: &Dir) -> Differences {
         let inodes = || self.nodes.values().map(|node| node.stamp.inode()).collect();
         self.differences((&self.nodes, &after.nodes), inodes, root)
     }
 
-    /// Returns the changes of some files of this snapshot. `inodes` returns the inodes of all its files.
+    /// Returns the changes from the files `before` to the files `after`. `all_inodes` returns the inodes of all files of this
+    /// snapshot.
     fn differences(
         &self,
         (before, after): (&Nodes, &Nodes),
@@ -268,7 +270,7 @@ impl Snapshot {
 }
 
 impl Known {
-    /// Reads a file with these facts; none for a device or FIFO.
+    /// Reads a file whose metadata is `node`. Returns `None` for a device or FIFO.
     fn read(dir: &Dir, name: &Path, node: &Node, store: &Store) -> io::Result<Option<Self>> {
         // Before it is read: it may change meanwhile.
         let settled = node.stamp.is_settled();
@@ -284,7 +286,7 @@ impl Known {
         matches!(self.entry, Entry::Dir { .. })
     }
 
-    /// Returns the bytes of its copy.
+    /// Returns the number of bytes of the file's copy.
     fn copied(&self) -> u64 {
         match self.entry {
             Entry::File { blob: Some(_), .. } => self.stamp.size(),
@@ -297,7 +299,7 @@ fn is_there(root: &Dir, path: &str) -> bool {
     matches!(root.node(path), Ok(Some(_)))
 }
 
-/// Returns whether two nodes are the same file with the same content. Without copies, only the stamps can tell.
+/// Returns true if two nodes are the same file with the same content. If there are no copies, compares only the stamps.
 fn is_same(one: &Known, other: &Known) -> bool {
     let has_copy = !matches!(one.entry, Entry::File { blob: None, .. });
     one.entry == other.entry && (has_copy || one.stamp == other.stamp)
@@ -311,11 +313,10 @@ fn change(path: String, before: Option<Known>, after: Option<Known>) -> Change {
     }
 }
 
-/// Returns the entry at a path in the workspace `root`, or none if there is none. A copy of a file is in the store
-/// afterwards.
+/// Returns the entry at a path in the workspace `root`; none if nothing exists there. Copies the content of a file to the store.
 ///
 /// # Errors
-/// The store cannot take the copy.
+/// The store cannot store the copy.
 pub(super) fn entry_at(root: &Dir, path: &Path, store: &Store) -> io::Result<Option<Entry>> {
     match root.node(path) {
         Ok(Some(node)) => entry(root, path, &node, store),
@@ -323,7 +324,7 @@ pub(super) fn entry_at(root: &Dir, path: &Path, store: &Store) -> io::Result<Opt
     }
 }
 
-/// Returns the entry of a file with these facts; none for a device or FIFO.
+/// Returns the entry of a file whose metadata is `node`. Returns `None` for a device or FIFO.
 fn entry(dir: &Dir, path: &Path, node: &Node, store: &Store) -> io::Result<Option<Entry>> {
     let mode = node.mode;
     Ok(match node.kind {

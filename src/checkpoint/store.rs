@@ -1,7 +1,7 @@
-//! The copies of files, each under the hash of its bytes.
+//! Stores copies of files. The name of each copy is the hash of its bytes.
 //!
-//! Several backends share the directory. Each one appends to two files of its own: a pack with the bytes, and an index
-//! with a line for each copy, written after its bytes. So a backend that is killed leaves whole copies only.
+//! Several backends share the directory. Each backend appends to two files of its own: a pack with the bytes, and an index with a
+//! line for each copy. The line is written after the bytes of the copy, so a killed backend leaves only complete copies.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -20,17 +20,17 @@ use crate::paths::{self, private_dir};
 use co_edit::{FileText, hunks};
 use co_text::size_text;
 
-/// The most bytes of all copies.
+/// The largest number of bytes of all copies together.
 pub(super) const MAX_BYTES: u64 = 2 << 30;
 
-/// The age at which copies and changes are removed.
+/// The age at which co removes copies and records of changes.
 const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// The extensions of a pack and of its index.
+/// The extension of a pack file, and the extension of its index file.
 const PACK: &str = "pack";
 const INDEX: &str = "index";
 
-/// The store of copies. While it lives, no other backend removes any.
+/// The store of copies. While it is open, no other backend removes copies.
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
@@ -42,21 +42,21 @@ pub struct Store {
 #[derive(Debug, Default)]
 struct Copies {
     places: HashMap<CopyKey, Place>,
-    /// The names of the packs, without their extension.
+    /// The names of the packs, without the extension.
     packs: Vec<Arc<str>>,
-    /// The bytes of all packs.
+    /// The number of bytes of all packs together.
     used: u64,
-    /// Made by the first copy.
+    /// The pack to which this backend appends; none before its first copy.
     own: Option<Pack>,
 }
 
-/// The first half of a hash, which no two files have in common.
+/// The first half of a hash, which is enough to identify a copy.
 type CopyKey = [u8; 16];
 
-/// The place of a copy, in little memory: no pack is larger than all copies may be.
+/// The place of a copy in a pack. Four bytes are enough for each number, because no pack is larger than [`MAX_BYTES`].
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    /// The place of the pack's name among those of all packs.
+    /// The index of the pack's name in the list of packs.
     pack: u32,
     at: u32,
     size: u32,
@@ -68,16 +68,16 @@ struct Pack {
     bytes: File,
     index: File,
     size: u64,
-    /// The bytes of the index that are whole lines. A failed write may leave more, which the next line takes.
+    /// The number of bytes of complete lines in the index. A failed write may leave more bytes; the next line overwrites them.
     index_size: u64,
 }
 
 impl Store {
-    /// Opens the store in a directory, which is made readable by its owner alone. If the store has more than half of `most` bytes
-    /// or old copies, and no other backend uses it, first removes the copies that are not needed.
+    /// Opens the store in a directory, and makes the directory readable by its owner only. If the store has old copies or more
+    /// than half of `most` bytes, and no other backend uses it, first removes the copies that are no longer needed.
     ///
     /// # Errors
-    /// The directory cannot be made or written.
+    /// The directory cannot be created or written.
     pub fn open(dir: &Path, most: u64) -> io::Result<Self> {
         private_dir(dir)?;
         let file = private(dir.join("lock")).map_err(|error| paths::Error::write(dir, error))?;
@@ -95,7 +95,7 @@ impl Store {
         })
     }
 
-    /// Keeps a copy of some bytes. Returns its name.
+    /// Stores a copy of some bytes, and returns its name.
     ///
     /// # Errors
     /// The store is full, or cannot be written.
@@ -117,7 +117,8 @@ impl Store {
         Ok(blob)
     }
 
-    /// Keeps a copy of a text, with the encoding and the line breaks of another version of its file. Returns its name.
+    /// Stores a copy of a text, with the encoding and the line breaks of `version`, which is a copy of the same file. Returns its
+    /// name.
     ///
     /// # Errors
     /// The encoding cannot store the text, or the store is full, or cannot be read or written.
@@ -132,7 +133,7 @@ impl Store {
     /// Returns the bytes of a copy.
     ///
     /// # Errors
-    /// The copy is gone, or does not have these bytes any more.
+    /// The copy no longer exists, or its bytes no longer have this hash.
     pub fn get(&self, blob: &Blob) -> io::Result<Vec<u8>> {
         let mut copies = self.copies.lock();
         if !copies.places.contains_key(&key(blob)) {
@@ -144,7 +145,7 @@ impl Store {
 }
 
 impl Copies {
-    /// Returns the copies in all packs.
+    /// Returns the copies that the indexes of all packs list.
     fn read(dir: &Path) -> Self {
         let mut copies = Self::default();
         copies.read_indexes(dir);
@@ -165,7 +166,7 @@ impl Copies {
         }
     }
 
-    /// Returns the place of a pack's name.
+    /// Returns the index of a pack's name in the list of packs. Adds the name if it is missing.
     fn number(&mut self, pack: &str) -> usize {
         let known = self.packs.iter().position(|name| **name == *pack);
         known.unwrap_or_else(|| {
@@ -174,7 +175,7 @@ impl Copies {
         })
     }
 
-    /// Notes the place of a copy.
+    /// Adds a copy and its place.
     fn add(&mut self, blob: &Blob, pack: usize, (at, size): (u64, u64)) {
         let numbers = (pack.try_into(), at.try_into(), size.try_into());
         if let (Ok(pack), Ok(at), Ok(size)) = numbers {
@@ -220,8 +221,9 @@ impl Copies {
         }
     }
 
-    /// Moves the copies that changes of chats need into one pack, and removes all others. If they have more than `most` bytes,
-    /// drops the changes of the chats that changed nothing for the longest time. Drops old changes in any case.
+    /// Moves the copies that records of chats refer to into one pack, and removes all other copies. If the remaining copies have
+    /// more than `most` bytes, drops the records of the chats that have changed nothing for the longest time. Always drops old
+    /// records.
     fn pruned(&self, dir: &Path, most: u64) -> io::Result<Self> {
         let mut pruned = Self::default();
         for log in log::newest_first(dir) {
@@ -271,7 +273,7 @@ fn key(blob: &Blob) -> CopyKey {
     std::array::from_fn(|at| hash[at])
 }
 
-/// Opens a file that only its owner can read. Makes it if it is missing.
+/// Opens a file that only its owner can read. Creates the file if it is missing.
 fn private(path: PathBuf) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create(true);
@@ -289,7 +291,7 @@ fn packs(dir: &Path) -> impl Iterator<Item = PathBuf> {
     paths.filter(|path| path.extension().is_some_and(|it| it == PACK))
 }
 
-/// Reads a line of an index; none if the line is not whole, so that the hash at its end is missing.
+/// Parses a line of an index. Returns `None` if the line is not complete, so that the hash at its end is missing.
 fn line(line: &str) -> Option<(Blob, u64, u64)> {
     let mut words = line.split(' ');
     let (at, size) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);

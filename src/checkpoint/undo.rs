@@ -1,4 +1,5 @@
-//! Takes changes back, or makes those of a trial: each is merged into the file as it is now, so that later work stays.
+//! Plans to take changes back, or to make the changes of a trial. Each change is merged into the current file, so that later
+//! changes stay.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,31 +14,31 @@ use crate::workspace::edits::source::buffer_change;
 use co_edit::{FileText, RebaseResult, apply_hunks, hunks, rebase};
 use co_exec::beneath::Dir;
 
-/// The reason why a file is left alone.
+/// The reason why co does not change a file.
 const CHANGED: &str = "it was changed later, in the same place";
 
-/// Planned changes, which take others back or keep those of a trial. None is made yet.
+/// Planned changes that take earlier changes back, or that make the changes of a trial. None of them has been made.
 #[derive(Debug, Default, PartialEq)]
 pub struct Undo {
-    /// At most one for each path.
+    /// The planned changes of files, at most one for each path.
     pub changes: Vec<Change>,
-    /// The changes of buffers with unsaved text, which `Checkpoints::make` leaves out.
+    /// The planned changes of buffers with unsaved text, which `Checkpoints::make` leaves out.
     pub buffers: Vec<(BufferChange, Change)>,
-    /// The files that are left alone, with the reason.
+    /// The files that stay as they are, each with the reason.
     pub kept: Vec<(PathBuf, String)>,
 }
 
-/// The result of an [`Undo`].
+/// The result of making the changes of an [`Undo`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct UndoResult {
     pub changes: Vec<Change>,
-    /// The files that could not be changed, with the reason.
+    /// The files that could not be changed, each with the reason.
     pub failed: Vec<(PathBuf, String)>,
 }
 
 impl Undo {
-    /// Returns the plan that takes back `changes` of the workspace `root`, which are in their order. `open` has the buffers of
-    /// the files.
+    /// Returns the plan that takes back `changes` in the workspace `root`. `changes` are in the order in which they were made,
+    /// and `open` contains the buffers of the files.
     pub fn of<'a>(
         changes: impl DoubleEndedIterator<Item = &'a Change>,
         root: &Path,
@@ -67,13 +68,13 @@ impl Undo {
         undo
     }
 
-    /// Returns the plan that makes `changes` in the workspace `root`, which nobody has made yet; see [`Self::of`].
+    /// Returns the plan that makes `changes` in the workspace `root`. They have not been made there yet; see [`Self::of`].
     pub fn making(changes: &[Change], root: &Path, store: &Store, open: &OpenBuffers) -> Self {
         let inverse: Vec<_> = changes.iter().map(Change::inverse).collect();
         Self::of(inverse.iter(), root, store, open)
     }
 
-    /// Returns all changes, in the order of their paths.
+    /// Returns all changes, sorted by path.
     pub fn all(&self) -> Vec<&Change> {
         let buffers = self.buffers.iter().map(|(_, change)| change);
         let mut all: Vec<_> = self.changes.iter().chain(buffers).collect();
@@ -83,7 +84,7 @@ impl Undo {
 }
 
 impl Change {
-    /// Returns the change that takes it back.
+    /// Returns the change that takes this change back.
     pub fn inverse(&self) -> Self {
         Self {
             path: self.path.clone(),
@@ -92,14 +93,15 @@ impl Change {
         }
     }
 
-    /// Returns whether it is about a directory only.
+    /// Returns true if the change affects only a directory.
     pub fn is_directory(&self) -> bool {
         let is_file = |it: &Entry| !matches!(it, Entry::Dir { .. });
         !self.before.iter().chain(&self.after).any(is_file)
     }
 }
 
-/// Returns the change that takes back changes of one path, of which the last comes first; none if the path is already as before.
+/// Returns the change of a file that takes back `changes` of one path. The last of them comes first in `changes`. Returns `None`
+/// if the path already has its earlier state.
 fn taken_back(
     path: &Path,
     changes: &[&Change],
@@ -119,8 +121,8 @@ fn taken_back(
     Ok((change.before != change.after).then_some(change))
 }
 
-/// Returns the change of a buffer that takes back changes of its file, of which the last comes first; none if the buffer is
-/// already as before.
+/// Returns the change of a buffer that takes back `changes` of its file. The last of them comes first in `changes`. Returns
+/// `None` if the buffer already has its earlier text.
 fn taken_back_in(
     buffer: &BufferText,
     changes: &[&Change],
@@ -175,7 +177,7 @@ fn taken_back_in(
     Ok(Some((in_buffer, change)))
 }
 
-/// Returns an entry without a change, which may have been changed later.
+/// Returns the entry `now` without the change. `now` may contain later changes, which stay.
 fn merged(change: &Change, now: Option<Entry>, store: &Store) -> Result<Option<Entry>, String> {
     let (base, target) = (&change.after, &change.before);
     for entry in [base, target, &now] {
@@ -214,7 +216,7 @@ fn merged(change: &Change, now: Option<Entry>, store: &Store) -> Result<Option<E
     }))
 }
 
-/// Returns whether two entries differ in their modes at most.
+/// Returns true if two entries are equal apart from their modes.
 pub(super) fn has_content_of(one: &Option<Entry>, other: &Option<Entry>) -> bool {
     match (one, other) {
         (Some(Entry::File { blob: one, .. }), Some(Entry::File { blob: other, .. })) => {
@@ -227,7 +229,8 @@ pub(super) fn has_content_of(one: &Option<Entry>, other: &Option<Entry>) -> bool
     }
 }
 
-/// Applies the change from `base` to `target` to other bytes that were made of `base`; none if they overlap.
+/// Applies the difference from `base` to `target` to `now`, which is another version of `base`. Returns `None` if the changes
+/// overlap.
 fn merged_bytes(base: &[u8], target: &[u8], now: &[u8]) -> Option<Vec<u8>> {
     if base == target {
         return Some(now.to_vec());
@@ -241,7 +244,7 @@ fn merged_bytes(base: &[u8], target: &[u8], now: &[u8]) -> Option<Vec<u8>> {
     merged.chars().map(|it| u8::try_from(it).ok()).collect()
 }
 
-/// As [`merged_bytes`] for UTF-16; none if one of the texts is binary.
+/// Works as [`merged_bytes`] does, for UTF-16. Returns `None` if one of the texts is binary.
 fn merged_utf16(base: &[u8], target: &[u8], now: &[u8]) -> Option<Vec<u8>> {
     let (base, target) = (FileText::decode(base).ok()?, FileText::decode(target).ok()?);
     let mut file = FileText::decode(now).ok()?;
@@ -272,7 +275,7 @@ pub(super) fn mode(entry: &Option<Entry>) -> Option<u32> {
     }
 }
 
-/// Returns the bytes of a file; those of other entries are empty.
+/// Returns the bytes of a file; empty for any other entry.
 pub(super) fn bytes_of(entry: &Entry, store: &Store) -> io::Result<Vec<u8>> {
     match entry {
         Entry::File {
@@ -283,7 +286,7 @@ pub(super) fn bytes_of(entry: &Entry, store: &Store) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Returns the text of a file, which is empty if there is none; none if it is no text.
+/// Returns the text of a file; the empty text if there is no file. Returns `None` if the content is not text.
 pub(super) fn decode(entry: &Option<Entry>, store: &Store) -> Option<FileText> {
     let bytes = match entry {
         Some(entry @ Entry::File { .. }) => bytes_of(entry, store).ok()?,

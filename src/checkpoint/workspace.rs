@@ -1,4 +1,4 @@
-//! Snapshots of one workspace, and the call that each change belongs to.
+//! Takes the snapshots of one workspace, and assigns each change to a call.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -21,10 +21,10 @@ use co_edit::FileText;
 use co_exec::beneath::Dir;
 use co_exec::watcher::{ChangeMark, Changes};
 
-/// The reason why nothing can be taken back while the first snapshot is taken.
+/// The reason why no change can be taken back while co takes the first snapshot.
 pub(super) const NOT_YET: &str = "the first checkpoint of the workspace is being made";
 
-/// The most files that are compared with what a chat left.
+/// The largest number of files that are compared with the state in which a chat left them.
 const MOST_COMPARED: usize = 500;
 
 /// The snapshots of one workspace.
@@ -32,71 +32,72 @@ pub struct Workspace {
     root: PathBuf,
     pub(super) judge: Arc<Judge>,
     pub(super) store: Arc<Store>,
-    /// The person's own commands that run now, in any workspace.
+    /// The number of the person's own commands that run now, in any workspace.
     runs: Arc<AtomicUsize>,
     /// The reason why there is no snapshot; none if there is one.
     missing: Mutex<Option<String>>,
     latest: Mutex<LatestSnapshot>,
-    /// The files that the person saved, and that edits changed, since the last snapshot.
+    /// The files that the person saved, or that edits changed, since the last snapshot.
     touched: Mutex<HashSet<PathBuf>>,
-    /// The number of checkpoints that are open or about to open.
+    /// The number of checkpoints that are open or will open soon.
     open_checkpoints: AtomicUsize,
     ids: AtomicU64,
 }
 
-/// The last snapshot, and the commands that have run since.
+/// The last snapshot, and the checkpoints that are open since then.
 #[derive(Default)]
 struct LatestSnapshot {
     snapshot: Snapshot,
-    /// The moment before the snapshot; none if nothing watched the workspace.
+    /// The watcher's position just before the snapshot; none if no watcher ran.
     mark: Option<ChangeMark>,
-    /// The time of the snapshot; none before the first.
+    /// The time of the snapshot; none before the first snapshot.
     taken: Option<Instant>,
     open: Vec<CheckpointChanges>,
 }
 
-/// The changes since a checkpoint that is open.
+/// The changes that belong to an open checkpoint so far.
 struct CheckpointChanges {
     id: u64,
     is_job: bool,
     found: CallChanges,
-    /// A checkpoint that is open for long: its changes may be recorded meanwhile.
+    /// The record to which the changes can be written while the checkpoint is open; none for a short checkpoint.
     open_record: Option<OpenRecord>,
 }
 
-/// The record of a checkpoint that is still open, without its changes.
+/// The record of an open checkpoint, without its changes.
 struct OpenRecord {
     chat: String,
     record: Record,
 }
 
-/// The checkpoint of a command that runs. Dropping it forgets the changes.
+/// The checkpoint of a running command. If it is dropped, its changes are forgotten.
 pub struct OpenCheckpoint {
     workspace: Arc<Workspace>,
     id: u64,
 }
 
-/// The files of an edit before it, by their paths in the workspace.
+/// The files that an edit changes, in the state before the edit. The paths are relative to the workspace.
 pub type EditedFiles = Vec<(PathBuf, Option<Entry>)>;
 
-/// A file by its path in the workspace, as it is now; none if it is not there.
+/// A path relative to the workspace, and the current file; none if it does not exist.
 pub type CurrentFile = (PathBuf, Option<Entry>);
 
 /// The changes of the files during a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallChanges {
-    /// In their order. A path may be in it several times.
+    /// The changes, from the first to the last. A path may occur several times.
     pub changes: Vec<Change>,
-    /// The move of git's HEAD.
+    /// The move of git's HEAD during the call.
     pub head: Option<HeadMove>,
-    /// Files that changed, but perhaps not by this call: the person saved them, or another command ran too.
+    /// The files that changed, but perhaps not because of this call: the person saved them, or another command ran at the same
+    /// time.
     pub unclear: Vec<PathBuf>,
-    /// The reason why the changes are not known.
+    /// The reason why the changes are unknown; none if they are known.
     pub unknown: Option<String>,
 }
 
 impl CallChanges {
-    /// Returns changes that are not known, for a reason.
+    /// Returns unknown changes with this reason.
     pub fn unknown(why: String) -> Self {
         Self {
             unknown: Some(why),
@@ -104,7 +105,7 @@ impl CallChanges {
         }
     }
 
-    /// Returns a record with these changes.
+    /// Returns a record that contains these changes.
     pub fn in_record(self, record: Record) -> Record {
         Record {
             changes: self.changes,
@@ -131,24 +132,24 @@ impl Workspace {
         }
     }
 
-    /// Returns the real path of the workspace.
+    /// Returns the canonical path of the workspace.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Returns the reason why a command that starts now has no checkpoint; none if it has one. Does not block.
+    /// Returns the reason why a command that starts now would have no checkpoint; none if it would have one. Does not block.
     pub fn missing(&self) -> Option<String> {
         self.missing.lock().clone()
     }
 
-    /// Returns whether there is a snapshot. Does not block.
+    /// Returns true if there is a snapshot. Does not block.
     pub(super) fn is_ready(&self) -> bool {
         // While it is locked, one is taken or compared.
         let latest = self.latest.try_lock();
         self.missing().is_none() && latest.is_none_or(|latest| latest.taken.is_some())
     }
 
-    /// Takes the first snapshot, unless there is one. If the workspace is too large for one try, the next try goes on.
+    /// Takes the first snapshot, unless there is one. If the workspace is too large to read at once, the next call continues.
     pub fn prepare(&self) {
         let mut latest = self.latest.lock();
         if self.missing().is_some() || latest.taken.is_none() {
@@ -160,15 +161,15 @@ impl Workspace {
     /// Takes a snapshot before a command.
     ///
     /// # Errors
-    /// There is no snapshot. The text says why.
+    /// The reason why there is no snapshot.
     pub fn begin(self: &Arc<Self>) -> Result<OpenCheckpoint, String> {
         self.begin_checkpoint(false, None)
     }
 
-    /// Takes a snapshot before the turn of an agent. `record_open` records its changes while the turn runs.
+    /// Takes a snapshot before the turn of an agent. `record_open` records the changes of the turn while it runs.
     ///
     /// # Errors
-    /// There is no snapshot. The text says why.
+    /// The reason why there is no snapshot.
     pub fn begin_turn(
         self: &Arc<Self>,
         chat: String,
@@ -177,10 +178,11 @@ impl Workspace {
         self.begin_checkpoint(false, Some(OpenRecord { chat, record }))
     }
 
-    /// Takes a snapshot when a job starts. Changes that come while a command runs too do not count as changes of the job.
+    /// Takes a snapshot when a job starts. Files that change while a command runs at the same time do not count as changes of the
+    /// job.
     ///
     /// # Errors
-    /// There is no snapshot. The text says why.
+    /// The reason why there is no snapshot.
     pub fn begin_job(self: &Arc<Self>) -> Result<OpenCheckpoint, String> {
         self.begin_checkpoint(true, None)
     }
@@ -211,7 +213,7 @@ impl Workspace {
         Ok(checkpoint)
     }
 
-    /// Forgets the snapshot if none was taken in a time and no command runs. The next turn, or a command, takes one again.
+    /// Drops the snapshot if none was taken for `time` and no command runs. The next turn or command takes a new one.
     pub(super) fn forget_unused(&self, time: Duration) {
         // If it is locked, it is used.
         let Some(mut latest) = self.latest.try_lock() else {
@@ -223,12 +225,13 @@ impl Workspace {
         }
     }
 
-    /// Returns whether a command runs. Does not block.
+    /// Returns true if a command runs. Does not block.
     pub(super) fn is_busy(&self) -> bool {
         self.open_checkpoints.load(Ordering::Relaxed) > 0
     }
 
-    /// Gives each command the changes since the last snapshot, before a command of the person starts or ends.
+    /// Assigns the changes since the last snapshot to the running commands. Call it before a command of the person starts or
+    /// ends.
     pub(super) fn divide(&self) {
         let mut latest = self.latest.lock();
         if !latest.open.is_empty() {
@@ -237,10 +240,10 @@ impl Workspace {
         }
     }
 
-    /// Records what has changed until now in the open turns of a chat's agent, by calling `append`.
+    /// Records the changes so far of the open turns in which a chat's agent works, by calling `append`.
     ///
     /// # Errors
-    /// A record cannot be written. Its changes stay for the next record.
+    /// A record cannot be written. Its changes go into the next record.
     pub(super) fn record_open(
         &self,
         chat: &str,
@@ -265,7 +268,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Assigns the changes until now to the turn of an agent, after the person saved a file.
+    /// Assigns the changes so far to the open turn of an agent. Call it after the person saved a file.
     pub(super) fn divide_turn(&self) {
         let mut latest = self.latest.lock();
         if latest.open.iter().any(|it| it.open_record.is_some()) {
@@ -274,11 +277,11 @@ impl Workspace {
         }
     }
 
-    /// Returns the entries of the files that an edit will change. Changes of these files do not count as changes of a command
-    /// that runs.
+    /// Returns the current entries of the files that an edit will change. Their changes then do not count as changes of a running
+    /// command.
     ///
     /// # Errors
-    /// The store cannot take a copy.
+    /// The store cannot store a copy.
     pub fn before_edit(&self, files: &[PathBuf]) -> Result<EditedFiles, String> {
         let paths = files
             .iter()
@@ -293,11 +296,11 @@ impl Workspace {
         self.entries(&paths)
     }
 
-    /// Returns the files that differ from what the last change of these records left, as they are now. Of many, it looks at the
-    /// last ones.
+    /// Returns the current state of the files that have changed since their last change in these records. If there are many
+    /// files, compares only the [`MOST_COMPARED`] last ones.
     ///
     /// # Errors
-    /// The workspace cannot be opened, or the store cannot take a copy.
+    /// The workspace cannot be opened, or the store cannot store a copy.
     pub fn changed_since(&self, records: &[Record]) -> Result<Vec<CurrentFile>, String> {
         let of_here = records
             .iter()
@@ -344,8 +347,8 @@ impl Workspace {
         }
     }
 
-    /// Returns the changes that an edit is about to make, or has made in a buffer only. The modes of what it makes are not
-    /// known yet.
+    /// Returns the changes that an edit is about to make, or has made only in a buffer. The modes of the files that it creates
+    /// are not known yet.
     pub fn planned(&self, before: EditedFiles, edit: &PlannedEdit) -> CallChanges {
         match self.planned_entries(&before, edit) {
             Ok(changes) => CallChanges {
@@ -384,7 +387,7 @@ impl Workspace {
         Ok(changes)
     }
 
-    /// Returns a file with another text, in the encoding and with the line breaks of the file on the disk.
+    /// Returns a file with the text `text`, in the encoding and with the line breaks of the file on disk.
     fn file_with(&self, like: Option<&Entry>, text: &FileText) -> io::Result<Option<Entry>> {
         match like {
             Some(Entry::File {
@@ -420,14 +423,14 @@ impl Workspace {
         opened.map_err(|error| format!("the workspace cannot be opened: {error}"))
     }
 
-    /// Notes that a file, by its real path, is changed by somebody else than a command that runs.
+    /// Notes that somebody other than a running command changes a file. `file` is its canonical path.
     pub(super) fn touch(&self, file: &Path) {
         if let Ok(path) = file.strip_prefix(&self.root) {
             self.touched.lock().insert(path.to_owned());
         }
     }
 
-    /// Takes a snapshot, and gives the changes since the last one to the command that ran alone.
+    /// Takes a snapshot, and assigns the changes since the last snapshot to the command that ran alone.
     fn step(&self, latest: &mut LatestSnapshot) -> Result<(), String> {
         let root = self.open();
         // Before the snapshot: what changes meanwhile is read again.
@@ -502,7 +505,7 @@ impl Workspace {
 }
 
 impl OpenCheckpoint {
-    /// Takes a snapshot after the command, and returns its changes.
+    /// Takes a snapshot after the command, and returns the changes of the command.
     pub fn end(self) -> CallChanges {
         let workspace = &self.workspace;
         let mut latest = workspace.latest.lock();

@@ -1,4 +1,4 @@
-//! The files of a snapshot, in little memory.
+//! Stores the files of a snapshot in little memory.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,12 +12,12 @@ use co_exec::regular::FileStamp;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Known {
     pub(super) stamp: FileStamp,
-    /// Every later change changes the stamp.
+    /// True if the stamp of the file is old enough that every later change of the file changes the stamp.
     pub(super) settled: bool,
     pub(super) entry: Entry,
 }
 
-/// Files by their paths in the workspace.
+/// The files of a snapshot, by their paths relative to the workspace.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Nodes(PathMap<Known>);
 
@@ -48,24 +48,24 @@ impl Nodes {
         self.0.iter().map(|(_, node)| node)
     }
 
-    /// Returns all files in two parts, of about the same length if there are many.
+    /// Returns all files in two parts. If there are many files, both parts have about the same length.
     pub(super) fn halves(&self) -> [impl Iterator<Item = (PathBuf, Known)>; 2] {
         self.0.halves()
     }
 
-    /// Returns the paths directly in a directory.
+    /// Returns the paths of the entries of a directory.
     pub(super) fn children(&self, dir: &str) -> impl Iterator<Item = String> {
         let children = self.0.children(dir.as_ref());
         children.filter_map(|(path, _)| text(path))
     }
 
-    /// Returns the paths in a directory and in those below it.
+    /// Returns all paths below a directory.
     pub(super) fn below(&self, dir: &str) -> impl Iterator<Item = String> {
         let below = self.0.below(dir.as_ref());
         below.filter_map(|(path, _)| text(path))
     }
 
-    /// Returns the files that differ in `other`, each with the file of the same path there.
+    /// Returns the files that differ from `other`, each with the file at the same path of `other`.
     pub(super) fn beside(
         &self,
         other: &Self,
@@ -83,7 +83,7 @@ impl Nodes {
         })
     }
 
-    /// Adds the files of `older` that are missing.
+    /// Adds the files of `older` that are missing here.
     pub(super) fn add_missing(&mut self, older: &Self) {
         for (path, node) in older.0.iter() {
             if !self.0.contains(&path) {
@@ -93,23 +93,23 @@ impl Nodes {
         self.0.pack();
     }
 
-    /// Packs the changed entries.
+    /// Packs the changed entries to save memory.
     pub(super) fn pack(&mut self) {
         self.0.pack();
     }
 
-    /// Packs the changed entries, if that is worth the time.
+    /// Packs the changed entries if there are enough of them.
     pub(super) fn pack_many(&mut self) {
         self.0.pack_many();
     }
 }
 
-/// Returns a path as the text that it was inserted as.
+/// Returns a path in the form in which it was inserted.
 fn text(path: PathBuf) -> Option<String> {
     path.into_os_string().into_string().ok()
 }
 
-/// Returns the beginning of the paths in a directory.
+/// Returns the prefix of the paths below a directory.
 pub(super) fn below(dir: &str) -> String {
     match dir {
         "" => String::new(),

@@ -1,4 +1,4 @@
-//! Brings a snapshot up to date in the directories that have changed.
+//! Updates a snapshot by reading only the changed directories.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -9,12 +9,12 @@ use super::nodes::below;
 use super::*;
 use crate::workspace::files::walk;
 
-/// The most entries that are read without a walk through the whole workspace.
+/// The largest number of entries that an update reads. If more have changed, co reads the whole workspace.
 const MAX_ENTRIES: usize = 50_000;
 
 impl Snapshot {
-    /// Brings this snapshot up to date in the changed directories, and returns the changes. Returns none, and changes nothing, if
-    /// other files than those in them may belong to it from now on, or a file cannot be read.
+    /// Reads the changed directories, updates this snapshot, and returns the changes. Returns `None`, and changes nothing, if
+    /// files outside of these directories may now belong to the snapshot, or if a file cannot be read.
     pub(in super::super) fn update(
         &mut self,
         source: &SnapshotSource<'_>,
@@ -82,10 +82,10 @@ impl Snapshot {
         Some(found)
     }
 
-    /// Returns the directories whose entries or files may have changed since this snapshot, by the stamps of all files. Returns
-    /// none if other files than those in them may belong to it from now on.
+    /// Compares the stamps of all files, and returns the directories whose entries or files may have changed since this snapshot.
+    /// Returns `None` if files outside of these directories may now belong to the snapshot.
     ///
-    /// This takes much longer than to ask a watcher, and much less than to read the workspace.
+    /// This is much slower than asking a watcher, and much faster than reading the workspace.
     pub(in super::super) fn changed(
         &self,
         source: &SnapshotSource<'_>,
@@ -124,7 +124,7 @@ impl Snapshot {
         Some(all)
     }
 
-    /// Returns whether a directory has rules in a file that does not belong to the snapshot: it may have changed.
+    /// Returns true if a directory contains an ignore file that is not part of the snapshot, because that file may have changed.
     fn has_unknown_rules(&self, root: &Dir, dir: &Path, names: &[&str]) -> bool {
         let mut rules = names.iter().map(|name| dir.join(name));
         let is_there = |path: &Path| FileStamp::below(root, path, AtFlags::empty()).is_some();
@@ -132,7 +132,7 @@ impl Snapshot {
         rules.any(|path| is_there(&path) && node(&path).is_none())
     }
 
-    /// Checks that the rules by which files belong to the snapshot are the same.
+    /// Returns `None` if the conditions that decide which files belong to the snapshot have changed.
     fn fits(&self, now: &Surroundings) -> Option<()> {
         let known = self.surroundings.as_ref()?;
         let same = known.secrets == now.secrets
@@ -148,19 +148,19 @@ struct Update<'a> {
     before: &'a Snapshot,
     source: &'a SnapshotSource<'a>,
     tracked: IndexedFiles<'a>,
-    /// The rules that hold in directories, by their paths.
+    /// The ignore rules of directories, by the paths of the directories.
     rules: BTreeMap<String, IgnoreRules>,
-    /// The files that are read again; none for a file that is gone.
+    /// The files that were read again; a value is `None` if the file no longer exists.
     new: BTreeMap<String, Option<Known>>,
     linked: BTreeSet<String>,
-    /// The directories that were read.
+    /// The directories that have been read.
     done: HashSet<String>,
     has_caches: bool,
     left: usize,
 }
 
 impl Update<'_> {
-    /// Reads a directory again, if it belongs to the snapshot.
+    /// Reads a directory again. Does nothing if it does not belong to the snapshot.
     fn dir(&mut self, path: &str) -> Option<()> {
         if !path.is_empty() && !self.now(path).is_some_and(|it| it.is_dir())
             || !self.done.insert(path.to_owned())
@@ -213,7 +213,7 @@ impl Update<'_> {
         Some(())
     }
 
-    /// Reads a file, directory or link that has changed. Returns an inner none if it does not belong to the snapshot.
+    /// Reads a changed file, directory or link. Returns `Some(None)` if it does not belong to the snapshot.
     fn file(&mut self, dir: &Dir, name: &str, path: &str) -> Option<Option<()>> {
         let Ok(Some(node)) = dir.node(name) else {
             return Some(None);
@@ -243,7 +243,7 @@ impl Update<'_> {
         Some(Some(()))
     }
 
-    /// Reads the files that may have changed by another name.
+    /// Reads the files with several hard links, which may have changed through another path.
     fn files_with_names(&mut self) -> Option<()> {
         let mut parents = Parents::new(self.source.dir);
         for path in self.before.linked.iter() {
@@ -272,7 +272,7 @@ impl Update<'_> {
         }
     }
 
-    /// Returns the present facts about a path.
+    /// Returns the current state of the file at a path.
     fn now(&self, path: &str) -> Option<Known> {
         match self.new.get(path) {
             Some(new) => new.clone(),
@@ -280,7 +280,7 @@ impl Update<'_> {
         }
     }
 
-    /// Returns the rules that hold in a directory.
+    /// Returns the ignore rules of a directory.
     fn rules(&mut self, path: &str) -> Option<IgnoreRules> {
         if let Some(known) = self.rules.get(path) {
             return Some(known.clone());
