@@ -1,6 +1,6 @@
-//! Other agents, which work in the place of a model: their presets, their programs, and the confined process of one.
+//! Agents, which work instead of a model: their presets, their programs, and the confined process of an agent.
 //!
-//! This module knows no chat: it gets the context of a turn, and asks the person through that.
+//! This module does not know chats: the caller passes the context of a turn, through which the module asks the person.
 
 mod home;
 mod hosts;

@@ -1,7 +1,7 @@
-//! The backend as Neovim sees it: reads the settings, answers the handshake, passes each message of Neovim to a chat or
-//! a run, and ends with Neovim.
+//! The entry point of the backend for Neovim. Reads the settings, answers the handshake, passes each message of Neovim to a chat
+//! or a run, and ends when Neovim ends.
 //!
-//! [`serve`] is the entry point. This module owns the list of chats; it knows nothing of what happens inside one.
+//! [`serve`] is the entry point. This module owns the list of chats; it does not know what happens inside a chat.
 
 mod settings;
 mod start;
@@ -37,18 +37,18 @@ use start::Installation;
 
 pub use settings::variables;
 
-/// The time in which Neovim writes a file: it tells co before and after it.
+/// The longest time that Neovim takes to write a file. Neovim sends a message before and after it writes.
 const SAVE_TIME: Duration = Duration::from_millis(200);
 
-/// The time without a message after which a refused Neovim has sent all that it wrote before it was refused.
+/// The time without a message after which co assumes that a refused Neovim has sent all its waiting messages.
 const REFUSED_IDLE_TIME: Duration = Duration::from_secs(1);
-/// The time that chats and commands have to end when Neovim is gone. The watchdog kills the backend after 1.5 s.
+/// The time-out for chats and commands to end after Neovim has ended. The watchdog kills the backend after 1.5 s.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1300);
 
-/// The interval at which the backend forgets what nobody uses any more.
+/// The interval at which the backend drops state that nobody uses any more.
 const FORGET_INTERVAL: Duration = Duration::from_secs(600);
 
-/// Serves one Neovim on standard input and output until it goes.
+/// Serves one Neovim on standard input and output until it ends.
 pub async fn serve() -> ExitCode {
     let Connection {
         messages,
@@ -88,7 +88,7 @@ async fn serve_neovim(mut inbox: mpsc::Receiver<FromEditor>, editor: &Editor) ->
     }
 }
 
-/// Answers the handshake. Returns the settings that came with it, or the reason why plugin and backend do not fit.
+/// Answers the handshake. Returns the settings in it, or the reason why the versions of the plugin and the backend do not match.
 fn greet(hello: FromEditor, editor: &Editor) -> Result<serde_json::Value, String> {
     match hello {
         FromEditor::Hello {
@@ -112,7 +112,7 @@ fn greet(hello: FromEditor, editor: &Editor) -> Result<serde_json::Value, String
     }
 }
 
-/// Tells Neovim the reason why the backend serves no chats, and sends prompts back to the chats they were typed in.
+/// Tells Neovim the reason why the backend serves no chats, and returns prompts to the chats in which they were typed.
 async fn refuse(why: String, mut inbox: mpsc::Receiver<FromEditor>, editor: &Editor) {
     // Lua sends its waiting messages as soon as it has read the greeting.
     let mut typed = Vec::new();
@@ -134,21 +134,22 @@ async fn refuse(why: String, mut inbox: mpsc::Receiver<FromEditor>, editor: &Edi
     while inbox.recv().await.is_some() {}
 }
 
-/// Probes the sandbox if nothing has done so, and tells Neovim how unasked commands are confined, for the winbars.
+/// Probes the sandbox if it was not probed before. Then tells Neovim how commands that run without approval are confined, for the
+/// winbars.
 async fn tell_isolation(services: Arc<Services>) {
     let isolation = services.probe.kernel().await.short().to_owned();
     services.editor.tell(ToEditor::Isolation { isolation });
 }
 
 struct App {
-    /// The services of a chat that begins now.
+    /// The services that a new chat gets.
     services: Arc<Services>,
     settings: CurrentSettings,
     cancel: CancellationToken,
     chats: HashMap<u64, ChatHandle>,
     runs: Runs,
     terminal_agents: TerminalAgents,
-    /// The person was warned that the environment turns questions off, or it turns none off.
+    /// True if the person was warned that the environment turns questions off, or if no warning is needed.
     told_of_confirming: bool,
 }
 
@@ -166,7 +167,8 @@ impl App {
         }
     }
 
-    /// Warns the person if the environment, which may be that of a project, turns questions off.
+    /// Warns the person if an environment variable turns questions off. The variable may come from a project and not from the
+    /// person.
     fn tell_of_confirming(&self) {
         let given = self.services.given();
         if self.services.config.auto_confirm && given.is_from_environment("auto_confirm") {
@@ -392,7 +394,7 @@ impl App {
         }
     }
 
-    /// Lists the models of the provider of a chat; if the chat has not begun, of the usual provider.
+    /// Lists the models of a chat's provider. If the chat has not begun, lists those of the usual provider.
     fn list_models(&self, chat: Option<u64>, head: String) {
         match chat.and_then(|chat| self.chats.get(&chat)) {
             Some(handle) => {
@@ -410,8 +412,8 @@ impl App {
         }
     }
 
-    /// Passes an answer on. Questions about trust in files belong to no chat. Any other answer goes to the runs and to all chats:
-    /// ids are unique in the backend, so only the chat that asked knows the id.
+    /// Passes on an answer to a question. Answers about trust in files belong to no chat. Any other answer goes to the runs and
+    /// all chats: ids are unique in the backend, so only the chat that asked recognizes the id.
     fn answer(&self, answered: &QuestionAnswer) {
         if trust_questions::answer(&self.services, answered) {
             return;
@@ -435,7 +437,7 @@ impl App {
     }
 }
 
-/// Waits for SIGTERM, which a Neovim that quits sends before it waits a while.
+/// Waits for SIGTERM. Neovim sends this signal when it quits, and then waits a while.
 async fn end_requested() {
     match signal(SignalKind::terminate()) {
         Ok(mut term) => {

@@ -1,6 +1,7 @@
-//! The audit file: two lines of JSON for every call that the policy saw, one for the decision and one for the outcome.
+//! The audit file: two lines of JSON for each call that the policy judged, one for the decision and one for the outcome.
 //!
-//! The file is private and bounded. This module knows nothing of policy or the executor; the caller fills in a [`Record`].
+//! The file is private and of bounded size. This module knows neither the policy nor the executor; the caller fills in a
+//! [`Record`].
 
 use std::fs;
 use std::io::{self, Write};
@@ -12,42 +13,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::rotation::RotatingFile;
 
-/// The size at which a new file begins.
+/// The size in bytes at which a new file begins.
 const MAX_BYTES: u64 = 4 << 20;
-/// The number of files that are kept, including the current one.
+/// The number of files that are kept, including the current file.
 const MAX_FILES: usize = 5;
 
-/// One call: its verdict, its decision and its outcome.
+/// The record of one call: its verdict, its decision and its outcome.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// Seconds since 1970, in UTC, with milliseconds.
+    /// The time in seconds since 1970 (UTC), with three decimals.
     pub time: String,
     pub chat: String,
     pub call: String,
     pub command: String,
-    /// Each simple command of it.
+    /// The text of each simple command in the call.
     pub segments: Vec<String>,
-    /// `auto`, `ask` or `deny`.
+    /// The verdict: `auto`, `ask` or `deny`.
     pub verdict: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// The decider: `policy`, `rule`, `person`, `auto_confirm` or `nobody`.
+    /// Names the decider: `policy`, `rule`, `person`, `auto_confirm` or `nobody`.
     pub decided: String,
-    /// The confinement in a word, such as `landlock`.
+    /// The confinement in one word, such as `landlock`.
     pub confinement: String,
-    /// The outcome; none in the line of the decision.
+    /// The outcome. It is `None` in the line of the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
-    /// The hosts that the command wanted, with their ports, whether they were reached, and the bytes.
+    /// The hosts and ports that the command asked for. For each, tells if it was reached, and the number of bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<serde_json::Value>,
-    /// Hash of the whole output's spill file.
+    /// The hash of the spill file with the whole output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spill: Option<String>,
 }
 
 impl Record {
-    /// Returns the present time in the format of [`Record::time`].
+    /// Returns the current time in the format of [`Record::time`].
     pub fn now() -> String {
         let since = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
@@ -56,7 +57,7 @@ impl Record {
     }
 }
 
-/// A record could not be written.
+/// The error if a record cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("the audit log {path} cannot be written: {source}")]
 pub struct Error {
@@ -70,7 +71,7 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Opens the file in co's state directory, and makes the directory if needed.
+    /// Opens the file in co's state directory. Makes the directory if it is missing.
     ///
     /// # Errors
     /// The directory or the file cannot be made.
@@ -96,7 +97,7 @@ impl Audit {
         }
     }
 
-    /// Appends one line, whole.
+    /// Appends one line with a single write.
     ///
     /// # Errors
     /// The file cannot be written. The next record tries again.

@@ -1,7 +1,7 @@
-//! Requests to Neovim: it reads and changes the texts of buffers, answers queries about the editor, runs the hooks of plugins
-//! before a command, and opens files that commands of the person want edited.
+//! Sends requests to Neovim. Neovim reads and changes the texts of buffers, answers queries about the editor, runs the hooks of
+//! plugins before a command, and opens files that a command of the person wants edited.
 //!
-//! Each request is a message to Neovim. [`Buffers::reply`] takes its answer.
+//! Each request is a message to Neovim. [`Buffers::reply`] handles its answer.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,42 +18,42 @@ use crate::protocol::{
     ToEditor,
 };
 
-/// The most files that a message asks about.
+/// The largest number of files that one message asks about.
 const MOST_FILES: usize = 2_000;
 
-/// The loaded buffers among some files, by the real paths of the files.
+/// The loaded buffers of some files, by the canonical paths of the files.
 pub type OpenBuffers = HashMap<PathBuf, BufferText>;
 
-/// Reads and changes buffers of Neovim, and asks about the editor. It is cheap to clone.
+/// Reads and changes buffers of Neovim, and queries the editor. Cloning is cheap.
 #[derive(Clone)]
 pub struct Buffers {
     editor: Editor,
-    /// The turn that waits for the answers; none if none does.
+    /// The turn that waits for the answers. It is `None` for requests outside a turn.
     turn: Option<AskingTurn>,
     waiting: Arc<Mutex<Waiting>>,
     requests: Arc<AtomicU64>,
-    /// Plugins have hooks before a command.
+    /// True if a plugin has a hook before commands.
     hooked: Arc<AtomicBool>,
 }
 
-/// A turn that reads and changes buffers.
+/// The turn that sends the requests.
 #[derive(Clone)]
 struct AskingTurn {
     chat: u64,
     cancel: CancellationToken,
 }
 
-/// The requests that Neovim has not answered, by their numbers.
+/// The requests that Neovim has not answered, by number.
 type Waiting = HashMap<u64, oneshot::Sender<BufferReply>>;
 
-/// An answer of Neovim.
+/// An answer of Neovim to a request.
 pub enum BufferReply {
     Read(Vec<BufferText>),
     Changed(BufferChanged),
     Editor(EditorAnswer),
-    /// The reason why a plugin refuses a command; none if no plugin does.
+    /// The reason why a plugin refuses a command, or `None` if no plugin refuses it.
     Hooked(Option<String>),
-    /// The reason why the program that wanted a file edited must fail; none if the person closed the file.
+    /// The reason why the program that wanted a file edited must fail. It is `None` if the person finished and closed the file.
     Edited(Option<String>),
 }
 
@@ -68,7 +68,8 @@ impl Buffers {
         }
     }
 
-    /// Returns the same buffers for the turn of a chat. Its cancellation ends the wait for a command of the person.
+    /// Returns a clone for the turn of a chat. If the turn is cancelled, requests no longer wait until the person has completed a
+    /// Vim command.
     pub fn of_turn(&self, chat: u64, cancel: CancellationToken) -> Self {
         Self {
             turn: Some(AskingTurn { chat, cancel }),
@@ -84,7 +85,7 @@ impl Buffers {
         }
     }
 
-    /// Returns the loaded buffers of some files. `files` are real paths. It waits until Neovim has time.
+    /// Returns the loaded buffers of some files. `files` must be canonical paths. Waits until Neovim is idle.
     pub async fn read<'a>(&self, files: impl IntoIterator<Item = &'a Path>) -> OpenBuffers {
         // A path that is no UTF-8 does not pass to Lua: such a file is read from the disk.
         let files = files.into_iter().filter_map(Path::to_str);
@@ -97,8 +98,8 @@ impl Buffers {
         found
     }
 
-    /// Returns the buffers with unsaved changes of a file, or of the files below a directory. `path` is a real path. It
-    /// waits until Neovim has time.
+    /// Returns the buffers with unsaved changes for a file, or for all files in a directory. `path` must be canonical. Waits
+    /// until Neovim is idle.
     pub async fn modified_below(&self, path: &Path) -> OpenBuffers {
         self.ask_for(Vec::new(), path.to_str().map(str::to_owned))
             .await
@@ -121,8 +122,8 @@ impl Buffers {
         found.map(|it| (PathBuf::from(&it.file), it)).collect()
     }
 
-    /// Changes a buffer, and writes it if it had no unsaved changes. It waits until Neovim has time and the person has
-    /// completed their command. If the turn is cancelled meanwhile, the answer says whether the buffer was changed.
+    /// Changes a buffer, and writes it if it had no unsaved changes before. Waits until Neovim is idle and the person has
+    /// completed a pending Vim command. If the turn is cancelled, the answer says if the buffer was changed.
     pub async fn change(&self, change: BufferChange) -> BufferChanged {
         let asked = self.send(|request| ToEditor::ChangeBuffer {
             request,
@@ -147,7 +148,8 @@ impl Buffers {
         }
     }
 
-    /// Tells Neovim that a file was deleted, or has another name now. A path that is no UTF-8 does not pass to Lua.
+    /// Tells Neovim that a file was deleted or renamed. Does nothing for a path that is not UTF-8, because Lua could not receive
+    /// it.
     pub fn file_gone(&self, file: &Path, to: Option<&Path>) {
         if let Some(file) = file.to_str() {
             self.editor.tell(ToEditor::FileGone {
@@ -157,7 +159,7 @@ impl Buffers {
         }
     }
 
-    /// Asks Neovim or the person's language servers. It waits until Neovim has time, and then a few seconds at most.
+    /// Sends a query to Neovim or the person's language servers. Waits until Neovim is idle, and then at most a few seconds.
     pub async fn query(&self, query: EditorQuery) -> EditorAnswer {
         match self
             .ask(|request| ToEditor::EditorQuery { request, query })
@@ -168,12 +170,12 @@ impl Buffers {
         }
     }
 
-    /// Notes whether plugins have hooks before a command.
+    /// Sets if plugins have hooks before commands.
     pub fn set_hooked(&self, hooked: bool) {
         self.hooked.store(hooked, Ordering::Relaxed);
     }
 
-    /// Returns the reason why a plugin refuses a command; none if no plugin does. It waits until the hooks have returned.
+    /// Returns the reason why a plugin refuses a command, or `None` if no plugin does. Waits until all hooks have returned.
     pub async fn refusal(&self, command: PlannedCommand) -> Option<String> {
         if !self.hooked.load(Ordering::Relaxed) {
             return None;
@@ -187,8 +189,8 @@ impl Buffers {
         }
     }
 
-    /// Opens a file for the person, and waits until they have closed it. Returns the reason why the program that wants it edited
-    /// must fail; none if it may go on.
+    /// Opens a file for the person, and waits until they have closed it. Returns the reason if the program that wants the file
+    /// edited must fail, or `None` if it may continue.
     pub async fn edit(&self, edit: FileEdit) -> Option<String> {
         match self
             .ask(|request| ToEditor::EditFile { request, edit })
@@ -199,7 +201,7 @@ impl Buffers {
         }
     }
 
-    /// Takes Neovim's answer to a request.
+    /// Handles Neovim's answer to a request.
     pub fn reply(&self, request: u64, reply: BufferReply) {
         if let Some(waiting) = self.waiting.lock().remove(&request) {
             // The turn that asked may have ended.
@@ -207,17 +209,17 @@ impl Buffers {
         }
     }
 
-    /// Ends the wait for an answer that does not come.
+    /// Ends the wait for an answer that will not come.
     pub fn fail(&self, request: u64) {
         self.waiting.lock().remove(&request);
     }
 
-    /// Sends a request with a new number. Returns the answer; none if Neovim ended or failed.
+    /// Sends a request with a new number and waits. Returns the answer, or `None` if Neovim ended or failed.
     async fn ask(&self, message: impl FnOnce(u64) -> ToEditor) -> Option<BufferReply> {
         self.send(message).answer().await
     }
 
-    /// Sends a request with a new number.
+    /// Sends a request with a new number, without waiting.
     fn send(&self, message: impl FnOnce(u64) -> ToEditor) -> SentRequest<'_> {
         let request = self.requests.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
@@ -235,7 +237,7 @@ impl Buffers {
     }
 }
 
-/// A request that Neovim has not answered. Neovim drops it if this is dropped.
+/// A request that Neovim has not answered. Dropping it withdraws the request.
 struct SentRequest<'a> {
     buffers: &'a Buffers,
     request: u64,
@@ -243,7 +245,7 @@ struct SentRequest<'a> {
 }
 
 impl SentRequest<'_> {
-    /// Returns the answer; none if Neovim ended.
+    /// Waits for the answer. Returns `None` if Neovim ended.
     async fn answer(mut self) -> Option<BufferReply> {
         (&mut self.answer).await.ok()
     }

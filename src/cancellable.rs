@@ -1,14 +1,14 @@
-//! Waits for a command that can be cancelled.
+//! Waits for commands, with cancellation.
 
 use std::time::Duration;
 
 use co_exec::{CommandOutcome, RunningCommand};
 use co_text::{end_of, printable};
 
-/// The time for a program to end by itself after it closed its output. Then its processes are ended.
+/// The time-out for a program to end after it has closed its output. Then co ends its processes.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Waits for the outcome of a command. Cancels it if `cancelled` is ready first.
+/// Waits for the outcome of a command. Cancels the command if the future `cancelled` completes first.
 pub(crate) async fn outcome(
     command: RunningCommand,
     cancelled: impl Future<Output = ()>,
@@ -25,8 +25,8 @@ pub(crate) async fn outcome(
     }
 }
 
-/// Waits a short time for the end of a program, then ends it. Returns the end of its standard error, printable and of at most
-/// `longest` bytes.
+/// Waits a short time for a program to end, then ends it. Returns at most `longest` bytes from the end of its standard error, in
+/// printable form.
 pub(crate) async fn last_words(command: RunningCommand, longest: usize) -> String {
     let outcome = outcome(command, tokio::time::sleep(END_TIMEOUT)).await;
     end_of(&printable(outcome.output.trim()), longest).to_owned()

@@ -1,4 +1,5 @@
-//! The own directory of a confined agent, with links to the entries of the person's directory that the agent reads and writes.
+//! The private directory of a confined agent, with links to those entries of the person's directory that the agent may read or
+//! write.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,11 +9,11 @@ use crate::paths::private_dir;
 use co_exec::GrantedPlaces;
 use co_exec::beneath::Dir;
 
-/// Makes the directory `own` of an agent, and adds what it may use to `places`. `of_person` are the person's directories, one for
-/// each part.
+/// Makes the directory `own` of an agent, and adds the paths that the agent may use to `places`. `of_person` has the person's
+/// directory for each part of `home`.
 ///
-/// The agent may change all in `own`, also while this runs. So this only makes and removes entries through the handle of `own`,
-/// and follows no link.
+/// The agent may change everything in `own`, even while this function runs. So the function makes and removes entries relative to
+/// the directory descriptor of `own`, and follows no symbolic link.
 ///
 /// # Errors
 /// The directory cannot be made.
@@ -35,7 +36,7 @@ pub(super) fn prepare(
     Ok(())
 }
 
-/// Makes a directory inside that of the agent. What the agent put in its place is removed.
+/// Makes a directory inside the agent's directory. Removes anything else that the agent put in its place.
 fn make_inside(own: &Dir, inside: &str) -> io::Result<Dir> {
     let mut dir = own.dir("")?;
     for name in Path::new(inside) {
@@ -47,7 +48,7 @@ fn make_inside(own: &Dir, inside: &str) -> io::Result<Dir> {
     Ok(dir)
 }
 
-/// Makes the links to the entries of a directory of the person, in the directory `inside`.
+/// Makes links in the directory `inside` to the entries of the person's directory `of_person`.
 fn link(inside: &Path, part: &HomePart, of_person: &Path, places: &mut GrantedPlaces) {
     let read = part.read.iter().map(|name| (name, false));
     let write = part.write.iter().map(|name| (name, true));
@@ -69,7 +70,7 @@ fn link(inside: &Path, part: &HomePart, of_person: &Path, places: &mut GrantedPl
     }
 }
 
-/// Makes a link. What the agent put in its place is removed.
+/// Makes a symbolic link. Removes anything else that the agent put in its place.
 fn replace_by_link(target: &Path, link: &Path) {
     let is_there = std::fs::read_link(link).is_ok_and(|to| to == target);
     if is_there {
@@ -81,7 +82,7 @@ fn replace_by_link(target: &Path, link: &Path) {
     }
 }
 
-/// Removes a file, a link, or a directory with all in it.
+/// Removes a file, a symbolic link, or a directory with all its content.
 fn remove(path: &Path) {
     let is_directory = path.symlink_metadata().is_ok_and(|it| it.is_dir());
     let removed = match is_directory {

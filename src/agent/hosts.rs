@@ -1,4 +1,4 @@
-//! The hosts that an agent reaches, and the questions about them in the turn that runs.
+//! The hosts that an agent may connect to, and the questions about them during a turn.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,8 +16,10 @@ use co_exec::AGENT;
 use co_policy::{HostPattern, HostRules};
 use co_proxy::Target;
 
-/// Asks about the hosts of an agent in the turn that runs. Between two turns, every host that no rule names is refused. An answer
-/// holds until the end of its turn, unless the person gave it for longer.
+/// Asks the person about the hosts that an agent wants to connect to. It can ask only during a turn. Between two turns, it
+/// refuses every host that no rule names.
+///
+/// An answer is valid until the end of the turn, unless the person chose a longer time.
 pub struct TurnAsker {
     agent: String,
     services: Arc<Services>,
@@ -27,17 +29,17 @@ pub struct TurnAsker {
 
 #[derive(Default)]
 struct AskerState {
-    /// The way to the person in the turn that runs.
+    /// Asks the person in the current turn. It is `None` between two turns.
     turn: Option<Arc<PersonAsker>>,
-    /// Cancelled when a turn begins or ends. An open question would keep the turn running, because it holds the turn's way to the
-    /// chat.
+    /// Cancelled when a turn begins or ends. This withdraws open questions: they hold a sender to the chat, and would keep the
+    /// turn running.
     period: CancellationToken,
-    /// The hosts that the agent may reach until it ends.
+    /// The hosts to which the agent may connect until it ends.
     granted: Vec<HostPattern>,
 }
 
 impl TurnAsker {
-    /// Makes the asker of an agent. It applies the rules about hosts of `workspace`.
+    /// Makes an asker for an agent. It also applies the host rules of `workspace`.
     pub fn new(agent: &str, services: Arc<Services>, workspace: PathBuf) -> Self {
         Self {
             agent: agent.to_owned(),
@@ -47,7 +49,7 @@ impl TurnAsker {
         }
     }
 
-    /// Asks in a turn from now on.
+    /// Asks in this turn from now on.
     pub fn begin(&self, context: &CallContext) {
         let (services, to_chat) = (Arc::clone(&context.services), Arc::clone(&context.to_chat));
         let person = PersonAsker::new(
@@ -64,13 +66,13 @@ impl TurnAsker {
         self.set(Some(Arc::new(person)));
     }
 
-    /// Lets the agent reach hosts until the agent ends.
+    /// Allows the agent to connect to these hosts until it ends.
     pub(super) fn grant(&self, hosts: impl IntoIterator<Item = HostPattern>) {
         self.state.lock().granted.extend(hosts);
     }
 
-    /// Asks no more, withdraws the open questions, and forgets the answers of the turn. Ends the connections that only these
-    /// answers allow.
+    /// Stops asking, withdraws the open questions, and forgets the answers that were valid for the turn. Ends the connections
+    /// that only these answers allow.
     pub fn end(&self) {
         self.set(None);
     }

@@ -1,4 +1,4 @@
-//! The agents that co knows by name, and the person's settings for them.
+//! The presets of agents that co knows by name, and the person's settings for agents.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,54 +7,56 @@ use crate::config::{AgentConfinement, Config};
 use crate::paths::workspace_name;
 use co_policy::HostPattern;
 
-/// An agent that co knows.
+/// The preset of an agent that co knows by name.
 #[derive(Debug)]
 pub struct AgentPreset {
     pub name: &'static str,
-    /// Its program and arguments.
+    /// The program of the agent, and its arguments.
     pub cmd: &'static [&'static str],
-    /// The programs of the agent's package, also those for a terminal.
+    /// All programs in the agent's package, including programs for a terminal.
     pub programs: &'static [&'static str],
-    /// Variables for its environment. They turn its own sandbox off, because no sandbox can start inside another one.
+    /// Environment variables for the agent. They turn off its own sandbox, because a sandbox cannot start inside another one.
     pub env: &'static [(&'static str, &'static str)],
-    /// The variables of the person that it gets: the keys for its vendor, and the settings beside a key.
+    /// The names of the person's variables that the agent gets: the keys for its vendor, and the settings for these keys.
     pub keys: &'static [&'static str],
     pub home: AgentHome,
-    /// The hosts of its vendor.
+    /// The hosts of the agent's vendor.
     pub hosts: &'static [&'static str],
-    /// The command that logs in, for a terminal.
+    /// The command for a terminal that logs in.
     pub login: &'static str,
-    /// The login methods that wait for the person's browser at the loopback interface. They cannot work while the agent is
-    /// confined.
+    /// The login methods in which the agent waits for the person's browser at the loopback interface. They cannot work while the
+    /// agent is confined.
     pub browser_logins: &'static [&'static str],
-    /// The command that installs it.
+    /// The command that installs the agent.
     pub install: &'static str,
 }
 
-/// The directories of an agent. The confined agent gets one of its own, which nothing outside the confinement reads: what it
-/// writes there is not obeyed when the person starts the agent without co.
+/// The directories of an agent. A confined agent gets a private directory, which nothing outside the confinement reads. So an
+/// agent that the person starts without co does not load files that the confined agent wrote.
 #[derive(Debug)]
 pub struct AgentHome {
-    /// The variables that name its own directory, or a directory inside.
+    /// The environment variables that point to the private directory or to a directory in it. Each has the path inside the
+    /// private directory.
     pub variables: &'static [(&'static str, &'static str)],
-    /// The person's directories, of which it reads and writes some entries.
+    /// The person's directories. The agent may read or write some of their entries.
     pub parts: &'static [HomePart],
 }
 
 /// A directory of the person that an agent uses.
 #[derive(Debug)]
 pub struct HomePart {
-    /// The path of the directory, below the home directory.
+    /// The path of the person's directory, relative to the home directory.
     pub of_person: &'static str,
-    /// The directory for the same entries inside the agent's own directory.
+    /// The path inside the agent's private directory where the entries appear as links.
     pub inside: &'static str,
-    /// The entries that the confined agent reads.
+    /// The names of the entries that the confined agent may read.
     pub read: &'static [&'static str],
-    /// The files that it also writes: its login.
+    /// The names of the files that the agent may also write: its login.
     pub write: &'static [&'static str],
 }
 
-/// The agents that co knows. Facts of November 2026, each seen in a confined turn with that version.
+/// The agents that co knows by name. The facts are of November 2026. Each was checked in a confined turn with the version that
+/// its comment names.
 pub const PRESETS: &[AgentPreset] = &[
     // Sources: the README, CHANGELOG and `--help` of @agentclientprotocol/claude-agent-acp 0.101.0; the settings and the network
     // configuration of Claude Code at code.claude.com/docs. Without the first variable, it reaches hosts for updates and
@@ -218,7 +220,7 @@ pub const PRESETS: &[AgentPreset] = &[
 ];
 
 impl AgentPreset {
-    /// Returns whether the first word of a command starts a program of this agent: the word is the name of the program, or its
+    /// Returns true if the first word of a command starts a program of this agent. The word must be the program's name or
     /// absolute path.
     pub(super) fn is_started_by(&self, word: &str) -> bool {
         let path = Path::new(word);
@@ -229,7 +231,7 @@ impl AgentPreset {
 }
 
 impl AgentHome {
-    /// Returns sentences about the entries of the person's directories that it reads and writes.
+    /// Returns a text for the person about the entries of their directories that the agent may read or write.
     pub fn words(&self) -> String {
         let part = |part: &HomePart| {
             let does = |verb: &str, names: &[&str]| match names.is_empty() {
@@ -245,23 +247,23 @@ impl AgentHome {
     }
 }
 
-/// An agent, from its preset and the person's settings.
+/// An agent as it is started: its preset with the person's settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentSpec {
     pub name: String,
-    /// Its program and arguments.
+    /// The program of the agent, and its arguments.
     pub cmd: Vec<String>,
     pub env: Vec<(String, String)>,
-    /// The person's own directories of the agent that its preset knows, one for each part.
+    /// The person's directories that the agent's preset names, one for each part.
     pub person_homes: Vec<PathBuf>,
-    /// The hosts that it needs, with those that the person set.
+    /// The hosts of the agent's vendor.
     pub vendor_hosts: Vec<String>,
     pub allowed_hosts: Vec<HostPattern>,
     pub confinement: AgentConfinement,
 }
 
 impl AgentSpec {
-    /// Returns the agent with a name; none if there is no such preset, and no such agent with a program in the settings.
+    /// Returns the agent with this name. Returns `None` if no preset has the name and the settings name no program for it.
     pub fn find(name: &str, config: &Config, home: &Path) -> Option<Self> {
         let preset = preset(name);
         let set = config.agents.iter().find(|it| it.name == name);
@@ -287,18 +289,18 @@ impl AgentSpec {
         })
     }
 
-    /// Returns the preset with its name, if there is one.
+    /// Returns the preset of this agent. Returns `None` for an agent that only the settings define.
     pub fn preset(&self) -> Option<&'static AgentPreset> {
         preset(&self.name)
     }
 
-    /// Returns the directory of the confined agent, below that of all agents. Each workspace has one: what the agent writes there
-    /// in one workspace, it neither reads nor obeys in another.
+    /// Returns the private directory of the confined agent. `agents` is the directory for all agents. The agent has a different
+    /// one for each workspace, so files that it writes in one workspace have no effect in another.
     pub fn own_home(&self, agents: &Path, workspace: &Path) -> PathBuf {
         agents.join(&self.name).join(workspace_name(workspace))
     }
 
-    /// Returns the path of its program; none if it is not installed.
+    /// Returns the path of the agent's program, or `None` if it is not installed. `path` is the variable `PATH`.
     pub fn installed(&self, path: &OsStr) -> Option<PathBuf> {
         let program = Path::new(self.cmd.first()?);
         match program.is_absolute() {
@@ -308,7 +310,7 @@ impl AgentSpec {
     }
 }
 
-/// Returns the names of all agents: those of the settings, and the presets.
+/// Returns the names of all agents, in the settings and in the presets.
 pub fn names(config: &Config) -> Vec<String> {
     let set = config.agents.iter().map(|it| it.name.clone());
     let presets = PRESETS.iter().map(|it| it.name.to_owned());

@@ -1,4 +1,4 @@
-//! The process of an agent: its start in its confinement, the handshake, and its end.
+//! The process of an agent: its confined start, the handshake, and its end.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -36,38 +36,39 @@ use co_policy::{HostPattern, HostVerdict};
 use co_proxy::Target;
 use co_text::start_of;
 
-/// The HTTPS port of the hosts of vendors.
+/// The port of the vendors' hosts, which is that of HTTPS.
 pub(super) const HTTPS: u16 = 443;
 
-/// The most bytes of an agent's standard error that are shown.
+/// The largest number of bytes of an agent's standard error that are shown.
 const LONGEST_OUTPUT: usize = 2_000;
 
-/// The most bytes of memory, about, that the messages of one turn or the messages before the session may take. An agent that
-/// sends more is ended.
+/// The largest number of bytes of memory that an agent's messages may take, roughly, before its session begins and in each turn.
+/// co ends an agent that sends more.
 pub const MOST_MEMORY: u64 = 256 << 20;
 
-/// The time for an agent to tell its sessions.
+/// The time-out for an agent's list of its sessions.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The most sessions that are listed, and the most answers that are asked for.
+/// The largest number of sessions that are listed.
 const MOST_SESSIONS: usize = 200;
 const MOST_PAGES: usize = 20;
 
-/// The version of the protocol that co speaks.
+/// The version of the protocol that co supports.
 const VERSION: &str = "1";
 
-/// All that the start of an agent needs.
+/// The inputs for the start of an agent.
 pub struct AgentStart {
     pub spec: AgentSpec,
     pub services: Arc<Services>,
     pub workspace: PathBuf,
     pub cwd: PathBuf,
     pub asker: Arc<TurnAsker>,
-    /// The session of an earlier process, which goes on if the agent can continue it.
+    /// The session of an earlier process. The agent continues it if it can.
     pub past: Option<SessionId>,
-    /// The agent gets the whole network, because no network of its own is possible here, and the person said yes.
+    /// True if the agent gets the whole network. This requires the person's consent, and that the system cannot give the agent a
+    /// network namespace.
     pub whole_network: bool,
-    /// It is asked for its sessions only, so nobody is asked about the hosts of its vendor.
+    /// True if the agent is only asked for its list of sessions. Then the person is not asked about the hosts of its vendor.
     pub only_lists: bool,
 }
 
@@ -112,104 +113,106 @@ fn hint(install: &Option<&'static str>) -> String {
     install.map_or_else(String::new, |command| format!(" (`{command}`)"))
 }
 
-/// The way in which the session of a process began.
+/// The way in which the session of an agent process began.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionBegin {
     New,
-    /// An earlier session goes on.
+    /// An earlier session continues.
     Resumed,
-    /// An earlier session goes on, and the early updates tell it again.
+    /// An earlier session continues. The early updates repeat its content.
     Loaded,
-    /// It is a new session, because the agent does not continue the earlier one, for this reason.
+    /// The session is new, because the agent does not continue the earlier one. The text is the reason.
     Lost(String),
 }
 
-/// An update of an agent, and its parts that the types of the protocol do not know.
+/// An update of an agent before its session began. The texts are the parts of the update that this version of the protocol does
+/// not know.
 pub type EarlyUpdate = (SessionUpdate, Vec<String>);
 
-/// A session that an agent opened.
+/// A session that the agent has opened.
 struct OpenedSession {
     id: SessionId,
     begin: SessionBegin,
     state: SessionState,
 }
 
-/// The reply to the request for a session.
+/// The agent's reply to the request for a session.
 enum OpenReply {
     Opened(OpenedSession),
-    /// It needs a login first, for this reason.
+    /// The agent requires a login first. The text is the reason.
     NeedsLogin(String),
 }
 
-/// The reply to the request to continue a session.
+/// The agent's reply to the request to continue a session.
 enum GoOnReply {
     Opened(OpenedSession),
-    /// It needs a login first, for this reason.
+    /// The agent requires a login before it continues the session. The text is the reason.
     NeedsLogin(String),
-    /// The agent does not continue it, for this reason.
+    /// The agent does not continue the session. The text is the reason.
     Lost(String),
 }
 
-/// A running agent without a session. Dropping it ends the agent and all that it started.
+/// A running agent without a session. Dropping it ends the agent and all processes that it started.
 pub struct ConnectedAgent {
     pub connection: AgentConnection,
     initialized: Box<InitializeResponse>,
-    /// The updates so far.
+    /// The updates that were received so far.
     early: Vec<EarlyUpdate>,
     start: AgentStart,
-    /// The secret files that were closed to it at its start.
+    /// The secret files that the confinement hides from the agent. The list was made when the agent started.
     closed: HashSet<PathBuf>,
     tools: Option<AgentTools>,
     command: RunningCommand,
     access: Option<OpenAccess>,
 }
 
-/// An agent that was asked for a session.
+/// The result of asking a running agent for a session.
 pub enum OpenedAgent {
     Ready(Box<AgentProcess>),
-    /// It opens no session before a login, for this reason.
+    /// The agent opens no session before a login. The text is the reason.
     NeedsLogin(Box<ConnectedAgent>, String),
 }
 
-/// A running agent with a session. Dropping it ends the agent and all that it started.
+/// A running agent with a session. Dropping it ends the agent and all processes that it started.
 pub struct AgentProcess {
     pub connection: AgentConnection,
     pub session: SessionId,
-    /// The way in which its session began.
+    /// The way in which the session began.
     pub begin: SessionBegin,
-    /// The updates before the session was there.
+    /// The updates that were received before the session began.
     pub early: Vec<EarlyUpdate>,
     pub state: SessionState,
-    /// The changes of the session that have no answer, with the state before them.
+    /// The changes of the session that the agent has not answered. Each has the state before the change.
     changes: Vec<(RequestNumber, SessionState)>,
     pub takes_images: bool,
     pub asker: Arc<TurnAsker>,
-    /// The cost of the session that was told so far, in US dollars.
+    /// The cost of the session that was reported so far, in US dollars.
     pub cost: f64,
-    /// The files of which the agent was told that somebody else changed them, as they were then.
+    /// The files that other authors changed and that the agent was told of, with their content at that time.
     pub told: Vec<CurrentFile>,
-    /// The directories that it was started for.
+    /// The workspace and the working directory for which the agent was started.
     workspace: PathBuf,
     cwd: PathBuf,
     spec: AgentSpec,
-    /// The secret files that were closed to it at its start.
+    /// The secret files that the confinement hides from the agent. The list was made when the agent started.
     closed: HashSet<PathBuf>,
-    /// The tools of co for it; none if they could not be offered, which it told.
+    /// The tools of co that the agent can call. It is `None` if they could not be offered; then the person was warned.
     pub tools: Option<AgentTools>,
     command: RunningCommand,
     _access: Option<OpenAccess>,
 }
 
 impl AgentProcess {
-    /// Returns whether the process can serve a turn: it is this agent, in these directories.
+    /// Returns true if the process can serve the turn of `start`: it is the same agent in the same directories.
     pub fn serves(&self, start: &AgentStart) -> bool {
         self.spec == start.spec && self.workspace == start.workspace && self.cwd == start.cwd
     }
 
-    /// Returns the secret files of the workspace that are not closed to the agent, because they appeared after its start.
+    /// Returns the secret files of the workspace that the confinement does not hide from the agent, because they appeared after
+    /// its start.
     ///
     /// # Errors
-    /// The secret files cannot be found, so the agent may read some.
+    /// The secret files cannot be found, so the agent may be able to read some.
     pub async fn open_secrets(&self, services: &Arc<Services>) -> Result<Vec<PathBuf>, String> {
         if self.spec.confinement == AgentConfinement::None {
             return Ok(Vec::new());
@@ -219,10 +222,10 @@ impl AgentProcess {
         Ok(found)
     }
 
-    /// Sends a change of the session. Its answer comes to [`Self::changed`].
+    /// Sends a change of the session to the agent. Pass the answer to [`Self::changed`].
     ///
     /// # Errors
-    /// The agent does not read.
+    /// The agent does not read its input.
     pub fn change(&mut self, change: SessionChange) -> Result<(), SendError> {
         let before = self.state.clone();
         self.state.apply(&change);
@@ -236,12 +239,12 @@ impl AgentProcess {
         Ok(())
     }
 
-    /// Returns whether a change of the session has no answer yet.
+    /// Returns true if the agent has not yet answered a change of the session.
     pub fn is_changing(&self) -> bool {
         !self.changes.is_empty()
     }
 
-    /// Takes the answer to a change of the session. Returns why the agent refused it, if it did.
+    /// Handles the agent's answer to a change of the session. Returns the reason if the agent refused the change.
     pub fn changed(
         &mut self,
         number: RequestNumber,
@@ -263,7 +266,7 @@ impl AgentProcess {
         }
     }
 
-    /// Ends the process, and returns the last that it said on its standard error.
+    /// Ends the process, and returns the end of its standard error.
     pub async fn last_words(self) -> String {
         self.command.cancel();
         last_words(self.command, LONGEST_OUTPUT).await
@@ -271,7 +274,7 @@ impl AgentProcess {
 }
 
 impl AgentStart {
-    /// Returns whether the agent would be confined, but without a network of its own.
+    /// Returns true if the agent would be confined, but the system cannot give it a network namespace.
     pub fn lacks_own_network(&self) -> bool {
         let launcher = self.services.executor.launcher();
         let report = launcher.map(Launcher::report);
@@ -279,7 +282,8 @@ impl AgentStart {
         self.spec.confinement == AgentConfinement::Workspace && lacks
     }
 
-    /// Starts the agent, unless that is cancelled. Do not drop the future: it ends the process before it returns.
+    /// Starts the agent. Stops if `cancel` is cancelled. Do not drop the returned future: it ends the process before it
+    /// completes.
     ///
     /// # Errors
     /// The agent did not start, or it ended, or the start was cancelled. No process is left.
@@ -354,7 +358,7 @@ impl AgentStart {
         Ok(network::start(&executor, spec, Streams::Pipes, access).await?)
     }
 
-    /// Offers the tools of co to the agent, at a port of its own network if it has one.
+    /// Offers the tools of co to the agent. If the agent has its own network namespace, they are at a port in this namespace.
     fn offer_tools(&self, access: Option<&mut OpenAccess>) -> Option<AgentTools> {
         let own = access.and_then(OpenAccess::take_own_port);
         let specs = ToolSet::of_agents(&OF_AGENTS).specs();
@@ -370,7 +374,8 @@ impl AgentStart {
         }
     }
 
-    /// Lets the agent reach the hosts of its settings, and after one question the hosts of its vendor.
+    /// Allows the agent to connect to the hosts in its settings. Asks the person one question about the hosts of its vendor, and
+    /// allows them too.
     async fn grant_hosts(&self) -> Result<(), StartFault> {
         self.asker.grant(self.spec.allowed_hosts.iter().cloned());
         let rules = self.asker.rules().await;
@@ -391,11 +396,11 @@ impl AgentStart {
 }
 
 impl ConnectedAgent {
-    /// Opens the session, unless that is cancelled: continues the earlier one if there is one and the agent can. Do not drop the
-    /// future: it ends the process before it returns.
+    /// Opens a session. Continues the earlier session if there is one and the agent can. Stops if `cancel` is cancelled. Do not
+    /// drop the returned future: it ends the process before it completes.
     ///
     /// # Errors
-    /// The agent ended, or it refused, or that was cancelled. No process is left.
+    /// The agent ended or refused the session, or the call was cancelled. No process is left.
     pub async fn open(mut self, cancel: &CancellationToken) -> Result<OpenedAgent, StartFault> {
         let opened = cancel.run_until_cancelled(self.try_open()).await;
         match opened.unwrap_or(Err(StartFault::Cancelled)) {
@@ -426,10 +431,10 @@ impl ConnectedAgent {
         }
     }
 
-    /// Returns the sessions of the agent in its directory, as far as it tells them until the deadline. Ends the process.
+    /// Asks the agent for the sessions in its working directory, and ends the process.
     ///
     /// # Errors
-    /// The agent does not tell them, for this reason.
+    /// The agent does not list its sessions, or not within the time-out. The error is the reason.
     pub async fn sessions(mut self) -> Result<Vec<SessionInfo>, String> {
         let asked = tokio::time::timeout(LIST_TIMEOUT, self.ask_sessions()).await;
         self.last_words().await;
@@ -474,12 +479,12 @@ impl ConnectedAgent {
         Ok(found)
     }
 
-    /// Returns the ways to log in that the agent offers.
+    /// Returns the login methods that the agent offers.
     pub fn login_methods(&self) -> &[AuthMethod] {
         &self.initialized.auth_methods
     }
 
-    /// Ends the process, and returns the last that it said on its standard error.
+    /// Ends the process, and returns the end of its standard error.
     pub async fn last_words(self) -> String {
         self.command.cancel();
         last_words(self.command, LONGEST_OUTPUT).await
@@ -511,12 +516,12 @@ impl ConnectedAgent {
         }
     }
 
-    /// Returns the tool servers for its sessions.
+    /// Returns the tool servers for the agent's sessions.
     fn servers(&self) -> Vec<McpServer> {
         self.tools.iter().map(AgentTools::server).collect()
     }
 
-    /// Continues a session, if the agent can.
+    /// Asks the agent to continue a session. Returns the reason if the agent cannot.
     async fn go_on(&mut self, id: SessionId) -> Result<GoOnReply, StartFault> {
         let (cwd, servers) = (self.start.cwd.clone(), self.servers());
         let connection = &mut self.connection;
@@ -545,7 +550,7 @@ impl ConnectedAgent {
     }
 }
 
-/// Sends the first request, and returns the answer.
+/// Sends the first request of the handshake, and returns the agent's answer.
 async fn initialize(
     connection: &mut AgentConnection,
     early: &mut Vec<EarlyUpdate>,
@@ -566,7 +571,7 @@ async fn initialize(
     }
 }
 
-/// Ends a process whose start failed. If it has ended by itself, the fault gets its last words.
+/// Ends a process whose start failed. If the process ended by itself, the returned fault has the end of its standard error.
 async fn failed(
     fault: StartFault,
     connection: AgentConnection,
@@ -585,7 +590,7 @@ async fn failed(
     }
 }
 
-/// Returns the secret files and directories of a workspace, in their order.
+/// Returns the secret files and directories of a workspace, sorted by path.
 ///
 /// # Errors
 /// The secret files cannot be found.
@@ -601,20 +606,20 @@ async fn secrets(services: &Arc<Services>, workspace: &Path) -> Result<Vec<PathB
     blocking(read).await
 }
 
-/// The places and variables of a program of an agent, beside those of every command.
+/// The places and environment variables that a program of an agent gets, in addition to those of every command.
 pub(super) struct AgentGrants {
     pub(super) env: Vec<(String, String)>,
     pub(super) places: GrantedPlaces,
 }
 
-/// The command line of an agent with the path of its program, and what its process gets.
+/// The command line of an agent with the full path of its program, and the environment and places of its process.
 struct PreparedAgent {
     argv: Vec<String>,
     env: Vec<(String, String)>,
     places: GrantedPlaces,
 }
 
-/// Finds the program of an agent, and makes the agent's directory. It blocks.
+/// Finds the program of an agent, and makes the agent's private directory. Blocks on file operations.
 fn prepare(
     spec: &AgentSpec,
     services: &Services,
@@ -636,7 +641,7 @@ fn prepare(
     Ok(PreparedAgent { argv, env, places })
 }
 
-/// Returns the variable PATH of commands.
+/// Returns the variable `PATH` for commands.
 pub(super) fn path_variable(services: &Services) -> OsString {
     let environment = services.executor.agent_environment();
     let path = environment.into_iter().find(|(name, _)| name == "PATH");
@@ -644,7 +649,7 @@ pub(super) fn path_variable(services: &Services) -> OsString {
 }
 
 impl AgentGrants {
-    /// Returns what a program of an agent gets with its arguments, and makes the agent's directory. It blocks.
+    /// Returns the grants for a program of an agent, and makes the agent's private directory. Blocks on file operations.
     ///
     /// # Errors
     /// The directory cannot be made.
@@ -682,7 +687,7 @@ impl AgentGrants {
     }
 }
 
-/// The reply to a request of the handshake.
+/// The agent's reply to a request of the handshake.
 enum HandshakeReply {
     Answer(AgentAnswer),
     Refused(String, ErrorCode),
@@ -699,7 +704,7 @@ fn state(
     }
 }
 
-/// Waits for the answer to a request. Updates before it are kept, questions are cancelled, and other messages are logged.
+/// Waits for the answer to a request. Until then, keeps updates, cancels questions, and logs other messages.
 async fn answer(
     connection: &mut AgentConnection,
     sent: RequestNumber,
@@ -730,7 +735,7 @@ async fn answer(
     }
 }
 
-/// Fails. An answer is read by the method of its request, so an answer of another kind cannot come.
+/// Always fails. An answer is parsed by the method of its request, so it cannot be of another kind.
 fn unreachable_answer<T>() -> Result<T, StartFault> {
     Err(StartFault::Refused(
         "its answer is of another kind".to_owned(),

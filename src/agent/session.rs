@@ -1,4 +1,4 @@
-//! The modes, options and commands of an agent's session, as the agent tells them, and the person's choices among them.
+//! The modes, options and commands of an agent's session, as the agent reports them, and the person's choices among them.
 
 use co_acp::schema::{
     AvailableCommand, SessionConfigId, SessionConfigKind, SessionConfigOption,
@@ -6,37 +6,37 @@ use co_acp::schema::{
     SessionConfigSelectOptions, SessionModeId, SessionModeState,
 };
 
-/// The value of an option that is on or off.
+/// The two values of an option that can be on or off.
 const ON_OFF: [(&str, bool); 2] = [("on", true), ("off", false)];
 
-/// A slash command of co that sets something of the agent.
+/// A slash command of co that changes options of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentOption {
-    /// The option of `/mode`. This slash command also sets all options that have none of their own.
+    /// The command `/mode`. It also sets all options that have no slash command.
     Mode,
     Model,
     Effort,
 }
 
-/// A value that the person chose for an agent.
+/// The person's choice of a value for an option of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentWish {
     pub option: AgentOption,
-    /// The id of the value, or its name.
+    /// The word of the value in the slash command, or the name of the value.
     pub value: String,
 }
 
-/// A change of a session, for the agent.
+/// A change of a session that co asks the agent for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SessionChange {
     Mode(SessionModeId),
     Option(SessionConfigId, SessionConfigOptionValue),
 }
 
-/// A value that the person may choose.
+/// A value of an option that the person may choose.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionValue {
-    /// The word that names the value in the slash command.
+    /// The word for the value in the slash command.
     pub word: String,
     pub name: String,
     pub is_current: bool,
@@ -45,19 +45,19 @@ pub struct SessionValue {
 
 /// The values of one option.
 struct ValueGroup {
-    /// True for the option that the slash command is named for.
+    /// True if the slash command is named after this option.
     is_main: bool,
     values: Vec<SessionValue>,
 }
 
-/// The change that brings an agent into its plan mode, and the change that brings it back.
+/// The change that switches an agent to its plan mode, and the change that switches it back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanMode {
     pub enter: SessionChange,
     pub leave: SessionChange,
 }
 
-/// The state of a session.
+/// The modes, options and commands of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SessionState {
     pub modes: Option<SessionModeState>,
@@ -74,7 +74,7 @@ impl AgentOption {
         }
     }
 
-    /// Returns the title of the list of its values.
+    /// Returns the title for the list of the option's values.
     pub fn title(self) -> &'static str {
         match self {
             Self::Mode => "Mode",
@@ -93,14 +93,14 @@ impl AgentOption {
 }
 
 impl SessionState {
-    /// Returns the values of a slash command: the values of its main option, then the values of other options, each behind the
-    /// word of its option.
+    /// Returns the values for a slash command. The values of its main option come first. The words of other options' values begin
+    /// with the id of their option.
     pub fn values(&self, option: AgentOption) -> Vec<SessionValue> {
         let groups = self.groups(option).into_iter();
         groups.flat_map(|group| group.values).collect()
     }
 
-    /// Returns the values of each option of a slash command.
+    /// Returns the values for a slash command, grouped by option.
     fn groups(&self, option: AgentOption) -> Vec<ValueGroup> {
         let is_mode =
             |it: &&SessionConfigOption| it.category == Some(SessionConfigOptionCategory::Mode);
@@ -118,7 +118,7 @@ impl SessionState {
         groups
     }
 
-    /// Returns the change that a choice of the person means.
+    /// Returns the change of the session for a choice of the person.
     ///
     /// # Errors
     /// The agent has no such value.
@@ -140,7 +140,7 @@ impl SessionState {
         })
     }
 
-    /// Returns the name of the mode; none if the agent has no modes.
+    /// Returns the name of the current mode, or `None` if the agent has no modes.
     pub fn mode(&self) -> Option<String> {
         let groups = self.groups(AgentOption::Mode);
         let current = groups.iter().filter_map(|group| {
@@ -151,7 +151,7 @@ impl SessionState {
         (!current.is_empty()).then(|| current.join(", "))
     }
 
-    /// Returns the plan mode of the agent, if it has one.
+    /// Returns the changes that enter and leave the agent's plan mode, or `None` if the agent has no plan mode.
     pub fn plan_mode(&self) -> Option<PlanMode> {
         let groups = self.groups(AgentOption::Mode);
         groups.iter().find_map(|ValueGroup { values, .. }| {
@@ -164,14 +164,14 @@ impl SessionState {
         })
     }
 
-    /// Returns whether the session has the value that a change would set.
+    /// Returns true if the session already has the value that the change would set.
     pub fn is_current(&self, change: &SessionChange) -> bool {
         let values = [AgentOption::Mode, AgentOption::Model, AgentOption::Effort];
         let mut values = values.into_iter().flat_map(|it| self.values(it));
         values.any(|it| it.is_current && it.change == *change)
     }
 
-    /// Makes a change that was sent to the agent.
+    /// Applies a change that was sent to the agent.
     pub fn apply(&mut self, change: &SessionChange) {
         match change {
             SessionChange::Mode(mode) => {
@@ -194,7 +194,7 @@ impl SessionState {
         }
     }
 
-    /// Notes the mode that the agent is in. Returns whether it is one of those that the agent told.
+    /// Sets the current mode, as the agent reported it. Returns true if the agent has listed this mode.
     pub fn set_mode(&mut self, mode: &SessionModeId) -> bool {
         if let Some(modes) = &mut self.modes {
             modes.current_mode_id = mode.clone();
@@ -222,8 +222,7 @@ fn modes_of(modes: &SessionModeState) -> ValueGroup {
     }
 }
 
-/// Returns the values of an option. If the option is not the main one of its slash command, the words of the values begin with
-/// its id.
+/// Returns the values of an option. If `is_main` is false, their words begin with the id of the option.
 fn values_of(option: &SessionConfigOption, is_main: bool) -> Vec<SessionValue> {
     let value = |word: &str, name: &str, is_current, value| SessionValue {
         word: match is_main {

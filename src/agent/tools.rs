@@ -1,5 +1,6 @@
-//! The tools of co for an agent. The agent starts `co-nvim mcp`, which connects to a port that only this agent reaches, shows the
-//! agent's token, and relays bytes. The protocol is spoken here. Each call goes to the turn that runs.
+//! The tools of co for an agent. The agent starts `co-nvim mcp`, which connects to a port that only this agent can reach.
+//! `co-nvim mcp` sends the agent's token and then relays bytes. This module speaks the protocol, and passes each call to the
+//! current turn.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -22,36 +23,37 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-/// The name of the server, as agents show it.
+/// The name of the tool server, as agents show it.
 pub const SERVER: &str = "co";
 
 /// The subcommand of co-nvim that an agent starts.
 pub const SUBCOMMAND: &str = "mcp";
 
-/// The variable of `co-nvim mcp` with the port for its agent.
+/// The environment variable that tells `co-nvim mcp` the port for its agent.
 pub const PORT_VARIABLE: &str = "CO_TOOLS_PORT";
-/// The variable of `co-nvim mcp` with the token of its agent.
+/// The environment variable that tells `co-nvim mcp` the token of its agent.
 pub const TOKEN_VARIABLE: &str = "CO_TOOLS_TOKEN";
 
-/// The bytes of a token, which is sent as hexadecimal digits and a line break.
+/// The number of random bytes in a token. The token is sent as hexadecimal digits and a line break.
 const TOKEN_BYTES: usize = 32;
 
-/// The time for a connection to show the token.
+/// The time-out for a connection to send the token.
 const TOKEN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The most connections at a time that have shown the token. An agent needs one for each of its sessions and sub-agents.
+/// The largest number of connections at a time that have sent the token. An agent needs one for each session and sub-agent.
 const MOST_CONNECTIONS: usize = 32;
 
-/// The most connections at a time that have not shown the token. One more ends the oldest: `co-nvim mcp` shows the token at once.
+/// The largest number of connections at a time that have not sent the token. A further connection ends the oldest one. `co-nvim
+/// mcp` sends the token at once, so it is not affected.
 const MOST_SILENT: usize = 32;
 
-/// The pause after the system refused to accept a connection, for lack of descriptors or memory.
+/// The pause after the system refused to accept a connection because it lacks descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The most calls of a turn that wait for the one that runs. Another one is refused.
+/// The largest number of calls that wait while another call of the turn runs. Further calls are refused.
 const MOST_WAITING: usize = 32;
 
-/// The most calls in one turn of the agent, and the most bytes of the arguments of a call. The transcript keeps them.
+/// The largest number of calls in one turn of the agent. It is limited because the transcript keeps all calls.
 const MOST_CALLS_OF_TURN: usize = 1_000;
 const MOST_ARGUMENTS: usize = 64 << 10;
 
@@ -68,7 +70,7 @@ const TOO_OFTEN: &str =
     "Not run: too many calls in this turn. End the turn, and tell the person what is left.";
 const ENDED: &str = "Cancelled: the turn ended before this call did.";
 
-/// A call of the agent for the turn that runs.
+/// A call of the agent that waits for the current turn.
 pub struct AskedOwnCall {
     pub call: ClientCall,
     /// Cancelled when the agent no longer waits for the result.
@@ -76,14 +78,14 @@ pub struct AskedOwnCall {
     pub reply: oneshot::Sender<ToolReply>,
 }
 
-/// The tools of co for one agent. Dropping it ends all connections.
+/// The tools of co for one agent. Dropping the value ends all connections.
 pub struct AgentTools {
     way: Arc<WayToTurn>,
     server: McpServer,
     _accepting: AbortOnDropHandle<()>,
 }
 
-/// The way of calls to the turn that runs.
+/// Passes calls of the agent to the current turn.
 struct WayToTurn {
     tools: Vec<ServerTool>,
     turn: Mutex<Option<mpsc::Sender<AskedOwnCall>>>,
@@ -91,10 +93,11 @@ struct WayToTurn {
 }
 
 impl AgentTools {
-    /// Serves the tools at a port that the agent reaches: `own`, or one of this machine. `program` is co-nvim.
+    /// Serves the tools on a port that the agent can connect to. The port is `own`, or a new one on this machine's loopback
+    /// interface. `program` is the path of co-nvim.
     ///
     /// # Errors
-    /// The system refuses the socket or the random bytes, or the program is not there any more.
+    /// The system refuses the socket or the random bytes, or the program no longer exists.
     pub(super) fn open(
         own: Option<StdListener>,
         program: &Path,
@@ -131,12 +134,12 @@ impl AgentTools {
         })
     }
 
-    /// Returns the server for the sessions of the agent.
+    /// Returns the configuration of the tool server, for the agent's sessions.
     pub(super) fn server(&self) -> McpServer {
         self.server.clone()
     }
 
-    /// Returns the calls of the agent from now on. They are refused when the receiver is dropped.
+    /// Starts to accept calls of the agent, and returns their receiver. After the receiver is dropped, calls are refused.
     pub fn begin(&self) -> mpsc::Receiver<AskedOwnCall> {
         let (sender, calls) = mpsc::channel(MOST_WAITING);
         self.way.calls_of_turn.store(0, Ordering::Relaxed);
@@ -184,8 +187,8 @@ impl ToolOffer for WayToTurn {
     }
 }
 
-/// Returns why a call of an agent is refused before it is recorded or asked about; none if it is not. `is_offered` says whether its tool
-/// is one of those that the agent has.
+/// Returns the reason why a call of an agent is refused before it is recorded or asked about. Returns `None` if it is not
+/// refused. `is_offered` is true if the agent has the tool.
 pub fn refused_before(is_offered: bool, arguments: &Map<String, Value>) -> Option<&'static str> {
     if !is_offered {
         return Some(NO_SUCH_TOOL);
@@ -195,7 +198,8 @@ pub fn refused_before(is_offered: bool, arguments: &Map<String, Value>) -> Optio
 }
 
 impl WayToTurn {
-    /// Returns why a call is not passed to the turn, which records each call; none if it is.
+    /// Returns the reason why a call is not passed to the turn, or `None` if it is passed. The turn records every call that it
+    /// gets.
     fn refused(&self, call: &ClientCall) -> Option<&'static str> {
         let is_offered = self.tools.iter().any(|it| it.name == call.tool);
         let refused = refused_before(is_offered, &call.arguments);
@@ -207,7 +211,7 @@ impl WayToTurn {
     }
 }
 
-/// Returns a tool as a client sees it.
+/// Returns the description of a tool for a client.
 pub fn offered(spec: &ToolSpec) -> ServerTool {
     ServerTool {
         name: spec.name.clone(),
@@ -216,17 +220,18 @@ pub fn offered(spec: &ToolSpec) -> ServerTool {
     }
 }
 
-/// Returns random bytes as hexadecimal digits.
+/// Returns a new random token as hexadecimal digits.
 fn new_token() -> io::Result<String> {
     let mut bytes = [0; TOKEN_BYTES];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The two directions of a connection that has shown the token.
+/// The two directions of a connection that has sent the token.
 type Greeted = (BufReader<OwnedReadHalf>, OwnedWriteHalf);
 
-/// Accepts connections for ever. One that has not shown the token takes no place of those that have.
+/// Accepts connections forever. Connections without a token have a limit of their own, so they cannot block connections that have
+/// sent the token.
 async fn accept(listener: TcpListener, token: Arc<str>, way: Arc<WayToTurn>) {
     let mut silent: VecDeque<AbortHandle> = VecDeque::new();
     let mut greetings = JoinSet::new();
@@ -266,7 +271,7 @@ async fn accept(listener: TcpListener, token: Arc<str>, way: Arc<WayToTurn>) {
     }
 }
 
-/// Waits until a connection shows the token.
+/// Waits until a connection sends the token.
 async fn greet(stream: TcpStream, token: Arc<str>) -> io::Result<Greeted> {
     stream.set_nodelay(true)?;
     let (input, output) = stream.into_split();
@@ -282,7 +287,7 @@ async fn greet(stream: TcpStream, token: Arc<str>) -> io::Result<Greeted> {
     }
 }
 
-/// Compares two texts of one length, in a time that does not depend on what they say.
+/// Compares two texts in constant time. Texts of different length are never equal.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     let different = |all, (one, other): (&u8, &u8)| all | (one ^ other);
     one.len() == other.len() && std::hint::black_box(one.iter().zip(other).fold(0, different)) == 0

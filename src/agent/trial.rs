@@ -1,4 +1,4 @@
-//! The grants to a program of an agent when the person tries a command that starts it.
+//! The grants for a program of an agent that a command of the person starts in a trial.
 
 use std::path::Path;
 
@@ -10,22 +10,24 @@ use crate::services::Services;
 use co_exec::{GrantedPlaces, find_program};
 use co_policy::HostPattern;
 
-/// The grants to a command of the person in a trial, beside those of every trial.
+/// The grants for a command of the person in a trial, in addition to those of every trial.
 pub struct TrialGrants {
     pub places: GrantedPlaces,
     pub env: Vec<(String, String)>,
-    /// The hosts that it reaches unasked.
+    /// The hosts to which the command may connect without a question.
     pub hosts: Vec<HostPattern>,
-    /// The agent and what it gets, for the person.
+    /// A text for the person about the agent and its grants.
     pub words: String,
 }
 
 impl TrialGrants {
-    /// Returns what a command gets because it starts a program of an agent with a preset; none if it starts none, or does
-    /// anything else. `commands` has the words of each of its simple commands. Makes the directory of the agent. It blocks.
+    /// Returns the grants for a command that starts a program of an agent with a preset. Returns `None` if the command starts no
+    /// such program, or does anything else. `commands` has the words of each of its simple commands.
+    ///
+    /// Makes the private directory of the agent. Blocks on file operations.
     ///
     /// # Errors
-    /// The directory cannot be made: a sentence.
+    /// The directory cannot be made. The error is a sentence for the person.
     pub fn find(
         (command, commands): (&str, &[Vec<String>]),
         services: &Services,

@@ -1,4 +1,4 @@
-//! The settings of a running backend: reads them again when they change, and applies them to chats and runs.
+//! The settings of a running backend. Reads them again when they change, and applies them to chats and runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::chat::Msg;
 use crate::config::{Applies, Config, ConfinementSetting, GivenSettings, Layers, LoadedSettings};
 use crate::protocol::{NoticeLevel, ToEditor};
 
-/// The longest time that reading the settings and directories may take.
+/// The time-out for reading the settings and directories.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The settings as they were last read.
@@ -18,12 +18,12 @@ pub(super) struct CurrentSettings {
     file: PathBuf,
     pub(super) given: GivenSettings,
     pub(super) problems: Vec<String>,
-    /// API keys that the settings name. They must not reach a model.
+    /// The API keys that the settings name. They must not be sent to a model.
     pub(super) secrets: Vec<String>,
 }
 
 impl CurrentSettings {
-    /// Reads all layers. It blocks on files.
+    /// Reads all layers of the settings. Blocks on file operations.
     pub(super) fn read(file: PathBuf, lua: &serde_json::Value) -> Self {
         let layers = Layers {
             file: Some(&file),
@@ -51,7 +51,8 @@ fn secrets(config: &Config) -> Vec<String> {
 }
 
 impl App {
-    /// Reads the settings again with Lua's new settings, applies them, and names the settings that do not apply at once.
+    /// Reads the settings again, with the new settings of Lua, and applies them. Tells the person which settings do not apply at
+    /// once.
     pub(super) async fn change_settings(&mut self, lua: serde_json::Value) {
         let file = self.settings.file.clone();
         let shown = file.display().to_string();
@@ -87,8 +88,8 @@ impl App {
         }
     }
 
-    /// Confines approved commands as the argument of `/sandbox` says; an empty argument changes nothing. Lua is told, so
-    /// that the next backend keeps the choice. Returns false, and reports the reason, if this fails.
+    /// Changes the confinement of approved commands to the argument of `/sandbox`. An empty argument changes nothing. Tells Lua,
+    /// so that the next backend keeps the choice. Returns false if this fails, after it has reported the reason.
     pub(super) async fn confine(&mut self, word: &str) -> bool {
         if word.is_empty() {
             return true;
@@ -118,7 +119,7 @@ impl App {
         false
     }
 
-    /// Sends the current services to the runs and to all chats.
+    /// Sends the current services to all runs and chats.
     fn spread(&mut self) {
         self.runs.take_settings(Arc::clone(&self.services));
         for chat in self.chats.values() {
@@ -126,7 +127,7 @@ impl App {
         }
     }
 
-    /// Returns the settings that changed since `old` and that only a new backend applies.
+    /// Returns the names of the settings that changed since `old` and apply only after a restart of the backend.
     fn needs_restart(&self, old: &GivenSettings) -> Vec<&'static str> {
         let new = &self.settings.given;
         let missing = self.services.given().changed(new, Applies::Restart);
@@ -136,14 +137,14 @@ impl App {
     }
 }
 
-/// The settings that changed and do not apply at once.
+/// The names of the settings that changed but do not apply at once.
 struct PendingSettings {
     next_chat: Vec<&'static str>,
     restart: Vec<&'static str>,
 }
 
 impl PendingSettings {
-    /// Returns one sentence; none if nothing waits.
+    /// Returns a sentence about the pending settings, or `None` if there are none.
     fn sentence(&self) -> Option<String> {
         let clause = |names: &[&str], what: (&str, &str), then: &str| {
             let verb = if names.len() == 1 { what.0 } else { what.1 };
@@ -172,7 +173,7 @@ pub(super) fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Returns the names of all variables of this process that are text.
+/// Returns the names of all environment variables of this process. Leaves out names that are not UTF-8.
 pub fn variables() -> Vec<String> {
     let names = std::env::vars_os().map(|(name, _)| name.into_string());
     names.filter_map(Result::ok).collect()

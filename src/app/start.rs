@@ -1,4 +1,4 @@
-//! Makes the log and the services of all chats when the backend starts.
+//! Starts the log and makes the services for all chats when the backend starts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl Installation {
     }
 }
 
-/// Starts the log and makes the services of all chats on another thread, so that the greeting does not wait for disks.
+/// Starts the log and makes the services for all chats on another thread, so that slow disks do not delay the handshake.
 pub(super) async fn make(
     settings: Result<serde_json::Value, String>,
     editor: &Editor,
@@ -80,7 +80,7 @@ pub(super) async fn make(
     }
 }
 
-/// Returns the log, if there is one, and the reason why it cannot be written.
+/// Starts the log. If it cannot be written, returns the reason as the second value.
 fn start_log(paths: &Paths) -> (Option<logging::LogGuard>, Option<String>) {
     let start = || {
         let file = paths.log_file().map_err(|error| error.to_string())?;
@@ -151,8 +151,8 @@ fn services(
     Ok((services, settings))
 }
 
-/// In another thread, finishes keeping the changes of a trial if the backend was killed meanwhile, and removes the layers and
-/// sockets that such a backend left.
+/// Cleans up after a backend that was killed, on another thread: finishes keeping the changes of a trial, and removes layers and
+/// sockets.
 fn finish_leftovers(editor: &Editor, services: &Services) {
     let (checkpoints, places) = (
         Arc::clone(&services.checkpoints),
@@ -168,7 +168,7 @@ fn finish_leftovers(editor: &Editor, services: &Services) {
     });
 }
 
-/// Returns the function that makes a chat's provider from the settings and the environment.
+/// Returns the function that makes the provider of a chat from the settings and the environment.
 fn make_provider() -> MakeProvider {
     // All chats share what servers show of themselves.
     let memory = ServerMemory::default();

@@ -1,4 +1,4 @@
-//! The connection of a client, which can be watched while it is read and written.
+//! The connection of a client. It can be watched for its end while other tasks read and write it.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,10 +10,10 @@ use rustix::net::Shutdown;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-/// The pause between two looks at a client that has sent more than was read.
+/// The pause between two checks of a client that has sent more data than was read.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The connection of a client. Clones share it.
+/// The connection of a client. Clones share the connection.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientStream(Arc<TcpStream>);
 
@@ -22,8 +22,8 @@ impl ClientStream {
         Self(Arc::new(stream))
     }
 
-    /// Waits until the client's end has been closed for this time. It may have closed one direction only, but TCP does not say
-    /// so.
+    /// Waits until the client has closed its end, and then for the time `ago`. The client may have closed only one direction; TCP
+    /// does not tell the difference.
     pub(crate) async fn left(&self, ago: Duration) {
         loop {
             match self.0.ready(Interest::READABLE).await {

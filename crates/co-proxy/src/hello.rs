@@ -1,4 +1,4 @@
-//! The first message of TLS, the ClientHello, which names the host that the client wants.
+//! The first message of TLS, the ClientHello. It names the host that the client wants to reach.
 
 use std::io;
 
@@ -8,22 +8,22 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::target::Host;
 
-/// The most bytes of the message. rustls takes no longer one.
+/// The largest size of the message, in bytes. It is also the limit of rustls.
 const MAX_BYTES: usize = 64 << 10;
 
 /// A TLS record for the client: the fatal alert `unrecognized_name`.
 pub(crate) const ALERT: &[u8] = &[21, 3, 1, 0, 2, 2, 112];
 
-/// The first message of TLS.
+/// A parsed ClientHello.
 #[derive(Debug)]
 pub(crate) struct Hello {
-    /// The bytes that were read, for the server.
+    /// The bytes that were read. They are sent on to the server.
     pub(crate) bytes: BytesMut,
     pub(crate) name: Option<String>,
 }
 
 impl Hello {
-    /// Reads the message; none if the client sends something else.
+    /// Reads the ClientHello. Returns `None` if the client sends anything else.
     ///
     /// # Errors
     /// The stream cannot be read.
@@ -53,7 +53,7 @@ impl Hello {
         Ok(None)
     }
 
-    /// Returns whether it asks for this host. A client does not name an address.
+    /// Returns true if the message asks for this host. If the host is an IP address, the message must name no host.
     pub(crate) fn is_for(&self, host: &Host) -> bool {
         match (&self.name, host) {
             (Some(name), Host::Name(_)) => host.is(name),

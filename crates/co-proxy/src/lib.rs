@@ -1,15 +1,15 @@
-//! The HTTP proxy of one command. It asks a [`Decider`] about each host, and counts the bytes.
+//! The HTTP proxy of one command. It asks a [`Decider`] about each host, and counts the bytes of each connection.
 //!
-//! The caller gives the proxy a listening socket that only the command reaches, such as one in a network namespace. The proxy
-//! resolves names itself, after the host was allowed, and connects to the address that it checked. It never decrypts.
+//! The caller passes a listening socket that only the command can connect to, such as one in a network namespace. After a host is
+//! allowed, the proxy resolves its name itself, and connects to the address that it has checked. It never decrypts data.
 //!
-//! - [`Proxy`]: accepts connections, within limits; dropping it ends all of them.
+//! - [`Proxy`]: accepts connections, with limits. Dropping it ends all connections.
 //! - [`Target`]: a host and a port that a command asks for.
-//! - `client_stream`: the connection of a client, and whether the client has left.
-//! - `requests`: CONNECT, and requests of plain HTTP.
+//! - `client_stream`: the connection of a client, which can be watched for its end.
+//! - `requests`: CONNECT requests and plain HTTP requests.
 //! - `hello`: the first message of TLS, which must name the host of the CONNECT.
 //! - `route`: from an allowed target to a connection; `address` has the addresses that are not on the internet.
-//! - `traffic`: the targets that were reached or refused.
+//! - `traffic`: the targets that the command reached or that were refused.
 //!
 //! The crate knows no command, no rule and no question.
 

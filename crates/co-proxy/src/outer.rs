@@ -1,4 +1,4 @@
-//! The person's own proxy, through which co's proxy connects.
+//! The person's own proxy. co's proxy connects through it.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -12,14 +12,15 @@ use crate::target::Target;
 
 const HTTP_PORT: u16 = 80;
 
-/// Stands for an address of the person's proxy that cannot be read. Without an address, co's proxy would connect directly.
+/// The address that replaces a proxy address of the person that cannot be parsed. Without an address, co's proxy would connect
+/// directly.
 const UNREADABLE: &str = "socks5://unreadable.invalid";
 
-/// The person's own proxies, from variables such as `HTTPS_PROXY`; or none.
+/// The person's own proxies, from variables such as `HTTPS_PROXY`. There may be none.
 #[derive(Debug, Clone)]
 pub struct OuterProxy(Arc<Matcher>);
 
-/// The outer proxy of one connection.
+/// The person's proxy for one connection.
 #[derive(Debug)]
 pub(crate) struct OuterHop {
     pub(crate) proxy: Target,
@@ -27,12 +28,12 @@ pub(crate) struct OuterHop {
 }
 
 impl OuterProxy {
-    /// Returns no proxy.
+    /// Returns a value without any proxy.
     pub fn none() -> Self {
         Self(Arc::new(Matcher::builder().build()))
     }
 
-    /// Reads `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` of these variables, in upper or lower case.
+    /// Reads the proxies from `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in upper or lower case.
     pub fn from_environment(variables: &[(OsString, OsString)]) -> Self {
         let value = |name: &str| {
             let of = |name: &str| {
@@ -61,7 +62,7 @@ impl OuterProxy {
         Self(Arc::new(matcher.build()))
     }
 
-    /// Returns the proxy for a target, which a request with this scheme wants; none if co's proxy connects to the target
+    /// Returns the person's proxy for a request to a target with this scheme. Returns `None` if co's proxy connects to the target
     /// directly.
     ///
     /// # Errors
@@ -107,7 +108,7 @@ impl OuterProxy {
     }
 }
 
-/// Returns whether the address of a proxy can be read, whatever its kind.
+/// Returns true if the address of a proxy can be parsed, whatever its scheme.
 fn is_readable(text: &str) -> bool {
     let matcher = Builder::default().http(text.to_owned()).build();
     matcher

@@ -1,4 +1,4 @@
-//! A port of this machine that the command reaches at its own loopback interface.
+//! A port of this machine that the command can connect to at its own loopback interface.
 
 use std::net::SocketAddr;
 
@@ -9,11 +9,11 @@ use crate::refusal::ProxyRefusal;
 use crate::target::{Host, Target};
 use crate::tunnel;
 
-/// The ground on which a command reaches such a port.
+/// The reason why a command may connect to such a port, as the traffic list shows it.
 const BY_RULE: &str = "a rule";
 
-/// Connects the command to a port of this machine, and copies until both ends have closed. Takes the first address at which a
-/// server listens.
+/// Connects the command to a port of this machine, and copies bytes until both ends have closed. Takes the first of the addresses
+/// at which a server listens.
 pub(crate) async fn forward(
     context: &ProxyContext,
     mut client: TcpStream,

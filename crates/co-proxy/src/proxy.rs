@@ -1,4 +1,4 @@
-//! Accepts the connections of a command, within limits.
+//! Accepts the connections of a command, with limits.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use crate::setup::ProxySetup;
 use crate::traffic::{TargetTraffic, Traffic};
 use crate::{ports, requests};
 
-/// The pause after the system refused to accept a connection, for lack of descriptors or memory.
+/// The pause after the system refused to accept a connection because it lacks descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The proxy of one command. Dropping it ends all its connections.
@@ -24,16 +24,16 @@ pub struct Proxy {
     _listeners: Vec<AbortOnDropHandle<()>>,
 }
 
-/// The use of a listening socket.
+/// The service behind a listening socket.
 #[derive(Debug, Clone)]
 enum Service {
     Proxy,
-    /// Addresses of a port of this machine.
+    /// Forwards connections to a port of this machine, at one of these addresses.
     Port(Arc<[SocketAddr]>),
 }
 
 impl Proxy {
-    /// Starts to accept connections. Call it within a tokio runtime with I/O and time drivers.
+    /// Starts to accept connections. Call it within a tokio runtime that has I/O and time drivers.
     ///
     /// # Errors
     /// The system refuses one of the sockets.
@@ -67,13 +67,14 @@ impl Proxy {
         })
     }
 
-    /// Returns the targets that the command asked for, in the order of the first request for each.
+    /// Returns the targets that the command asked for, sorted by the first request for each.
     pub fn traffic(&self) -> Vec<TargetTraffic> {
         self.traffic.all()
     }
 }
 
-/// Accepts connections for ever. If the command has as many as it may, the others wait in the kernel's queue.
+/// Accepts connections forever. If the command has the largest allowed number of connections, further ones wait in the kernel's
+/// queue.
 async fn accept(
     listener: TcpListener,
     service: Service,

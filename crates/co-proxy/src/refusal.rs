@@ -1,4 +1,4 @@
-//! The reasons why a command gets no connection, as sentences for it.
+//! The reasons why a command gets no connection, as sentences that the command prints.
 
 use std::io;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use hyper::StatusCode;
 
 use crate::target::{Target, TargetError};
 
-/// A request of a command that is not carried out.
+/// The reason why a request of a command is not carried out.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProxyRefusal {
     #[error("{0}")]
@@ -22,7 +22,7 @@ pub(crate) enum ProxyRefusal {
     PlainOn443(Target),
     #[error("{0} is not allowed: the command has reached too many other hosts")]
     TooManyTargets(Target),
-    /// The decider's reason.
+    /// The decider refused the target. `why` is its reason.
     #[error("{target} is not allowed: {why}")]
     Denied { target: Target, why: String },
     #[error(
@@ -62,7 +62,7 @@ pub(crate) enum ProxyRefusal {
 }
 
 impl Target {
-    /// Returns the refusal of this target for a reason of the decider.
+    /// Returns the refusal of this target by the decider. `why` is its reason.
     pub(crate) fn denied(&self, why: String) -> ProxyRefusal {
         ProxyRefusal::Denied {
             target: self.clone(),
@@ -91,7 +91,7 @@ impl ProxyRefusal {
         }
     }
 
-    /// Returns whether this is about permission, not a failure of the network.
+    /// Returns true if the command lacks the permission. Returns false for a failure of the network.
     pub(crate) fn is_denial(&self) -> bool {
         self.status() == StatusCode::FORBIDDEN
     }

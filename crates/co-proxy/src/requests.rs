@@ -1,4 +1,4 @@
-//! The requests of a command: CONNECT and plain HTTP. The decider is asked about each one.
+//! Handles the requests of a command: CONNECT and plain HTTP. Asks the decider about each request.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -32,7 +32,7 @@ use crate::tunnel::{BUFFER, TLS_PORT, Tunnel};
 
 const HTTP_PORT: u16 = 80;
 
-/// The headers that are for the proxy, not for the server behind it, beside those that `Connection` names.
+/// The headers that are only for the proxy and are not sent on to the server. The header `Connection` may name further ones.
 const FOR_PROXY: [HeaderName; 7] = [
     CONNECTION,
     PROXY_AUTHENTICATE,
@@ -46,24 +46,25 @@ const OLD_FOR_PROXY: [&str; 2] = ["keep-alive", "proxy-connection"];
 
 type ProxyBody = BoxBody<Bytes, hyper::Error>;
 
-/// The body of a server's response, with the task that reads it from its connection.
+/// The body of a server's response. It keeps alive the task that reads it from the connection.
 struct ServerBody {
     body: Incoming,
     _connection: AbortOnDropHandle<()>,
 }
 
-/// A client whose requests are served.
+/// A client of the proxy, which sends requests.
 struct ServedClient<'a> {
     context: &'a Arc<ProxyContext>,
     stream: ClientStream,
-    /// The target of the CONNECT in whose tunnel the requests come, if they come in one. All must be for this target.
+    /// The target of the CONNECT tunnel in which the requests come. All requests in a tunnel must be for this target. It is
+    /// `None` for requests outside a tunnel.
     inside: Option<Target>,
 }
 
-/// The kind of connection that a CONNECT opened.
+/// The kind of connection that a CONNECT request opened.
 enum Opened {
     Tunnel(Tunnel),
-    /// Requests of plain HTTP to one target.
+    /// Plain HTTP requests to one target.
     Requests {
         target: Target,
         client: OnUpgrade,
@@ -92,7 +93,7 @@ pub(crate) async fn serve(stream: TcpStream, context: &Arc<ProxyContext>) {
 }
 
 impl ServedClient<'_> {
-    /// Serves requests until the connection ends or a CONNECT opens a tunnel.
+    /// Serves requests until the connection ends or a CONNECT request opens a tunnel.
     async fn serve(
         &self,
         stream: impl hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
@@ -130,7 +131,7 @@ impl ServedClient<'_> {
         answered.unwrap_or_else(|refusal| refused(&refusal))
     }
 
-    /// Asks whether the command may reach a target, as long as the client waits.
+    /// Asks the decider for permission to connect to a target. Stops waiting if the client leaves.
     async fn decide(&self, target: &Target) -> Result<Permission, ProxyRefusal> {
         let decided = tokio::select! {
             decided = self.context.decider.decide(target) => decided,
@@ -141,8 +142,8 @@ impl ServedClient<'_> {
         decided.map_err(|why| target.denied(why))
     }
 
-    /// Opens the connection that a CONNECT asks for, if its target is allowed. At the port of plain HTTP, the requests are read,
-    /// so that a command cannot reach other hosts at the address of an allowed host.
+    /// Opens the connection that a CONNECT request asks for, if its target is allowed. On the port of plain HTTP, it handles each
+    /// request in the tunnel, so that a command cannot reach other hosts at the address of an allowed host.
     async fn open(&self, mut request: Request<Incoming>) -> Result<Opened, ProxyRefusal> {
         let context = self.context;
         let authority = request
@@ -170,7 +171,7 @@ impl ServedClient<'_> {
         }))
     }
 
-    /// Carries out a request of plain HTTP on a connection of its own, if its target is allowed.
+    /// Carries out a plain HTTP request over a new connection, if its target is allowed.
     async fn forward(
         &self,
         mut request: Request<Incoming>,
@@ -249,7 +250,7 @@ impl ServedClient<'_> {
     }
 }
 
-/// Returns the response to a request that is not carried out. Its text is for a person.
+/// Returns the response to a refused request. Its text is for a person.
 fn refused(refusal: &ProxyRefusal) -> Response<ProxyBody> {
     let text = Full::from(format!("co: {refusal}\n"));
     let mut response = Response::new(text.map_err(|never| match never {}).boxed());
@@ -265,7 +266,7 @@ fn refused(refusal: &ProxyRefusal) -> Response<ProxyBody> {
 }
 
 impl ProxyContext {
-    /// Counts the bytes of a connection to a target, which is allowed on a ground.
+    /// Starts to count the bytes of a connection to a target. `ground` is the reason why the target is allowed.
     fn count<S>(
         &self,
         target: &Target,
@@ -276,7 +277,7 @@ impl ProxyContext {
         counted.ok_or_else(|| ProxyRefusal::TooManyTargets(target.clone()))
     }
 
-    /// Notes that the command did not reach a target, because it was not permitted.
+    /// Records a refusal if the command lacked the permission for a target. Returns the result unchanged.
     fn note<T>(&self, target: &Target, tried: Result<T, ProxyRefusal>) -> Result<T, ProxyRefusal> {
         if let Err(refusal) = &tried
             && refusal.is_denial()
@@ -287,7 +288,8 @@ impl ProxyContext {
     }
 }
 
-/// Returns the target of a request of plain HTTP: that of its URL, or that of the CONNECT in whose tunnel it came.
+/// Returns the target of a plain HTTP request. This is the host of its URL; inside a CONNECT tunnel, it is the target of the
+/// tunnel.
 fn plain_target(
     request: &Request<Incoming>,
     inside: Option<&Target>,
@@ -303,7 +305,7 @@ fn plain_target(
     Ok(target)
 }
 
-/// Checks that a request of plain HTTP names its target and no other host, and may be plain.
+/// Checks that a plain HTTP request names its target and no other host, and that its port does not require TLS.
 fn check_plain(request: &Request<Incoming>, target: &Target) -> Result<(), ProxyRefusal> {
     let mut hosts = request.headers().get_all(HOST).into_iter();
     if let Some(named) = hosts.next() {
@@ -319,7 +321,7 @@ fn check_plain(request: &Request<Incoming>, target: &Target) -> Result<(), Proxy
     Ok(())
 }
 
-/// Removes the headers that are for the proxy only. So no other protocol can be agreed on with the server.
+/// Removes the headers that are only for the proxy. So the client and the server cannot switch to another protocol.
 fn remove_for_proxy(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)

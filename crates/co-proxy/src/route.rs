@@ -1,4 +1,4 @@
-//! From an allowed target to a connection.
+//! Connects to an allowed target.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -20,10 +20,10 @@ use crate::outer::OuterHop;
 use crate::refusal::ProxyRefusal;
 use crate::target::{Host, Target};
 
-/// The most addresses of a name that are tried.
+/// The largest number of addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 8;
 
-/// The longest time to find the addresses of a name if the person's proxy finds them too: this machine may have no DNS.
+/// The time-out for resolving a name that the person's proxy resolves too. It is short, because this machine may have no DNS.
 const OUTER_LOOKUP: Duration = Duration::from_secs(2);
 
 /// A connection in both directions.
@@ -32,7 +32,7 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 impl ProxyContext {
-    /// Connects to an allowed target, for bytes of any protocol.
+    /// Connects to an allowed target, to exchange bytes of any protocol.
     pub(crate) async fn connect(&self, target: &Target) -> Result<Box<dyn Stream>, ProxyRefusal> {
         match self.outer.hop("https", target)? {
             Some(hop) => {
@@ -43,7 +43,7 @@ impl ProxyContext {
         }
     }
 
-    /// Connects to an allowed target: to an address that was checked.
+    /// Connects to an allowed target without the person's proxy, at one of its checked addresses.
     pub(crate) async fn connect_directly(
         &self,
         target: &Target,
@@ -68,7 +68,8 @@ impl ProxyContext {
         })
     }
 
-    /// Checks the addresses of a target whose name the person's proxy resolves. A name that only this proxy can resolve passes.
+    /// Checks the addresses of a target whose name the person's proxy will resolve. If this machine cannot resolve the name, the
+    /// target passes the check.
     pub(crate) async fn check_for_outer(&self, target: &Target) -> Result<(), ProxyRefusal> {
         match self.check_addresses(target, OUTER_LOOKUP).await {
             // That one may choose any address of the name.
@@ -77,7 +78,7 @@ impl ProxyContext {
         }
     }
 
-    /// Returns the addresses of a target that the command may reach.
+    /// Returns the addresses of a target to which the command may connect. There is at least one.
     async fn checked_addresses(
         &self,
         target: &Target,
@@ -90,8 +91,8 @@ impl ProxyContext {
         }
     }
 
-    /// Returns the addresses of a target that the command may reach, and the refusal of another address. At least one address or
-    /// one refusal is returned. An address that the person allowed needs no check.
+    /// Returns the addresses of a target to which the command may connect, and the refusal of another of its addresses. There is
+    /// at least one address or a refusal. A target that is itself an IP address is only checked against deny rules.
     async fn check_addresses(
         &self,
         target: &Target,
@@ -164,7 +165,7 @@ impl ProxyContext {
         connected.map_err(|error| hop.refusal(target, error.to_string()))
     }
 
-    /// Connects to a target through the person's proxy, which resolves its name.
+    /// Connects to a target through the person's proxy, which resolves the name of the target.
     async fn connect_through(
         &self,
         hop: &OuterHop,
@@ -188,7 +189,7 @@ impl OuterHop {
     }
 }
 
-/// Asks the person's proxy for a connection to a target.
+/// Sends a CONNECT request for a target to the person's proxy.
 async fn ask_outer(
     stream: TcpStream,
     hop: &OuterHop,

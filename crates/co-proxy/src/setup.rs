@@ -12,18 +12,18 @@ use tokio::sync::Semaphore;
 use crate::outer::OuterProxy;
 use crate::target::Target;
 
-/// A permission to reach a target.
+/// A permission to connect to a target.
 pub struct Permission {
-    /// The ground on which the command may reach the target, in a few words.
+    /// The reason why the command may connect to the target, in a few words.
     pub ground: String,
-    /// Ends when the permission does. Connections that were made with it end then too.
+    /// Completes when the permission ends. Then the connections that were made with this permission end too.
     pub end: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
 pub(crate) type PermissionEnd = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Permission {
-    /// Returns a permission that lasts as long as the proxy.
+    /// Makes a permission that lasts as long as the proxy.
     pub fn lasting(ground: String) -> Self {
         Self {
             ground,
@@ -32,42 +32,45 @@ impl Permission {
     }
 }
 
-/// Decides which hosts the command may reach.
+/// Decides which hosts the command may connect to.
 #[async_trait]
 pub trait Decider: Send + Sync {
-    /// Returns the permission to reach a target. The connection waits for the answer. The decider is asked at each connection and
-    /// each request; several may wait at once.
+    /// Returns the permission to connect to a target. The connection waits for it. The proxy asks for each connection and each
+    /// request, and several calls may wait at once.
     ///
     /// # Errors
-    /// The command may not reach the target: the reason, which the command reads.
+    /// The command may not connect to the target. The error is the reason, which the command sees.
     async fn decide(&self, target: &Target) -> Result<Permission, String>;
 
-    /// Returns why the command must not reach a forwarded port any more, if it must not. It is called at each connection.
+    /// Returns the reason why the command must no longer connect to a forwarded port, or `None` if it may. The proxy asks for
+    /// each connection.
     async fn refuses_port(&self, address: SocketAddr) -> Option<String>;
 
-    /// Returns why the command must not reach an allowed target at this address, if it must not. It is called after
-    /// [`Self::decide`].
+    /// Returns the reason why the command must not connect to an allowed target at this address, or `None` if it may. The proxy
+    /// asks after [`Self::decide`].
     fn denies_address(&self, target: &Target, address: IpAddr) -> Option<String>;
 
-    /// Returns whether an allowed name may lead to this address, which is not on the internet.
+    /// Returns true if an allowed name may resolve to this address, which is not on the internet.
     fn allows_address(&self, target: &Target, address: IpAddr) -> bool;
 }
 
-/// Finds the addresses of a name.
+/// Resolves names to addresses.
 #[async_trait]
 pub trait Resolver: Send + Sync {
+    /// Returns the addresses of a name.
+    ///
     /// # Errors
-    /// The name has no address, or its addresses cannot be found.
+    /// The name has no address, or it cannot be resolved.
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// The lookups that go on at once. One that nobody waits for any more keeps its thread until the system gives up.
+/// Limits the number of look-ups at a time. A look-up whose caller has given up keeps its thread until the system gives up too.
 static LOOKUPS: Semaphore = Semaphore::const_new(32);
 
-/// The file with names of hosts on this machine.
+/// The file with the names of hosts that this machine knows.
 const HOSTS_FILE: &str = "/etc/hosts";
 
-/// The resolver of the system.
+/// Resolves names with the system's resolver.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
@@ -97,7 +100,7 @@ fn addresses(name: &str) -> io::Result<Vec<IpAddr>> {
     Ok((name, 0).to_socket_addrs()?.map(|it| it.ip()).collect())
 }
 
-/// Returns the addresses that the text of a file such as `/etc/hosts` gives a name.
+/// Returns the addresses of a name in the text of a file such as `/etc/hosts`.
 fn in_hosts_file(text: &str, name: &str) -> Vec<IpAddr> {
     let of_line = |line: &str| {
         let line = line.split('#').next()?;
@@ -109,21 +112,21 @@ fn in_hosts_file(text: &str, name: &str) -> Vec<IpAddr> {
     text.lines().filter_map(of_line).collect()
 }
 
-/// The bounds of a proxy.
+/// The limits of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyLimits {
-    /// The most connections of the command at once. Further ones wait in the kernel's queue.
+    /// The largest number of connections of the command at a time. Further connections wait in the kernel's queue.
     pub connections: usize,
-    /// The longest time for the head of a request, and for the first message of TLS.
+    /// The time-out for the head of a request, and for the first message of TLS.
     pub head: Duration,
-    /// The longest time to find the addresses of a name, and then to connect to one of them.
+    /// The time-out for resolving a name, and again for connecting to one of its addresses.
     pub connect: Duration,
-    /// The longest time from a request of plain HTTP to the head of its response.
+    /// The time-out between a plain HTTP request and the head of its response.
     pub answer: Duration,
-    /// The time after which a client that closed its end during a decision counts as gone. A client that tries again comes
-    /// sooner, so the question about the target stays.
+    /// The time after which a client that closed its connection during a decision counts as gone. It is long enough for a client
+    /// that retries, so that the question about the target stays open.
     pub left: Duration,
-    /// The most targets that a command may reach, and the most refused targets that are noted.
+    /// The largest number of targets that a command may connect to. Also the largest number of refused targets that are recorded.
     pub targets: usize,
 }
 
@@ -140,22 +143,22 @@ impl Default for ProxyLimits {
     }
 }
 
-/// A port of this machine that the command reaches at its own loopback interface.
+/// A port of this machine that the command can connect to at its own loopback interface.
 #[derive(Debug)]
 pub struct ForwardedPort {
     pub listener: TcpListener,
-    /// The addresses of this machine to connect to; the first one at which a server listens counts.
+    /// The addresses of this machine to connect to. The first one at which a server listens is taken.
     pub leads_to: Vec<SocketAddr>,
 }
 
 /// The inputs of a [`Proxy`](crate::Proxy).
 pub struct ProxySetup {
-    /// The socket at which the command reaches the proxy. Nobody else may reach it.
+    /// The listening socket of the proxy. Only the command may be able to connect to it.
     pub listener: TcpListener,
     pub ports: Vec<ForwardedPort>,
     pub decider: Arc<dyn Decider>,
     pub resolver: Arc<dyn Resolver>,
-    /// The person's own proxy, if there is one: connections go through it.
+    /// The person's own proxies. Connections go through them.
     pub outer: OuterProxy,
     pub limits: ProxyLimits,
 }

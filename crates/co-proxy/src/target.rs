@@ -1,4 +1,4 @@
-//! A host and a port that a command asks for.
+//! A host and a port that a command wants to connect to.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,14 +6,14 @@ use std::str::FromStr;
 
 use crate::address;
 
-/// The most bytes of a host's name in DNS.
+/// The longest host name in DNS, in bytes.
 const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
 
 /// The name of the loopback interface.
 const LOCALHOST: &str = "localhost";
 
-/// A host: a name of DNS in lower case, without a dot at the end, or an address.
+/// A host: a DNS name in lower case without a dot at the end, or an IP address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Host {
     Name(String),
@@ -27,7 +27,7 @@ pub struct Target {
     pub port: u16,
 }
 
-/// A text is no host and port.
+/// The reason why a text is not a host and a port.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     #[error("{0:?} is no name or address of a host")]
@@ -37,7 +37,8 @@ pub enum TargetError {
 }
 
 impl Host {
-    /// Returns why this is an address that is not on the internet, such as "this machine"; none for names and other addresses.
+    /// Returns the reason why this address is not on the internet, such as "this machine". Returns `None` for names and for all
+    /// other addresses.
     pub fn special(&self) -> Option<&'static str> {
         match self {
             Self::Name(_) => None,
@@ -45,7 +46,7 @@ impl Host {
         }
     }
 
-    /// Returns whether a name in a message of TLS or HTTP names this host.
+    /// Returns true if a name in a TLS or HTTP message means this host.
     pub(crate) fn is(&self, name: &str) -> bool {
         name.parse::<Self>().is_ok_and(|host| host == *self)
     }
@@ -83,10 +84,10 @@ impl fmt::Display for Host {
 }
 
 impl Target {
-    /// Reads `HOST:PORT`; without a port, it is `default`.
+    /// Parses `HOST:PORT`. If the port is missing, it is `default`.
     ///
     /// # Errors
-    /// The text has another form, or no port and there is no default.
+    /// The text has another form, or it has no port and there is no default.
     pub fn parse(text: &str, default: Option<u16>) -> Result<Self, TargetError> {
         // An address of IPv6 has its colons in brackets.
         let (host, port) = match text.rsplit_once(':') {
@@ -115,7 +116,7 @@ impl Target {
 }
 
 impl Target {
-    /// Returns whether the target is at this machine's loopback interface.
+    /// Returns true if the target is on this machine's loopback interface.
     pub(crate) fn is_local(&self) -> bool {
         match &self.host {
             Host::Name(name) => name == LOCALHOST,
@@ -135,7 +136,7 @@ fn is_label(label: &str) -> bool {
     (1..=MAX_LABEL).contains(&label.len()) && label.bytes().all(is_allowed)
 }
 
-/// Returns whether resolvers read this name as an address, as in `127.1`, `0x7f.1` and `2130706433`.
+/// Returns true if resolvers take this name for an IP address, such as `127.1`, `0x7f.1` or `2130706433`.
 fn is_number(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
     let hexadecimal = last.strip_prefix("0x").or(last.strip_prefix("0X"));

@@ -1,4 +1,4 @@
-//! The targets that a command reached or was refused, with their bytes.
+//! The targets that a command connected to or that were refused, and the bytes of each.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,24 +13,24 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::target::Target;
 
-/// The traffic of a command with one target.
+/// The traffic between a command and one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetTraffic {
     pub target: Target,
-    /// The bytes that went there and came back. Bytes of TLS count as they were encrypted.
+    /// The numbers of bytes that were sent to the target and received from it. For TLS, these are encrypted bytes.
     pub sent: u64,
     pub received: u64,
-    /// The connections that were made. Each request of plain HTTP has its own.
+    /// The number of connections that were made. Each plain HTTP request has a separate one.
     pub connections: u64,
     /// The times of the first and the last connection that was made or refused.
     pub times: [SystemTime; 2],
-    /// The ground on which the target was reached, if it was.
+    /// The reason why the target was allowed. It is `None` if no connection was made.
     pub allowed: Option<String>,
-    /// The reason why the last refused connection was refused.
+    /// The reason of the last refusal. It is `None` if no connection was refused.
     pub refused: Option<String>,
 }
 
-/// All targets of a command. Clones share it.
+/// The traffic with all targets of a command. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Traffic {
     targets: Arc<Mutex<Targets>>,
@@ -60,7 +60,7 @@ struct TargetCounters {
     received: AtomicU64,
 }
 
-/// A connection whose bytes are counted: what is written was sent, what is read was received.
+/// A connection whose bytes are counted. Written bytes count as sent, and read bytes as received.
 #[derive(Debug)]
 pub(crate) struct Counted<S> {
     stream: S,
@@ -75,8 +75,8 @@ impl Traffic {
         }
     }
 
-    /// Counts the bytes of a connection that was made to a target on a ground. Returns none if the command has reached too many
-    /// other targets.
+    /// Starts to count the bytes of a connection to a target. `ground` is the reason why the target is allowed. Returns `None` if
+    /// the command has already connected to the largest allowed number of targets.
     pub(crate) fn count<S>(&self, target: &Target, stream: S, ground: &str) -> Option<Counted<S>> {
         let bytes = self.change(target, |entry| {
             entry.connections += 1;
@@ -86,12 +86,12 @@ impl Traffic {
         Some(Counted { stream, bytes })
     }
 
-    /// Notes that a connection was refused.
+    /// Records that a connection to a target was refused.
     pub(crate) fn refuse(&self, target: &Target, why: String) {
         self.change(target, |entry| entry.refused = Some(why));
     }
 
-    /// Returns the targets, in the order of the first request for each.
+    /// Returns all targets, sorted by the first request for each.
     pub(crate) fn all(&self) -> Vec<TargetTraffic> {
         let targets = self.targets.lock();
         let of = |target: &Target| {
@@ -109,8 +109,8 @@ impl Traffic {
         targets.order.iter().filter_map(of).collect()
     }
 
-    /// Changes the entry of a target. If there are too many, the first target that was never reached makes room; returns none if
-    /// all were reached.
+    /// Changes the entry of a target, or adds one. If there are too many entries, the oldest one without a connection is removed
+    /// first. Returns `None` if all have connections.
     fn change<T>(&self, target: &Target, change: impl FnOnce(&mut TargetEntry) -> T) -> Option<T> {
         let mut targets = self.targets.lock();
         let targets = &mut *targets;
@@ -135,7 +135,7 @@ impl Traffic {
 }
 
 impl Targets {
-    /// Forgets the first target that was never reached; returns none if all were.
+    /// Removes the oldest target without a connection. Returns `None` if all have connections.
     fn forget_one(&mut self) -> Option<()> {
         let unreached = |target: &Target| {
             let entry = self.known.get(target);

@@ -1,4 +1,4 @@
-//! Copies bytes between a command and a target that it asked for by CONNECT.
+//! Copies bytes between a command and the target of its CONNECT request.
 
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -12,23 +12,23 @@ use crate::setup::PermissionEnd;
 use crate::target::Target;
 use crate::traffic::Counted;
 
-/// The port at which the first message must be one of TLS that names the host.
+/// The port on which the first message must be TLS and must name the host.
 pub(crate) const TLS_PORT: u16 = 443;
 
-/// The bytes that wait in each direction of a connection.
+/// The largest number of bytes that are buffered in each direction of a connection.
 pub(crate) const BUFFER: usize = 64 << 10;
 
-/// A connection that was allowed and made, before the command learns it.
+/// A connection to an allowed target. It is open before the command gets the response to its CONNECT request.
 pub(crate) struct Tunnel {
     pub(crate) target: Target,
     pub(crate) upstream: Counted<Box<dyn Stream>>,
     pub(crate) client: OnUpgrade,
-    /// The end of the permission, and so of the tunnel.
+    /// Completes when the permission ends. Then the tunnel ends too.
     pub(crate) end: PermissionEnd,
 }
 
 impl Tunnel {
-    /// Copies until both ends have closed, or the permission ends.
+    /// Copies bytes until both ends have closed or the permission ends.
     pub(crate) async fn run(mut self, context: &ProxyContext) {
         let end = std::mem::replace(&mut self.end, Box::pin(std::future::pending()));
         tokio::select! {
@@ -77,7 +77,7 @@ impl Tunnel {
     }
 }
 
-/// Copies in both directions until both ends have closed, or one fails.
+/// Copies bytes in both directions until both ends have closed or one fails.
 pub(crate) async fn copy(
     client: &mut (impl AsyncRead + AsyncWrite + Unpin),
     upstream: &mut (impl AsyncRead + AsyncWrite + Unpin),

@@ -3,10 +3,10 @@
 use std::fmt::Display;
 use std::time::{Duration, SystemTime};
 
-/// The most files that a text names.
+/// The largest number of files that a text names.
 pub const MOST_NAMED: usize = 20;
 
-/// Characters of a command in its short form.
+/// The largest number of characters in the short form of a command.
 const SHORT_CHARS: usize = 60;
 
 /// Returns `text` with control, zero-width and bidirectional characters escaped.
@@ -22,12 +22,12 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
-/// Returns `text` as one line, with line breaks escaped too; see [`printable`].
+/// Returns `text` as one line: line breaks are escaped too. See [`printable`].
 pub fn one_line(text: &str) -> String {
     printable(text).replace('\n', "\\n")
 }
 
-/// Returns the first invisible or control character, with its offset.
+/// Returns the byte offset of the first invisible or control character, and the character.
 pub fn first_hidden(text: &str) -> Option<(usize, char)> {
     text.char_indices()
         .find(|(_, c)| !matches!(c, ' ' | '\t' | '\n') && is_hidden(*c))
@@ -43,7 +43,7 @@ fn is_hidden(c: char) -> bool {
             | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Returns whole characters from the start of a text, at most `most` bytes.
+/// Returns the start of a text: as many whole characters as fit into `most` bytes.
 pub fn start_of(text: &str, most: usize) -> &str {
     let mut end = most.min(text.len());
     while !text.is_char_boundary(end) {
@@ -52,7 +52,7 @@ pub fn start_of(text: &str, most: usize) -> &str {
     &text[..end]
 }
 
-/// Returns whole characters from the end of a text, at most `most` bytes.
+/// Returns the end of a text: as many whole characters as fit into `most` bytes.
 pub fn end_of(text: &str, most: usize) -> &str {
     let mut start = text.len().saturating_sub(most);
     while !text.is_char_boundary(start) {
@@ -61,23 +61,23 @@ pub fn end_of(text: &str, most: usize) -> &str {
     &text[start..]
 }
 
-/// Returns the first line of a text, without the blank lines above it.
+/// Returns the first line of a text that is not blank.
 pub fn first_line(text: &str) -> &str {
     text.trim().lines().next().unwrap_or_default()
 }
 
-/// Returns a text, or its first `most` bytes with a mark if it is longer.
+/// Returns a text, cut after `most` bytes if it is longer. A mark shows the cut.
 pub fn shorten(text: &str, most: usize) -> String {
     marked(text, start_of(text, most))
 }
 
-/// Returns a text, or its first `most` characters with a mark if it is longer.
+/// Returns a text, cut after `most` characters if it is longer. A mark shows the cut.
 pub fn shorten_chars(text: &str, most: usize) -> String {
     let end = text.char_indices().nth(most).map_or(text.len(), |it| it.0);
     marked(text, &text[..end])
 }
 
-/// Returns the start of the first line of a command.
+/// Returns the start of the first line of a command, for lists and titles.
 pub fn short_command(command: &str) -> String {
     let end = first_line(command).char_indices().nth(SHORT_CHARS);
     let end = end.map_or(first_line(command).len(), |it| it.0);
@@ -89,7 +89,7 @@ fn marked(text: &str, start: &str) -> String {
     format!("{start}{mark}")
 }
 
-/// Returns `text` as inline code of markdown. The delimiters have more backquotes than any sequence of them in the text.
+/// Returns `text` as inline code of markdown. Its delimiters have more backquotes than any sequence of backquotes in the text.
 pub fn code(text: &str) -> String {
     let fence = "`".repeat(longest_backquotes(text) + 1);
     let pad = if text.starts_with('`') || text.ends_with('`') {
@@ -100,7 +100,8 @@ pub fn code(text: &str) -> String {
     format!("{fence}{pad}{text}{pad}{fence}")
 }
 
-/// Returns `text` as a code block of markdown, which no line of the text ends. It has no line break at its end.
+/// Returns `text` as a fenced code block of markdown. The fence is longer than any fence in the text. The block has no line break
+/// at its end.
 pub fn code_block(language: &str, text: &str) -> String {
     let fence = "`".repeat(3.max(longest_backquotes(text) + 1));
     format!(
@@ -113,7 +114,8 @@ fn longest_backquotes(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// Returns a size in words, such as "1.5 MiB": in the largest unit that fits, rounded to a tenth. Units are powers of 1024.
+/// Returns a size in words, such as "1.5 MiB". The unit is the largest power of 1024 that fits, and the number is rounded to a
+/// tenth.
 pub fn size_text(bytes: u64) -> String {
     for (shift, name) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
         let unit = 1_u64 << shift;
@@ -125,18 +127,18 @@ pub fn size_text(bytes: u64) -> String {
     counted(bytes, "byte")
 }
 
-/// Returns a number and its noun, such as `1 file` and `2 files`.
+/// Returns a number with its noun, such as `1 file` or `2 files`.
 pub fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     plural(count, noun, &format!("{noun}s"))
 }
 
-/// Returns a number and the noun for it, such as `1 entry` and `2 entries`.
+/// Returns a number with a noun whose plural is irregular, such as `1 entry` or `2 entries`.
 pub fn plural<N: Display + PartialEq + From<u8>>(count: N, one: &str, many: &str) -> String {
     let noun = if count == N::from(1) { one } else { many };
     format!("{count} {noun}")
 }
 
-/// Returns a time, in milliseconds if it is below a second.
+/// Returns a duration in words. It is in milliseconds if it is below a second.
 pub fn duration_text(time: Duration) -> String {
     match time.as_secs() {
         0 => format!("{} ms", time.as_millis()),
@@ -145,7 +147,7 @@ pub fn duration_text(time: Duration) -> String {
     }
 }
 
-/// Returns the time since `then`.
+/// Returns the time since `then` in words.
 pub fn age(then: SystemTime) -> String {
     let age = SystemTime::now().duration_since(then).unwrap_or_default();
     match age.as_secs() {
