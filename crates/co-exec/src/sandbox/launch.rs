@@ -1,4 +1,4 @@
-//! The launcher process: restricts itself as its plan says, then becomes the command.
+//! The launcher process. It restricts itself as its plan says, then becomes the command by exec.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -21,13 +21,14 @@ use crate::inherited;
 use crate::limits::ProcessLimits;
 use crate::process::{cgroup, spawn};
 
-/// The exit status of a command that could not be started, as in shells.
+/// The exit status for a command that could not be started, as in shells.
 const CANNOT_START: u8 = 126;
 
-/// Becomes the launcher if the command line `args` of the program `name` says so.
+/// Acts as the launcher if the command line `args` says so. `name` is the name of the program, for messages.
 ///
-/// Call it first in `main`, before any thread or runtime. Returns `None` for an ordinary start. Otherwise it restricts this
-/// process and becomes the command. It returns only if that fails, after one sentence on standard error.
+/// Call it first in `main`, before any thread or runtime starts. Returns `None` for an ordinary start of the program. Otherwise,
+/// this process restricts itself and becomes the command. If that fails, prints one sentence on standard error and returns the
+/// exit status.
 pub fn launch_main(name: &str, args: &[OsString]) -> Option<ExitCode> {
     if args.get(1).is_none_or(|first| first != LAUNCH) {
         return None;
@@ -42,7 +43,7 @@ pub fn launch_main(name: &str, args: &[OsString]) -> Option<ExitCode> {
     Some(ExitCode::from(CANNOT_START))
 }
 
-/// Restricts this process and becomes the command, or starts it in a PID namespace. Returns the reason if that fails.
+/// Restricts this process, and then becomes the command or starts it in a PID namespace. If that fails, returns the reason.
 fn run(plan: &Plan, argv: &[OsString]) -> String {
     let Some((program, rest)) = argv.split_first() else {
         return "there is no command to run".to_owned();
@@ -76,7 +77,7 @@ fn unconfined(why: &str) -> String {
     format!("the command was not started, for it could not be confined: {why}")
 }
 
-/// Sets the limits of the command. Enters the control group first, because mounts may hide its file.
+/// Sets the limits of the command. Enters the cgroup first, because mounts may later hide the file for entering it.
 fn limit(plan: &Plan) -> Result<(), String> {
     if let Some(group) = &plan.group {
         cgroup::enter(&group.dir.0, &group.limits).map_err(|e| {
@@ -86,8 +87,8 @@ fn limit(plan: &Plan) -> Result<(), String> {
     plan.limits.set()
 }
 
-/// Closes all files except the standard streams, enters the namespaces of the plan, and protects what the command must not
-/// change or read. Returns locks to keep until the command ends.
+/// Closes all files except the standard streams, enters the namespaces of the plan, and protects files that the command must not
+/// change or read. Returns the locks to hold until the command ends.
 fn enter_namespaces(plan: &ConfinedPlan, limits: &ProcessLimits) -> Result<Vec<OwnedFd>, String> {
     let gate = plan.gate.map(LauncherGate::inherited).transpose();
     let gate = gate.map_err(|e| format!("it cannot wait until it may start ({e})"))?;
@@ -117,7 +118,7 @@ fn enter_namespaces(plan: &ConfinedPlan, limits: &ProcessLimits) -> Result<Vec<O
     Ok(locks)
 }
 
-/// Confines this process. The filter comes last, because it refuses the steps before it.
+/// Confines this process. Installs the filter of system calls last, because it would refuse the other steps.
 fn confine(plan: &ConfinedPlan, cwd: &Path) -> Result<(), String> {
     // Entered by its path, so that it is below the new mounts.
     std::env::set_current_dir(cwd)
@@ -134,7 +135,7 @@ fn confine(plan: &ConfinedPlan, cwd: &Path) -> Result<(), String> {
     seccompiler::apply_filter(&filter::program(config)).map_err(|e| e.to_string())
 }
 
-/// Drops all capabilities, and the ways to get any by starting a program.
+/// Drops all capabilities, and prevents programs from getting any at exec.
 fn drop_capabilities() -> rustix::io::Result<()> {
     rustix::thread::set_no_new_privs(true)?;
     for bit in 0..64 {
@@ -156,7 +157,7 @@ fn drop_capabilities() -> rustix::io::Result<()> {
     rustix::thread::set_capabilities(None, none)
 }
 
-/// Tries each feature once, in this process, which then ends. Tries a trial with the mounts `of_trial`.
+/// Tries each sandbox feature in this process, which must exit afterwards. Tries a trial with the mounts `of_trial`.
 fn probe(of_trial: Option<&Mounts>) -> SandboxSupport {
     let trials = of_trial.map_or_else(
         || Err("there is no directory to try it in".to_owned()),

@@ -1,4 +1,4 @@
-//! Makes the command lines that start confined commands through the launcher.
+//! Makes the command lines that start confined commands by the launcher.
 
 mod protected;
 
@@ -37,10 +37,10 @@ use crate::secrets::{Survey, Surveys};
 
 pub(crate) use protected::ProtectedPaths;
 
-/// The path of the standard input of the process that opens it.
+/// The path through which a process opens its own standard input.
 const STANDARD_INPUT: &str = "/proc/self/fd/0";
 
-/// Starts confined commands through a program that restricts itself and then becomes the command.
+/// Starts confined commands. Runs a program, the launcher process, that restricts itself and then becomes the command.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     exe: PathBuf,
@@ -48,22 +48,23 @@ pub struct Launcher {
     grants: Arc<Grants>,
     surveys: Surveys,
     removals: Removals,
-    /// The directory on which each command that only reads mounts its own file system in memory. No file is ever in it.
+    /// The directory over which each read-only command mounts its own file system in memory. The directory itself always stays
+    /// empty.
     mount_point: Arc<Mutex<Option<Arc<PrivateTmp>>>>,
 }
 
-/// A command to start, with its confinement and limits.
+/// A request to start a command, with its confinement and limits.
 pub(crate) struct LaunchRequest<'a> {
     pub(crate) cwd: &'a Path,
     pub(crate) limits: ProcessLimits,
-    /// The most bytes in its private temporary directory, if they are limited.
+    /// The most bytes in the private temporary directory. `None` means no limit.
     pub(crate) tmp_size: Option<u64>,
     pub(crate) group: Option<&'a Group>,
-    /// The secrets of the workspace. If none, they are looked up.
+    /// The watch for the workspace's secrets. If it is `None`, the launcher surveys the workspace itself.
     pub(crate) secrets: Option<SecretWatch>,
-    /// True if somebody opens the gate of the command when its secrets are hidden.
+    /// True if the caller opens the gate of the command after its secrets are hidden.
     pub(crate) waits: bool,
-    /// The addresses of its own loopback interface that get a listening socket, if it has such an interface.
+    /// The addresses of the command's own loopback interface at which the launcher creates listening sockets.
     pub(crate) ports: &'a [SocketAddr],
     /// True if the command's streams are a terminal.
     pub(crate) terminal: bool,
@@ -73,8 +74,8 @@ impl Launcher {
     /// Creates a launcher that starts the program `exe`: [`OWN_PROGRAM`](super::OWN_PROGRAM), or another program that calls
     /// [`launch_main`](super::launch_main) first in its `main`.
     ///
-    /// `home` is the person's home directory. Confined commands cannot read the directories `own`, which hold co's configuration,
-    /// state and data.
+    /// `home` is the person's home directory. `own` lists the directories with co's configuration, state and data, which confined
+    /// commands cannot read.
     pub fn new(exe: PathBuf, home: PathBuf, own: Vec<PathBuf>) -> Self {
         let private = places::home::secrets().map(|name| home.join(name));
         Self {
@@ -87,7 +88,7 @@ impl Launcher {
         }
     }
 
-    /// Creates a launcher that assumes that the kernel supports `support`, and does not probe it.
+    /// Creates a launcher that does not probe the kernel, but assumes that the kernel supports `support`.
     pub fn with_support(
         exe: PathBuf,
         home: PathBuf,
@@ -108,29 +109,29 @@ impl Launcher {
         self
     }
 
-    /// Sets further readable paths for commands. `~/` at the start of a path stands for the home directory.
+    /// Sets further paths that commands may read. `~/` at the start of a path stands for the home directory.
     #[must_use]
     pub fn read_roots(mut self, roots: Vec<PathBuf>) -> Self {
         self.grants = Arc::new(self.grants.with_read_roots(roots));
         self
     }
 
-    /// Sets the time limit of the probe. The default is ten seconds.
+    /// Sets the time-out of the probe. The default is ten seconds.
     #[must_use]
     pub fn probe_limit(mut self, limit: Duration) -> Self {
         self.report.probe_limit = limit;
         self
     }
 
-    /// Sets the directory in which the probe tries an overlay. It should be on the file system of the layers of trials. If it
-    /// does not exist, the probe takes the nearest directory above it. The default is the directory of temporary files.
+    /// Sets the directory in which the probe tries an overlay. It should be on the same file system as the layers of trials. If
+    /// it does not exist, the probe uses the nearest existing parent directory. The default is the directory for temporary files.
     #[must_use]
     pub fn probe_directory(mut self, dir: PathBuf) -> Self {
         self.report.probe_directory = dir;
         self
     }
 
-    /// Returns the report about this system.
+    /// Returns the report about the sandbox on this system.
     pub fn report(&self) -> &SandboxReport {
         &self.report
     }
@@ -140,21 +141,21 @@ impl Launcher {
         self.report.support()
     }
 
-    /// Returns the removals of temporary directories, which [`crate::Executor::finish_removals`] waits for.
+    /// Returns the removals of temporary directories that are in progress. [`crate::Executor::finish_removals`] waits for them.
     pub fn removals(&self) -> &Removals {
         &self.removals
     }
 
-    /// Waits until the temporary directories of all commands that have ended are removed, up to `limit`.
+    /// Waits until the temporary directories of ended commands are removed, but no longer than `limit`.
     pub(crate) async fn finish_removals(&self, limit: Duration) {
         drop(self.mount_point.lock().take());
         self.removals.finished(limit).await;
     }
 
-    /// Returns the command line that runs a command at a level. Changes its environment.
+    /// Returns the command line that runs a command at a level. Adapts the environment `env` of the command.
     ///
     /// # Errors
-    /// The kernel cannot confine it, or the workspace contains the places of secrets.
+    /// The kernel cannot confine the command, or the workspace contains directories of secrets.
     pub fn wrap(
         &self,
         level: Level<'_>,
@@ -175,7 +176,7 @@ impl Launcher {
         self.confine(level, &request, argv, env)
     }
 
-    /// Returns the command line that runs a command at a level and with limits. Changes its environment.
+    /// Returns the command line that runs a command at a level and with limits. Adapts the environment `env` of the command.
     pub(crate) fn confine(
         &self,
         level: Level<'_>,
@@ -233,7 +234,7 @@ impl Launcher {
         })
     }
 
-    /// Returns the directory that all commands mount on. It is made again if somebody removed it.
+    /// Returns the directory that all read-only commands mount over. Creates it again if it was removed.
     fn shared_tmp(&self) -> Result<Arc<PrivateTmp>, SandboxRefusal> {
         let mut kept = self.mount_point.lock();
         if let Some(tmp) = kept.as_ref().filter(|tmp| tmp.path().is_dir()) {
@@ -244,13 +245,13 @@ impl Launcher {
         Ok(tmp)
     }
 
-    /// Checks that a command with `env` can be confined to reading in a workspace, as far as the last survey of the workspace
-    /// tells. The kernel must be able to confine commands.
+    /// Checks that a command with the environment `env` can be confined to reading in a workspace. Uses the last survey of the
+    /// workspace, and assumes that the kernel can confine commands.
     ///
     /// May block on files.
     ///
     /// # Errors
-    /// The place does not allow it, or the secrets of the workspace cannot be hidden.
+    /// The path of the workspace does not allow it, or the secrets of the workspace cannot be hidden.
     pub fn check_reading(
         &self,
         workspace: &Path,
@@ -260,8 +261,8 @@ impl Launcher {
             .check(workspace, env, &self.surveys.latest(workspace))
     }
 
-    /// Returns whether a command at the read-only level that gets `env` can read a path outside the workspace. The path
-    /// must be real.
+    /// Returns whether a read-only command with the environment `env` can read a path outside the workspace. The path must be
+    /// canonical.
     ///
     /// Blocks on files.
     ///
@@ -281,7 +282,7 @@ impl Launcher {
         &self.surveys
     }
 
-    /// Returns the secrets to hide from a command, if the confinement hides any.
+    /// Returns the secrets that must be hidden from a command. Returns `None` if the confinement hides no secrets.
     ///
     /// Blocks on files.
     pub fn survey(&self, confinement: &Confinement) -> Option<Arc<Survey>> {
@@ -289,7 +290,7 @@ impl Launcher {
         Some(self.surveys.current(secrets.workspace))
     }
 
-    /// Returns the secrets that a level closes here, if it closes any.
+    /// Returns the secrets that a level closes on this system. Returns `None` if it closes no secrets.
     fn closed<'a>(&self, level: Level<'a>) -> Option<ClosedSecrets<'a>> {
         let secrets = level.secrets;
         let closes = match secrets.closed_by {
@@ -300,7 +301,7 @@ impl Launcher {
         (closes && *secrets.shown != ShownSecrets::Everything).then_some(secrets)
     }
 
-    /// Returns the secrets that a confinement closes here, if it closes any.
+    /// Returns the secrets that a confinement closes on this system. Returns `None` if it closes no secrets.
     fn closed_by<'a>(&self, confinement: &'a Confinement) -> Option<ClosedSecrets<'a>> {
         match confinement.holder() {
             Holder::Nobody => None,
@@ -311,12 +312,13 @@ impl Launcher {
         }
     }
 
-    /// Returns the secrets to hide from a command, if the confinement hides any, and watches for others from then on.
+    /// Finds the secrets that must be hidden from a command, and starts to watch for further secrets. Returns `None` if the
+    /// confinement hides no secrets.
     ///
     /// Blocks on files.
     ///
     /// # Errors
-    /// Secrets still appear or move at the last look for them.
+    /// In the last attempt, secrets still appeared or moved during the survey.
     pub(crate) fn watch_secrets(
         &self,
         confinement: &Confinement,
@@ -332,7 +334,8 @@ impl Launcher {
         watched.transpose()
     }
 
-    /// Returns the command line that starts the launcher, with the files for this command, and variables for it.
+    /// Returns the command line that starts the launcher, with the files that exist for this command. Also returns variables to
+    /// set for the command.
     fn launch_confined(
         &self,
         grant_request: &GrantRequest<'_>,
@@ -425,7 +428,7 @@ impl Launcher {
         self.pid_namespace(false).is_some()
     }
 
-    /// Returns the PID namespace of a confined command, if the kernel allows one.
+    /// Returns the PID namespace of a confined command, or `None` if the kernel does not allow one.
     fn pid_namespace(&self, terminal: bool) -> Option<PidNamespace> {
         let support = self.support();
         let wanted = self.report.namespaces() && support.pid_namespaces;
@@ -436,7 +439,7 @@ impl Launcher {
         })
     }
 
-    /// Returns the command line of a command with limits and without confinement.
+    /// Returns the command line that runs a command with limits but without confinement.
     pub(crate) fn limit(
         &self,
         request: &LaunchRequest<'_>,
@@ -451,7 +454,7 @@ impl Launcher {
         self.launch(plan, argv)
     }
 
-    /// Returns the command line that starts the launcher with this plan.
+    /// Returns the command line that starts the launcher with a plan.
     fn launch(&self, plan: Plan, argv: Vec<OsString>) -> Result<ConfinedCommand, SandboxRefusal> {
         let plan = Task::Start(Box::new(plan)).write().map_err(|error| {
             SandboxRefusal::Unable(format!(

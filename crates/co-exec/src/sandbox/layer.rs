@@ -1,4 +1,4 @@
-//! The layer of a trial: the directory that takes the command's changes of the workspace.
+//! The layer of a trial: the directory to which the command's changes of the workspace go.
 
 use std::fs::{self, FileTimes, Permissions};
 use std::io;
@@ -11,33 +11,34 @@ use super::removal::remove_tree;
 use crate::directory_lock::{lock, open, unlock};
 use crate::error::refusal::SandboxRefusal;
 
-/// The directory in a layer of the files that a trial changed, in the form of Linux's overlay file system.
+/// The subdirectory of a layer with the files that a trial changed, in the format of Linux's overlay file system.
 pub const LAYER_FILES: &str = "upper";
-/// The directory in a layer for the changes of caches, in the same form.
+/// The subdirectory of a layer with the changes of caches, in the same format.
 pub const LAYER_CACHES: &str = "caches";
-/// The directory in a layer of the packages that a trial fetched, in the same form. The directory with packages of earlier trials
-/// has the same name, beside the caches, where no command can write.
+/// The subdirectory of a layer with the packages that a trial downloaded, in the same format. Packages of earlier trials are in a
+/// directory of the same name, beside the caches, where no command can write.
 pub const LAYER_DOWNLOADS: &str = "downloads";
-/// The directories in a layer that the kernel needs for itself.
+/// The subdirectories of a layer that the kernel needs as work directories of overlays.
 const WORK: &str = "work";
 const CACHES_WORK: &str = "caches-work";
 const DOWNLOADS_WORK: &str = "downloads-work";
 
-/// A layer that a command uses. No other command gets it meanwhile.
+/// The layer of a running command. No other command can use it at the same time.
 #[derive(Debug)]
 pub(super) struct Layer {
     upper: PathBuf,
-    /// The directories of caches and packages, and of the command's changes of them.
+    /// The directories of caches and of downloaded packages, and those with the command's changes of them.
     caches: Vec<PathBuf>,
-    /// Removed with this value, because the kernel leaves a directory there that its owner cannot list.
+    /// The work directories of the kernel. They are removed on drop, because the kernel leaves subdirectories in them that even
+    /// their owner cannot list.
     work: Vec<PathBuf>,
-    /// Locked.
+    /// The locked directory of the layer.
     held: OwnedFd,
 }
 
 impl Layer {
-    /// Locks the layer of overlays, and makes missing directories in it. The first overlay lies over the workspace, the others
-    /// over caches. The overlays in `downloads` lie over places of toolchains.
+    /// Locks the layer, and creates missing directories in it. The first overlay covers the workspace, the others cover caches.
+    /// The overlays in `downloads` cover directories of toolchains.
     ///
     /// # Errors
     /// Another command uses the layer, or the system refuses.
@@ -102,7 +103,7 @@ impl Layer {
         &self.upper
     }
 
-    /// Returns the directories of caches, and of the command's changes of them.
+    /// Returns the directories of caches and packages, and those with the command's changes of them.
     pub(super) fn caches(&self) -> &[PathBuf] {
         &self.caches
     }
@@ -116,7 +117,7 @@ impl Drop for Layer {
     }
 }
 
-/// Returns the overlay of a trial whose layer is `dir`.
+/// Returns the overlay over the workspace for a trial with the layer `dir`.
 pub(super) fn overlay(workspace: &Path, dir: &Path, ignored: Option<&Path>) -> Overlay {
     Overlay {
         at: PathBytes::from(workspace),
@@ -130,7 +131,7 @@ pub(super) fn overlay(workspace: &Path, dir: &Path, ignored: Option<&Path>) -> O
     }
 }
 
-/// Returns the overlay over the caches of a trial whose layer is `dir`.
+/// Returns the overlay over the caches for a trial with the layer `dir`.
 pub(super) fn over_caches(caches: &Path, dir: &Path) -> Overlay {
     Overlay {
         at: PathBytes::from(caches),
@@ -140,8 +141,8 @@ pub(super) fn over_caches(caches: &Path, dir: &Path) -> Overlay {
     }
 }
 
-/// Returns the overlay over the directory `at` of a toolchain, in a trial whose layer is `dir`. `name` is the directory of its
-/// packages.
+/// Returns the overlay over a toolchain's directory `at` for a trial with the layer `dir`. `name` is the name of the
+/// subdirectories for the toolchain's packages.
 pub(super) fn over_downloads(at: &Path, caches: &Path, dir: &Path, name: &Path) -> Overlay {
     let left = caches.with_file_name(LAYER_DOWNLOADS).join(name);
     let left = left.is_dir().then_some(left);
@@ -157,7 +158,7 @@ pub(super) fn over_downloads(at: &Path, caches: &Path, dir: &Path, name: &Path) 
     }
 }
 
-/// Makes the directories of a layer that are missing.
+/// Creates the missing directories of an overlay in the layer.
 fn make(overlay: &Overlay) -> io::Result<()> {
     let private = |path: &Path| fs::DirBuilder::new().mode(0o700).create(path);
     for path in [&overlay.upper.0, &overlay.work.0] {
@@ -189,7 +190,7 @@ fn make(overlay: &Overlay) -> io::Result<()> {
     }
 }
 
-/// Makes a place in the overlay that the person does not have.
+/// Creates a directory of packages inside the overlay if the person does not have that directory.
 fn make_place(overlay: &Overlay, place: &Path) -> io::Result<()> {
     match place.strip_prefix(&overlay.at.0) {
         Ok(below) if !place.exists() => fs::DirBuilder::new()

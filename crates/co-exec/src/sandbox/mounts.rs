@@ -1,5 +1,5 @@
-//! Makes the mount namespace of a command: only some directories in it are writable, some names in them are
-//! protected, secrets cannot be opened, and an overlay may take the changes of a directory.
+//! Sets up the mount namespace of a command: only certain directories are writable, some paths in them are protected, secrets
+//! cannot be opened, and an overlay may redirect the changes of a directory.
 
 use std::ffi::CString;
 use std::io;
@@ -23,7 +23,7 @@ use crate::beneath;
 use super::plan::{HiddenPaths, Mounts, Overlay, PathBytes};
 use super::restriction;
 
-/// The reason why not all is protected from the command.
+/// The reason why a path could not be protected from the command.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProtectError {
     #[error("{} was moved or replaced before it could be protected", .0.display())]
@@ -38,12 +38,13 @@ impl From<Errno> for ProtectError {
     }
 }
 
-/// Enters a new mount namespace and makes it read-only, except for the paths in `mounts`. The next child of this process is also
-/// in the namespaces `others`. Does not protect files in writable paths; see [`hold`] and [`hide`].
+/// Enters a new mount namespace and makes it read-only, except for the writable paths in `mounts`. Also enters the namespaces
+/// `others`; a PID namespace applies only to the next child of this process. Does not protect files in writable paths; see
+/// [`hold`] and [`hide`].
 ///
 /// # Errors
-/// The kernel or its settings refuse a step. If the kernel refuses the overlay, the error is a reason for a person. Otherwise it
-/// is the error of the system.
+/// The kernel or its settings refuse a step. If the kernel refuses an overlay, the error is a sentence for a person. Otherwise,
+/// it is the error of the system.
 pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS | others)?;
     mount_change(
@@ -83,7 +84,7 @@ pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the places of toolchains in which the command may write, because an overlay lies over them.
+/// Returns the directories of toolchains that have an overlay, so that the command may write in them.
 pub(super) fn writable_downloads(mounts: &Mounts) -> impl Iterator<Item = &PathBytes> {
     let mounted = mounts.downloads.iter().filter(|it| {
         let at = place(&it.overlay.at.0);
@@ -93,10 +94,11 @@ pub(super) fn writable_downloads(mounts: &Mounts) -> impl Iterator<Item = &PathB
     mounted.flat_map(|it| &it.places)
 }
 
-/// Mounts each path that the command must not rename or change on itself.
+/// Bind-mounts each pinned or held path on itself, and makes held paths read-only.
 ///
 /// # Errors
-/// The system refuses, or another program has moved a path, or has put a link in the way. Then it may come back unprotected.
+/// The system refuses. Also an error: another program has moved a path, or has replaced a component by a symbolic link, so the
+/// path may later come back unprotected.
 pub(super) fn hold(mounts: &Mounts) -> Result<(), ProtectError> {
     for path in mounts.pinned.iter().chain(&mounts.held) {
         bind(&path.0)?;
@@ -127,11 +129,12 @@ pub(super) fn hold(mounts: &Mounts) -> Result<(), ProtectError> {
     check(&mounts.held, &is_read_only)
 }
 
-/// Mounts an overlay. Other programs see no change.
+/// Mounts an overlay in this mount namespace.
 ///
-/// Its options name descriptors, because a path may contain the separator of options. Its own attributes are extended attributes
-/// of ordinary files (`userxattr`), which need no privilege and which no command can set through it. It does not write to the
-/// disk at once (`volatile`): otherwise its end would wait for all that any program wrote there.
+/// The options name descriptors, because a path may contain the separator of options. The overlay keeps its attributes in
+/// extended attributes of ordinary files (`userxattr`). This needs no privilege, and no command can set them through the overlay.
+/// The overlay does not sync files to the disk (`volatile`): otherwise unmounting it would wait until the disk has written the
+/// data of all programs.
 fn mount_overlay(overlay: &Overlay) -> io::Result<()> {
     let at = place(&overlay.at.0)?;
     let (upper, work) = (place(&overlay.upper.0)?, place(&overlay.work.0)?);
@@ -154,14 +157,14 @@ fn mount_overlay(overlay: &Overlay) -> io::Result<()> {
     )?)
 }
 
-/// Hides each path: mounts a file or directory without any permission on it.
+/// Hides each path by mounting a file or directory without any permissions over it.
 ///
-/// Root needs a capability to ignore permissions, and the command has none. The file has one byte, because git takes
-/// an empty file for a tracked file without lines.
+/// Root needs a capability to ignore permissions, and the command has none. The file has one byte, because git would take an
+/// empty file for a tracked file without lines.
 ///
 /// # Errors
-/// The system refuses, or a path does not lead to its secret any more: another program has removed it, has moved a directory
-/// above it, or has put a link in the way. Then the secret may come back under any name, and would be open.
+/// The system refuses, or a path no longer leads to its secret. Another program has removed the secret, has moved a directory in
+/// its path, or has replaced a component by a symbolic link. Then the secret may come back under any name, and would be open.
 pub(super) fn hide(hidden: &HiddenPaths) -> Result<(), ProtectError> {
     let Some(by) = hidden.by.as_ref().filter(|_| !hidden.paths.is_empty()) else {
         return Ok(());
@@ -203,12 +206,12 @@ pub(super) fn hide(hidden: &HiddenPaths) -> Result<(), ProtectError> {
     Ok(())
 }
 
-/// Opens a secret as a mount point, through no link.
+/// Opens a secret as a mount point. No component of the path may be a symbolic link.
 fn secret_at(path: &Path) -> Result<OwnedFd, ProtectError> {
     unless_moved(beneath::open_o_path(path), path)
 }
 
-/// Opens a path as a mount point. The path itself may be a link, but no part above it.
+/// Opens a path as a mount point. The last component may be a symbolic link, but no other component.
 fn place_at(path: &Path) -> Result<OwnedFd, ProtectError> {
     unless_moved(beneath::open_place(path), path)
 }
@@ -222,7 +225,7 @@ fn unless_moved<T>(done: rustix::io::Result<T>, path: &Path) -> Result<T, Protec
     }
 }
 
-/// Enters namespaces directly if this is allowed, otherwise inside a user namespace.
+/// Enters namespaces directly if the system allows it. Otherwise enters them together with a user namespace.
 fn unshare(namespaces: CloneFlags) -> io::Result<()> {
     if rustix::process::geteuid().is_root() && nix::sched::unshare(namespaces).is_ok() {
         return Ok(());
@@ -235,7 +238,8 @@ fn unshare(namespaces: CloneFlags) -> io::Result<()> {
     std::fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
-/// Mounts a path of the workspace on itself, so that a command cannot rename, remove or replace it. Mounts below it stay.
+/// Bind-mounts a path of the workspace on itself, so that a command cannot rename, remove or replace it. Keeps the mounts below
+/// it.
 fn bind(path: &Path) -> Result<(), ProtectError> {
     let place = place_at(path)?;
     let here = by_descriptor(&place);
@@ -243,23 +247,23 @@ fn bind(path: &Path) -> Result<(), ProtectError> {
     unless_moved(mount_bind_recursive(&here, &here), path)
 }
 
-/// Opens a path as a mount point.
+/// Opens a path as a mount point. Does not follow a symbolic link in the last component.
 fn place(path: &Path) -> io::Result<OwnedFd> {
     // A link is not followed, because the mount would be at its target.
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(CWD, path, flags, Mode::empty())?)
 }
 
-/// Returns a path that leads to an open file.
+/// Returns the path in `/proc` that leads to an open file.
 fn by_descriptor(file: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// The mounts that an attribute is set on.
+/// The mounts to which a change of attributes applies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
     Here,
-    /// With all mounts below.
+    /// The mount, and all mounts below it.
     Below,
 }
 

@@ -1,4 +1,5 @@
-//! The namespaces of a command, in the launcher: its mounts, its network, and its processes from the next child on.
+//! Enters the namespaces of a command, in the launcher: those for mounts, network and processes. The PID namespace applies from
+//! the next child on.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,11 +11,12 @@ use super::{mounts, network, restriction};
 use crate::confinement::level::Network;
 use crate::directory_lock;
 
-/// Enters the mount, network and PID namespaces of a command, and sets up its network. Returns the locks on the directories below
-/// its overlays. This process and its child hold them, not the command; the kernel releases them when both have ended.
+/// Enters the mount, network and PID namespaces of a command, and sets up its network. Returns locks on the lower directories of
+/// its overlays. This process and its child hold the locks, but the command does not. The kernel releases them when both have
+/// ended.
 ///
 /// # Errors
-/// The system refuses a step. The error is a reason for a person.
+/// The system refuses a step. The error is a sentence for a person.
 pub(super) fn enter(
     mounts: &Mounts,
     network: Network,
@@ -32,7 +34,7 @@ pub(super) fn enter(
     Ok(locks)
 }
 
-/// Locks the directories below the overlay that co changes when no trial runs.
+/// Locks those lower directories of the overlays that co itself changes while no trial runs.
 fn lock_below(mounts: &Mounts) -> io::Result<Vec<OwnedFd>> {
     let downloads = mounts.downloads.iter().map(|it| &it.overlay);
     let overlays = mounts.overlays.iter().chain(downloads);

@@ -1,4 +1,4 @@
-//! The network of a command, in the launcher.
+//! Sets up the network of a command, in the launcher.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
@@ -9,7 +9,8 @@ use nix::sched::CloneFlags;
 
 use crate::confinement::level::Network;
 
-/// Returns the namespaces that a network needs. Its queues and shared memory are its own too.
+/// Returns the namespaces that a network needs. A command with its own network also gets its own message queues and shared
+/// memory.
 pub(super) fn namespaces(network: Network) -> CloneFlags {
     match network {
         Network::None | Network::Machine => CloneFlags::empty(),
@@ -17,10 +18,10 @@ pub(super) fn namespaces(network: Network) -> CloneFlags {
     }
 }
 
-/// Sets the network up, in its namespaces and before the filter of system calls.
+/// Sets up the network after its namespaces are entered. Must run before the filter of system calls is installed.
 ///
 /// # Errors
-/// The system refuses. The error is a reason for a person.
+/// The system refuses. The error is a sentence for a person.
 pub(super) fn set_up(network: Network) -> Result<(), String> {
     match network {
         Network::None | Network::Machine => Ok(()),
@@ -30,10 +31,10 @@ pub(super) fn set_up(network: Network) -> Result<(), String> {
     }
 }
 
-/// Sets the loopback interface of this process's network namespace up. The kernel then gives it 127.0.0.1 and ::1.
+/// Brings up the loopback interface of this process's network namespace. The kernel then assigns 127.0.0.1 and ::1.
 ///
 /// # Errors
-/// This process may not change the namespace.
+/// This process has no permission to change the namespace.
 fn set_loopback_up() -> io::Result<()> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     let mut name = [0; libc::IFNAMSIZ];
@@ -62,7 +63,7 @@ fn set_loopback_up() -> io::Result<()> {
     }
 }
 
-/// Returns a listening socket for each of these addresses.
+/// Creates a listening socket at each of these addresses.
 ///
 /// # Errors
 /// The kernel refuses one of them.

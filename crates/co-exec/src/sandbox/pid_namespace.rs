@@ -1,12 +1,12 @@
-//! The PID namespace of a command: the launcher outside of it, and its first process.
+//! The PID namespace of a command: its first process, and the launcher, which stays outside.
 //!
-//! The launcher forks. It stays outside, forwards signals, and ends as the command does. Its child is process 1 of the
-//! namespace: it confines itself, starts the command, forwards signals and reaps. When process 1 ends, the kernel ends
-//! every process of the namespace; so none can leave the command.
+//! The launcher forks. The parent stays outside the namespace, forwards signals, and ends in the same way as the command. The
+//! child is process 1 of the namespace. It confines itself, starts the command, forwards signals and reaps. When process 1 ends,
+//! the kernel ends every process of the namespace, so no process can escape.
 //!
-//! The launcher also ends when the process that started it ends, even by SIGKILL. Then the kernel ends process 1.
+//! The launcher also ends when the process that started it ends, even by SIGKILL. The kernel then ends process 1.
 //!
-//! Process 1 outlives a command that leaves processes behind, until the last of them ends.
+//! If a command leaves processes behind, process 1 continues until the last of them has ended.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -29,22 +29,22 @@ use crate::fork::fork;
 use crate::inherited;
 use crate::process::streams;
 
-/// The bytes of a [`Report`].
+/// The size of an encoded [`Report`] in bytes.
 const REPORT: usize = 5;
 
-/// The message of process 1 that the command has ended.
+/// The report of process 1 that the command has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Report {
     status: ExitStatus,
-    /// True if other processes are left in the namespace.
+    /// True if other processes still run in the namespace.
     left: bool,
 }
 
-/// Forks this process. The child becomes process 1 of the new PID namespace, and calls `start`, which confines it and
-/// starts the command. Neither returns while the command runs.
+/// Forks this process. The child becomes process 1 of the new PID namespace and calls `start`, which confines the child and
+/// starts the command. Neither process returns from this function, except after an error.
 ///
 /// # Errors
-/// The system refuses a step, or `start` fails. The error is a reason for a person.
+/// The system refuses a step, or `start` fails. The error is a sentence for a person.
 pub(super) fn enter(
     namespace: &PidNamespace,
     start: impl FnOnce() -> Result<Pid, String>,
@@ -79,7 +79,7 @@ pub(super) fn enter(
     }
 }
 
-/// Prepares this process and its child. Returns the signals that wait from now on.
+/// Prepares this process for the fork. From now on, signals are queued in the returned descriptor.
 fn prepare(signals: &SigSet) -> io::Result<SignalFd> {
     // A process that ignores this signal cannot wait for its children.
     inherited::restore(Signal::SIGCHLD)?;
@@ -90,7 +90,7 @@ fn prepare(signals: &SigSet) -> io::Result<SignalFd> {
 
 /// Returns whether the next child of this process can mount the `/proc` of its PID namespace.
 ///
-/// In some containers, a part of `/proc` is hidden, and stays so.
+/// In some containers, parts of `/proc` are hidden, and the kernel then refuses this mount.
 pub(super) fn can_mount_proc() -> bool {
     match fork() {
         Ok(ForkResult::Child) => std::process::exit(i32::from(mount_proc().is_err())),
@@ -109,10 +109,11 @@ fn mount_proc() -> io::Result<()> {
     Ok(mount("proc", Path::new("/proc"), "proc", flags, None)?)
 }
 
-/// Opens a process, to wait for its end. Returns `None` if the system has no such call.
+/// Opens a descriptor that becomes readable when the process ends. Returns `None` if the system does not support such
+/// descriptors.
 ///
 /// # Errors
-/// The process has ended.
+/// The process has ended already.
 fn open_process(number: i32) -> io::Result<Option<OwnedFd>> {
     let Some(pid) = Pid::from_raw(number) else {
         return Ok(None);
@@ -124,7 +125,7 @@ fn open_process(number: i32) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Prepares this process, which is the first one of the namespace. The launcher reads from the other end of `reports`.
+/// Prepares this process, which is process 1 of the namespace. `reports` is its end of the pipe to the launcher.
 fn become_first(namespace: &PidNamespace, reports: &OwnedFd) -> io::Result<()> {
     // A group of its own: a signal to the group of the launcher reaches the namespace once.
     rustix::process::setpgid(None, None)?;
@@ -140,29 +141,30 @@ fn become_first(namespace: &PidNamespace, reports: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Sets whether the kernel ends this process when the launcher ends.
+/// Sets whether the kernel kills this process when the launcher ends.
 fn end_with_parent(ends: bool) -> io::Result<()> {
     let signal = ends.then_some(rustix::process::Signal::KILL);
     Ok(rustix::process::set_parent_process_death_signal(signal)?)
 }
 
-/// Closes the streams of the command. Otherwise their end would not show while this process runs.
+/// Closes this process's copies of the command's streams. Otherwise the other ends would not notice that the command has closed
+/// them.
 fn release_streams(null: &File) -> io::Result<()> {
     rustix::stdio::dup2_stdin(null)?;
     rustix::stdio::dup2_stdout(null)?;
     Ok(rustix::stdio::dup2_stderr(null)?)
 }
 
-/// The launcher after its fork: it passes signals on to the command, and ends as the command ends.
+/// The launcher after its fork. It forwards signals to the command, and ends in the same way as the command.
 struct SignalForwarder {
     first: nix::unistd::Pid,
-    /// Closes when process 1 ends.
+    /// The pipe for reports, which closes when process 1 ends.
     reports: File,
     incoming: SignalFd,
     starter: Option<OwnedFd>,
 }
 
-/// The event that the launcher waited for.
+/// The kinds of events for which the launcher waits.
 enum Event {
     Report,
     Signal,
@@ -170,7 +172,8 @@ enum Event {
 }
 
 impl SignalForwarder {
-    /// Forwards signals until the command has ended, then ends in the same way. Ends at once if the starter has ended.
+    /// Forwards signals until the command has ended, then ends in the same way. Ends at once if the process that started the
+    /// launcher has ended.
     fn run(mut self) -> io::Result<Infallible> {
         release_streams(&streams::null()?)?;
         loop {
@@ -218,13 +221,13 @@ impl SignalForwarder {
     }
 }
 
-/// Returns the signal with this number, unless it tells only of a child.
+/// Returns the signal with this number. Returns `None` for signals about children, which are not forwarded.
 fn forwarded(number: i32) -> Option<Signal> {
     let signal = Signal::try_from(number).ok();
     signal.filter(|signal| *signal != Signal::SIGCHLD)
 }
 
-/// Ends this process as a process with this status has ended.
+/// Ends this process in the same way as a process with the exit status `status` has ended.
 fn end_as(status: ExitStatus) -> ! {
     let number = status.signal().unwrap_or(0);
     if let Ok(signal) = Signal::try_from(number) {
@@ -236,15 +239,15 @@ fn end_as(status: ExitStatus) -> ! {
     std::process::exit(status.code().unwrap_or(128 + number))
 }
 
-/// Process 1 of the namespace, when it has started the command.
+/// Process 1 of the namespace, after it has started the command.
 struct FirstProcess {
     command: Pid,
-    /// The pipe for its report, until the command has ended.
+    /// The pipe for the report. `None` after the report about the command's end.
     reports: Option<File>,
 }
 
 impl FirstProcess {
-    /// Forwards signals and reaps until no process is left.
+    /// Forwards signals and reaps processes until no process is left.
     fn run(mut self, null: &File, signals: &SigSet) -> io::Result<Infallible> {
         release_streams(null)?;
         loop {
@@ -264,8 +267,8 @@ impl FirstProcess {
         }
     }
 
-    /// Reaps all processes that have ended. Returns the status of the command if it is among them, and whether others
-    /// are left.
+    /// Reaps all processes that have ended. Returns the exit status of the command if it is among them. Also returns true if
+    /// other processes still run.
     fn reap(&self) -> io::Result<(Option<ExitStatus>, bool)> {
         let mut ended = None;
         loop {
@@ -281,7 +284,7 @@ impl FirstProcess {
         }
     }
 
-    /// Reports the end of the command. After it, the launcher ends, and this process goes on.
+    /// Reports the end of the command. The launcher then ends, but this process continues.
     fn report(&mut self, report: Report) -> io::Result<()> {
         end_with_parent(false)?;
         if let Some(mut reports) = self.reports.take() {

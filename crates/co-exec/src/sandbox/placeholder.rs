@@ -1,7 +1,7 @@
-//! Placeholders: files without effect in place of missing git files, so that a command cannot make those files.
+//! Placeholders: files without effect in place of missing git files, so that a command cannot create these files.
 //!
-//! Mounts can protect only existing paths. All commands that need a placeholder share it, also commands of other
-//! processes. Each keeps a lock on it, and the last one removes it.
+//! Mounts can protect only existing paths. All commands that need the same placeholder share it, including commands of other
+//! backends. Each command holds a lock on the placeholder, and the last command removes it.
 
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -17,23 +17,23 @@ use rustix::fs::FlockOperation;
 use crate::beneath::{Dir, Node};
 use crate::regular::SMALL_FILE_BYTES;
 
-/// The sticky bit, which marks a placeholder. A killed process leaves placeholders behind, and other files must not
-/// be removed.
+/// The sticky bit, which marks a placeholder. A killed backend leaves placeholders behind, and the mark distinguishes them from
+/// files that must not be removed.
 const MARK: u32 = 0o1000;
-/// The most attempts to lock a placeholder that other commands remove meanwhile.
+/// The most attempts to lock a placeholder that other commands keep removing.
 const MAX_LOCK_TRIES: usize = 1000;
-/// The prefix of the temporary name of a placeholder.
+/// The prefix of the temporary name under which a placeholder is created.
 const TEMPORARY: &str = ".co-";
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_micros(100);
 
-/// The placeholders of one command. Those that no other command needs are removed when this is dropped.
+/// The placeholders of one command. Dropping it removes the placeholders that no other command needs.
 #[derive(Debug, Default)]
 pub(crate) struct Placeholders(Vec<Placeholder>);
 
 #[derive(Debug)]
 struct Placeholder {
     place: EntryPlace,
-    /// Locked while the command may run.
+    /// The lock on the placeholder, held while the command may run.
     held: OwnedFd,
     made: bool,
 }
@@ -41,16 +41,16 @@ struct Placeholder {
 /// A name in an open directory.
 #[derive(Debug)]
 struct EntryPlace {
-    /// Shared by the places in the same directory, so that few descriptors are open.
+    /// The open directory. Entries of the same directory share it, so that few descriptors are open.
     dir: Arc<Dir>,
     name: OsString,
 }
 
 impl Placeholders {
-    /// Puts a placeholder at each canonical path that does not exist, and shares existing placeholders.
+    /// Creates a placeholder at each canonical path that does not exist. Shares existing placeholders.
     ///
     /// # Errors
-    /// A placeholder cannot be made. The error comes with its path.
+    /// A placeholder cannot be created. The error includes its path.
     pub(crate) fn place(paths: &[PathBuf]) -> Result<Self, (PathBuf, io::Error)> {
         let mut placed = Self::default();
         let mut last = None;
@@ -78,7 +78,7 @@ impl Drop for Placeholders {
 }
 
 impl EntryPlace {
-    /// Opens the directory of a canonical path, unless it is `last`, the directory of the path before.
+    /// Opens the directory of a canonical path. Reuses `last`, the directory of the path before, if it is the same.
     fn of(real: &Path, last: &mut Option<(PathBuf, Arc<Dir>)>) -> io::Result<Self> {
         let above = real.parent().unwrap_or(real);
         let dir = match last.take() {
@@ -91,7 +91,8 @@ impl EntryPlace {
         Ok(Self { dir, name })
     }
 
-    /// Puts a placeholder here, or shares the one that is here. Returns `None` if another file is here.
+    /// Creates a placeholder here, or shares an existing one. Returns `None` if there is another file, or if nobody can create a
+    /// file here.
     fn fill(self) -> io::Result<Option<Placeholder>> {
         for _ in 0..MAX_LOCK_TRIES {
             let made = match self.make() {
@@ -126,13 +127,13 @@ impl EntryPlace {
         Err(io::Error::other("another process removes it each time"))
     }
 
-    /// Returns whether the directory belongs to this user, whose commands could then make it writable.
+    /// Returns whether the directory belongs to this user. If it does, a command could make it writable.
     fn is_in_own(&self) -> bool {
         let own = rustix::process::geteuid().as_raw();
         self.dir.itself().map_or(true, |dir| dir.owner.0 == own)
     }
 
-    /// Makes a file or directory without effect here, in one step.
+    /// Creates a file or directory that has no effect, in one atomic step.
     fn make(&self) -> io::Result<()> {
         if self.takes_file() {
             let (unfinished, mut file) = self.dir.make_unfinished(TEMPORARY, 0o644)?;
@@ -153,7 +154,7 @@ impl EntryPlace {
             .any(|name| self.name == *name)
     }
 
-    /// A `commondir` that names its own directory has no effect.
+    /// Returns the content of the placeholder. A `commondir` must name its own directory to have no effect.
     fn content(&self) -> &'static str {
         if self.name == "commondir" { ".\n" } else { "" }
     }
@@ -172,7 +173,7 @@ impl EntryPlace {
         self.node().is_some_and(|node| node.mode & MARK != 0)
     }
 
-    /// Returns whether the open file is still the one here.
+    /// Returns whether the open file `held` is still the file with this name.
     fn is_still(&self, held: &OwnedFd) -> bool {
         let open = Node::of(held).map(|open| open.stamp.inode());
         let there = self.node().map(|there| there.stamp.inode());

@@ -1,5 +1,5 @@
-//! The plan of a confined start. The launcher reads it from a descriptor, because the rules around many secrets are
-//! longer than an argument may be. Nothing in it depends on the environment.
+//! The plan for starting a command. The launcher reads it from a descriptor, because the rules around many secrets are longer
+//! than an argument may be. The plan does not depend on the environment.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,16 +18,16 @@ use crate::inherited;
 use crate::limits::{CommandLimits, ProcessLimits};
 use crate::process::cgroup::Group;
 
-/// The lowest number of a descriptor for the launcher. The command has the lower numbers.
+/// The lowest number of a descriptor for the launcher. Lower numbers are for the command.
 pub(super) const LOWEST_DESCRIPTOR: RawFd = 10;
 
-/// The task of a launcher.
+/// The task of a launcher process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Task {
-    /// To try what this kernel supports, with these mounts of a trial if they could be made.
+    /// Probes the features that this kernel supports. Contains the mounts for trying a trial, if they could be prepared.
     Probe(Option<Box<Mounts>>),
-    /// To become a command.
+    /// Becomes a command.
     Start(Box<Plan>),
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Plan {
     pub cwd: PathBytes,
     pub limits: ProcessLimits,
     pub group: Option<ControlGroup>,
-    /// `None` if nothing holds the command.
+    /// The confinement. `None` for a command that is only limited.
     pub confined: Option<ConfinedPlan>,
 }
 
@@ -46,63 +46,65 @@ pub(super) struct Plan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ConfinedPlan {
-    /// The Landlock version to use, which the kernel supports.
+    /// The version of Landlock to use, which the kernel supports.
     pub abi: i32,
     pub calls: Calls,
     pub network: Network,
     pub grants: Vec<Grant>,
-    /// The directories of the workspace that are granted entry by entry, each one before the directories in it.
+    /// The directories of the workspace that are granted entry by entry. Each directory comes before its subdirectories.
     pub opened: Vec<OpenedDirectory>,
-    /// The mounts of the command's mount namespace, if it gets one.
+    /// The mounts of the command's mount namespace. `None` if it gets no such namespace.
     pub mounts: Option<Mounts>,
-    /// The descriptor of the gate that the command passes when its secrets are hidden, if there is one.
+    /// The descriptor of the start gate, at which the launcher waits after the secrets are hidden. `None` if there is no gate.
     pub gate: Option<RawFd>,
-    /// The addresses of the command's own loopback interface that get a listening socket, which the gate passes on.
+    /// The addresses of the command's own loopback interface at which the launcher creates listening sockets. The start gate
+    /// passes these sockets on.
     pub ports: Vec<SocketAddr>,
-    /// The PID namespace of the command, if it gets one in addition to the mount namespace.
+    /// The PID namespace of the command. `None` if it gets no such namespace.
     pub processes: Option<PidNamespace>,
 }
 
-/// A path, and the right to it and everything below it.
+/// A path, and the right to it and to everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Grant(pub Right, pub PathBytes);
 
-/// A directory with something closed below it. Only the entries in the lists are readable.
+/// A directory that contains a closed path at any depth. Only the listed entries are readable.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OpenedDirectory {
-    /// The number of opened directories above it. The last directory before it with a smaller number contains it.
+    /// The number of opened directories above this one. Among the directories before it in the list, the last one with a smaller
+    /// number is its parent.
     pub depth: usize,
-    /// The name in the directory above. For the first directory, the whole path.
+    /// The name of the directory in its parent. For the first directory, its whole path.
     pub name: PathBytes,
-    /// The names of directories that are readable with all below them.
+    /// The names of subdirectories that are readable with everything below them.
     pub dirs: Vec<PathBytes>,
     pub files: Vec<PathBytes>,
 }
 
-/// The actions that a grant allows.
+/// The kind of access that a grant allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Right {
-    /// Listing names, not reading contents.
+    /// Listing names, but not reading contents.
     #[serde(rename = "l")]
     List,
-    /// Reading, listing, executing.
+    /// Reading files, listing directories and executing programs.
     #[serde(rename = "r")]
     Read,
-    /// The right to read and write existing files, for devices.
+    /// Reading and writing existing files, such as devices.
     #[serde(rename = "d")]
     Device,
-    /// Everything except making device files.
+    /// Everything except creating device files.
     #[serde(rename = "w")]
     Write,
 }
 
-/// The control group of a command.
+/// The cgroup of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ControlGroup {
     pub dir: PathBytes,
-    /// The limits with which the launcher makes it again if it is gone.
+    /// The limits with which the launcher creates the cgroup again if it is gone.
     pub limits: CommandLimits,
 }
 
@@ -119,57 +121,58 @@ impl From<&Group> for ControlGroup {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PidNamespace {
-    /// True if its own `/proc` is mounted.
+    /// True if the namespace can mount its own `/proc`.
     pub own_proc: bool,
-    /// True if the command's streams are a terminal, which becomes that of its process session.
+    /// True if the command's streams are a terminal, which becomes the terminal of the command's session.
     pub terminal: bool,
-    /// The process that started the launcher. When it ends, the command ends.
+    /// The id of the process that started the launcher. When that process ends, the command ends.
     pub starter: i32,
 }
 
-/// A file system that is read-only except for `writable`, `replaced` and overlays, in which the paths in `held` cannot change.
+/// The mounts of a command. The whole file system is read-only, except for `writable`, `replaced` and overlays. The paths in
+/// `held` are read-only in any case.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mounts {
-    /// The first overlay lies over the workspace.
+    /// The overlays. The first one covers the workspace.
     pub overlays: Vec<Overlay>,
-    /// Overlays over places of toolchains. If the system refuses one, its place stays read-only.
+    /// Overlays over package directories of toolchains. If the system refuses an overlay, its directory stays read-only.
     pub downloads: Vec<PackageOverlay>,
     pub writable: Vec<PathBytes>,
-    /// Directories in whose place the command sees another directory, in which it may write.
+    /// Directories over which another directory is mounted, in which the command may write.
     pub replaced: Vec<ReplacedDirectory>,
-    /// Directories that cannot be renamed, ordered by depth.
+    /// Directories that the command cannot rename, sorted by depth.
     pub pinned: Vec<PathBytes>,
     pub held: Vec<PathBytes>,
-    /// A directory in memory, empty at first.
+    /// A directory with a new file system in memory.
     pub memory: Option<MemoryDirectory>,
     pub hidden: HiddenPaths,
 }
 
-/// A directory that shows the files of other directories, and keeps changes of them elsewhere.
+/// An overlay file system: it shows the files of some directories, and redirects changes to another directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Overlay {
     pub at: PathBytes,
-    /// The directories that it shows. A file in one of them hides the files with the same path in later ones. The last directory
-    /// is the person's. co changes the others, under a lock.
+    /// The directories whose files the overlay shows. A file in an earlier directory hides files with the same path in later
+    /// ones. The last directory belongs to the person. co itself changes the others, under a lock.
     pub lower: Vec<PathBytes>,
-    /// The directory that takes the changes.
+    /// The directory to which changes go.
     pub upper: PathBytes,
-    /// An empty directory for the kernel, on the same file system as `upper`.
+    /// An empty work directory for the kernel, on the same file system as `upper`.
     pub work: PathBytes,
 }
 
-/// An overlay over a toolchain's packages, or over a directory above them.
+/// An overlay over a toolchain's package directory, or over a parent of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PackageOverlay {
     pub overlay: Overlay,
-    /// The directories, at or below the overlay, in which the command may write. The person need not have them.
+    /// The directories in the overlay in which the command may write. They may not exist in the person's home.
     pub places: Vec<PathBytes>,
 }
 
-/// A directory that shows the files of another directory.
+/// A directory over which another directory is mounted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReplacedDirectory {
@@ -177,26 +180,26 @@ pub(super) struct ReplacedDirectory {
     pub by: PathBytes,
 }
 
-/// A directory whose files lie in memory, and its bounds.
+/// A directory with a file system in memory, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MemoryDirectory {
     pub path: PathBytes,
     pub bytes: u64,
-    /// The most files and directories.
+    /// The most files and directories in it.
     pub files: u64,
 }
 
-/// Files and directories that cannot be opened.
+/// Files and directories that the command cannot open.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HiddenPaths {
-    /// A temporary directory for the mounts that hide paths.
+    /// A temporary directory in which the files for hiding paths are prepared.
     pub by: Option<PathBytes>,
     pub paths: Vec<PathBytes>,
 }
 
-/// A path that JSON keeps exactly: each byte is one character.
+/// A path that is serialized without loss: each byte becomes one character.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PathBytes(pub PathBuf);
 
@@ -222,12 +225,12 @@ impl<'de> Deserialize<'de> for PathBytes {
     }
 }
 
-/// A file without a path that contains a plan. It is closed on exec, except in the launcher that gets it.
+/// An unnamed file that contains a plan. It is close-on-exec, except in the launcher that inherits it.
 #[derive(Debug)]
 pub(crate) struct PlanFile(OwnedFd);
 
 impl PlanFile {
-    /// Returns the argument that names the file.
+    /// Returns the argument that tells the launcher the descriptor of the file.
     pub(super) fn argument(&self) -> OsString {
         self.0.as_raw_fd().to_string().into()
     }
@@ -244,7 +247,7 @@ impl From<PlanFile> for OwnedFd {
 }
 
 impl Task {
-    /// Writes this task to a file for the launcher.
+    /// Writes this task to an unnamed file for the launcher.
     pub(super) fn write(&self) -> io::Result<PlanFile> {
         let file = rustix::fs::memfd_create("plan", MemfdFlags::CLOEXEC)?;
         let file = File::from(rustix::io::fcntl_dupfd_cloexec(file, LOWEST_DESCRIPTOR)?);
@@ -252,7 +255,8 @@ impl Task {
         Ok(PlanFile(file.into()))
     }
 
-    /// Reads the task in the descriptor that an argument names, and closes it on exec. Returns `None` if there is none.
+    /// Reads the task from the descriptor that an argument names, and marks the descriptor as close-on-exec. Returns `None` if
+    /// there is no valid task.
     pub(super) fn read(argument: &OsStr) -> Option<Self> {
         let number: RawFd = argument.to_str()?.parse().ok()?;
         let text = std::fs::read(format!("/proc/self/fd/{number}")).ok()?;

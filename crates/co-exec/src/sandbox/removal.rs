@@ -1,4 +1,4 @@
-//! Removes the directories of ended commands in the background, also deep trees with unreadable directories.
+//! Removes the directories of ended commands in the background, including deep trees and unreadable directories.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, Permissions};
@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 use tokio_util::task::TaskTracker;
 
-/// Opens a directory even without permission to read it, and follows no link.
+/// Opens a directory without permission to read it, and without following a symbolic link.
 const DIRECTORY: OFlags = OFlags::PATH
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
@@ -23,7 +23,7 @@ const DIRECTORY: OFlags = OFlags::PATH
 pub struct Removals(TaskTracker);
 
 impl Removals {
-    /// Removes a directory in its own thread. Drops `kept` only after that.
+    /// Removes a directory on a new thread. Drops `kept` after the removal.
     pub(super) fn start<T: Send + 'static>(&self, path: &Path, kept: T) {
         let under_way = self.0.token();
         let thread = std::thread::Builder::new().name("remove".to_owned());
@@ -37,7 +37,7 @@ impl Removals {
         }
     }
 
-    /// Runs work on files in its own thread, which [`Self::finished`] also waits for.
+    /// Runs work on files on a new thread. [`Self::finished`] waits for it too.
     pub fn run(&self, work: impl FnOnce() + Send + 'static) {
         let under_way = self.0.token();
         let thread = std::thread::Builder::new().name("files".to_owned());
@@ -48,7 +48,7 @@ impl Removals {
         });
     }
 
-    /// Waits until no removal is in progress, up to `limit`.
+    /// Waits until no removal is in progress, but no longer than `limit`.
     pub async fn finished(&self, limit: Duration) {
         self.0.close();
         // The next process removes the remaining files.
@@ -56,10 +56,10 @@ impl Removals {
     }
 }
 
-/// Removes a directory with its contents. Ignores files that cannot be removed.
+/// Removes a directory with its contents. Skips files that cannot be removed.
 ///
-/// Needs few descriptors and no long paths: it moves deep directories up first. It does not follow a link that a
-/// process puts in a directory's place meanwhile.
+/// To use few descriptors and short paths, moves nested directories to the top first. If a process replaces a directory by a
+/// symbolic link meanwhile, does not follow the link.
 pub(super) fn remove_tree(root: &Path) {
     if let Ok(top) = rustix::fs::open(root, DIRECTORY, Mode::empty()) {
         let full = names(&top).filter(|name| !remove_one(&top, name));
@@ -77,14 +77,14 @@ pub(super) fn remove_tree(root: &Path) {
 
 struct RemovalTree {
     top: OwnedFd,
-    /// The directories in `top` that are not empty yet.
+    /// The names of directories in `top` that are not empty yet.
     full: Vec<CString>,
-    /// The number in the name of the directory that was moved up last.
+    /// The number in the name of the last directory that was moved to `top`.
     moved: u64,
 }
 
 impl RemovalTree {
-    /// Removes a directory in `top`. Moves its non-empty directories to `top`.
+    /// Removes a directory in `top`. First moves its non-empty subdirectories to `top`.
     fn remove_dir(&mut self, name: &CStr) {
         let Ok(dir) = rustix::fs::openat(&self.top, name, DIRECTORY, Mode::empty()) else {
             return;
@@ -117,7 +117,7 @@ impl RemovalTree {
     }
 }
 
-/// Removes a file or an empty directory. Returns whether it succeeded.
+/// Removes a file or an empty directory. Returns true if that succeeded.
 fn remove_one(dir: &OwnedFd, name: &CStr) -> bool {
     let remove = |how| rustix::fs::unlinkat(dir, name, how);
     match remove(AtFlags::empty()) {
@@ -126,7 +126,7 @@ fn remove_one(dir: &OwnedFd, name: &CStr) -> bool {
     }
 }
 
-/// Makes a directory readable and returns its names.
+/// Makes a directory readable, and returns the names of its entries.
 fn names(dir: &OwnedFd) -> impl Iterator<Item = CString> + use<> {
     // If this fails, the listing fails too.
     let _ = make_accessible(dir);
@@ -137,7 +137,7 @@ fn names(dir: &OwnedFd) -> impl Iterator<Item = CString> + use<> {
     names.filter(|name| !matches!(name.to_bytes(), b"." | b".."))
 }
 
-/// Makes a directory accessible for its owner again, because a command may have changed its mode.
+/// Makes a directory accessible for its owner, because a command may have changed its mode.
 fn make_accessible(dir: &OwnedFd) -> io::Result<()> {
     let itself = format!("/proc/self/fd/{}", dir.as_raw_fd());
     fs::set_permissions(itself, Permissions::from_mode(0o700))

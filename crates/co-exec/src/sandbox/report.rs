@@ -1,5 +1,4 @@
-//! The report about this system: the needs of the levels, and the needs that it does not meet. The launcher, `doctor`, `/sandbox`
-//! and questions use it.
+//! Reports whether this system meets the needs of each level. The launcher, `doctor`, `/sandbox` and questions use this report.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -11,10 +10,10 @@ use parking_lot::Mutex;
 use super::support::SandboxSupport;
 use crate::error::refusal::SandboxRefusal;
 
-/// The default time limit of the probe, which usually takes milliseconds.
+/// The default time-out of the probe, which usually takes milliseconds.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The first version of Landlock with a feature, and the effect of its absence on commands.
+/// Versions of Landlock, each with the effect on commands if the kernel's version is older.
 const LANDLOCK: [(u32, &str); 4] = [
     (2, "commands cannot move files to another directory"),
     (
@@ -31,19 +30,19 @@ const LANDLOCK: [(u32, &str); 4] = [
     ),
 ];
 
-/// The needs of the levels, and the needs that this system does not meet. The first question probes the kernel. Copies share the
-/// answers.
+/// Reports whether this system meets the needs of each level. The first call that needs the kernel's features probes the kernel.
+/// Clones share the results.
 #[derive(Debug, Clone)]
 pub struct SandboxReport {
-    /// The program that is started to probe the kernel.
+    /// The program that runs as a launcher to probe the kernel.
     exe: PathBuf,
     home: PathBuf,
-    /// True if commands get a mount namespace where the kernel allows it.
+    /// True if commands should get a mount namespace, if the kernel allows it.
     pub(super) wants_namespaces: bool,
     pub(super) probe_limit: Duration,
     pub(super) probe_directory: PathBuf,
     probe: Arc<OnceLock<SandboxProbe>>,
-    /// The workspaces over which an overlay could be mounted.
+    /// The workspaces over which an overlay was mounted successfully.
     trial_workspaces: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
@@ -51,12 +50,12 @@ pub struct SandboxReport {
 #[derive(Debug)]
 struct SandboxProbe {
     support: SandboxSupport,
-    /// True if the probe itself failed, so that it tells nothing about the kernel.
+    /// True if the probe itself failed, so that nothing is known about the kernel.
     failed: bool,
 }
 
 impl SandboxReport {
-    /// Returns the report that the program `exe` makes. `home` is the person's home directory.
+    /// Creates a report that starts the program `exe` for the probe. `home` is the person's home directory.
     pub fn new(exe: PathBuf, home: PathBuf) -> Self {
         Self {
             exe,
@@ -69,7 +68,7 @@ impl SandboxReport {
         }
     }
 
-    /// Returns the same report about a kernel that supports `support`, without a probe.
+    /// Replaces the probe by the given features of a kernel.
     #[must_use]
     pub fn with_support(self, support: SandboxSupport) -> Self {
         let failed = false;
@@ -79,12 +78,12 @@ impl SandboxReport {
         }
     }
 
-    /// Returns the sandbox features of this kernel.
+    /// Returns the sandbox features of this kernel. The first call probes the kernel.
     pub fn support(&self) -> &SandboxSupport {
         &self.probe().support
     }
 
-    /// Returns false if the probe itself failed, so that it tells nothing about the kernel.
+    /// Returns false if the probe itself failed, so that nothing is known about the kernel.
     pub fn is_known(&self) -> bool {
         !self.probe().failed
     }
@@ -97,7 +96,7 @@ impl SandboxReport {
     /// Checks that commands can be confined.
     ///
     /// # Errors
-    /// Commands cannot be confined, or the probe failed: one sentence with the reason and what to do.
+    /// Commands cannot be confined, or the probe failed. The error is a sentence with the reason and the next step.
     pub fn confined(&self) -> Result<(), SandboxRefusal> {
         let support = self.support();
         if self.is_known() {
@@ -109,10 +108,11 @@ impl SandboxReport {
         )))
     }
 
-    /// Checks that another agent can be confined. Only mounts hide the secrets of its workspace, and it works unasked.
+    /// Checks that another agent or a tool server can be confined. This needs mounts, because nothing else can hide the secrets
+    /// of the workspace from them, and they work without questions.
     ///
     /// # Errors
-    /// An agent cannot be confined: one sentence with the reason and what to do.
+    /// They cannot be confined. The error is a sentence with the reason and the next step.
     pub fn agents(&self) -> Result<(), SandboxRefusal> {
         self.confined()?;
         let why = match self.wants_namespaces {
@@ -126,10 +126,10 @@ impl SandboxReport {
         )))
     }
 
-    /// Checks that a command can have a network of its own.
+    /// Checks that a command can have its own network.
     ///
     /// # Errors
-    /// A command cannot have a network of its own: one sentence with the reason and what to do.
+    /// A command cannot have its own network. The error is a sentence with the reason and the next step.
     pub fn own_network(&self) -> Result<(), SandboxRefusal> {
         self.confined()?;
         let support = self.support();
@@ -143,13 +143,13 @@ impl SandboxReport {
         )))
     }
 
-    /// Checks that commands can run as trials in `workspace`, a canonical path. Tries an overlay over it at each call until one
-    /// succeeds: a setting may have changed meanwhile, or the system was too busy.
+    /// Checks that commands can run as trials in `workspace`, a canonical path. Tries an overlay over the workspace at each call
+    /// until one succeeds, because a setting may have changed, or the system may have been too busy.
     ///
     /// May block on files.
     ///
     /// # Errors
-    /// Commands cannot run as trials, or the probe failed: one sentence with the reason and what to do.
+    /// Commands cannot run as trials, or the probe failed. The error is a sentence with the reason and the next step.
     pub fn trials(&self, workspace: &Path) -> Result<(), SandboxRefusal> {
         self.confined()?;
         let support = self.support();
@@ -177,7 +177,7 @@ impl SandboxReport {
         Ok(())
     }
 
-    /// Returns the effects on commands of the features that this version of Landlock lacks.
+    /// Returns the effects on commands of features that this kernel's version of Landlock lacks.
     pub fn lacks(&self) -> Vec<&'static str> {
         let version = self.support().abi.unwrap_or(0);
         let lacks = LANDLOCK.iter().filter(|(from, _)| version < *from);

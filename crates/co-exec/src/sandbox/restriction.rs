@@ -1,4 +1,4 @@
-//! The settings and places that forbid trials, in words for a person.
+//! Explains to a person which settings and directories forbid trials.
 
 use std::fs;
 use std::io;
@@ -10,20 +10,21 @@ use rustix::io::Errno;
 
 use super::plan::Overlay;
 
-/// The kinds of namespaces of a trial, as the kernel names their limits.
+/// The kinds of namespaces that a trial needs, as the kernel names them in its limits.
 const NAMESPACES: [&str; 5] = ["user", "mnt", "pid", "net", "ipc"];
 
-/// The flag of a directory whose names do not depend on case.
+/// The flag of a directory with case-insensitive names.
 const CASEFOLD: IFlags = IFlags::from_bits_retain(0x4000_0000);
 
-/// Returns the reason why namespaces or mounts are refused, and what to do.
+/// Returns the reason why the kernel refuses namespaces or mounts, and the next step for the person.
 pub(super) fn of_namespaces(error: &io::Error) -> String {
     let is_root = rustix::process::geteuid().is_root();
     let known = known(|path| fs::read_to_string(path).ok(), is_root);
     known.unwrap_or_else(|| format!("namespaces or mounts are refused: {error}"))
 }
 
-/// Returns the setting that forbids namespaces, and what to do; `None` if no known setting forbids them.
+/// Returns the setting that forbids namespaces, and the next step for the person. Returns `None` if no known setting forbids
+/// them.
 fn known(read: impl Fn(&str) -> Option<String>, is_root: bool) -> Option<String> {
     let has = |path: &str, value: &str| read(path).is_some_and(|it| it.trim() == value);
     // Root needs no user namespace.
@@ -55,7 +56,7 @@ fn known(read: impl Fn(&str) -> Option<String>, is_root: bool) -> Option<String>
     })
 }
 
-/// Returns the reason why an overlay is refused, and what to do.
+/// Returns the reason why the kernel refuses an overlay, and the next step for the person.
 pub(super) fn of_overlay(error: &io::Error, overlay: &Overlay) -> String {
     let (workspace, upper) = (&overlay.at.0, &overlay.upper.0);
     let dir = upper.parent().unwrap_or(upper);

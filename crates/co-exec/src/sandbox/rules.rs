@@ -1,4 +1,4 @@
-//! Landlock: the rights of each version, and the domain of a command.
+//! Landlock: the access rights of each version, and the domain of a command.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -15,7 +15,8 @@ use super::mounts;
 use super::plan::{ConfinedPlan, Grant, PathBytes, Right};
 use crate::confinement::level::Network;
 
-/// The rights that a Landlock domain controls. The kernel refuses each use of these rights that no grant allows.
+/// The access rights that a Landlock domain handles. The kernel refuses each access that needs a handled right, unless a grant
+/// allows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HandledRights {
     pub files: BitFlags<AccessFs>,
@@ -38,7 +39,7 @@ impl HandledRights {
     }
 }
 
-/// Returns the Landlock rights of a grant.
+/// Returns the access rights of Landlock for a grant.
 pub(super) fn rights(right: Right, abi: i32) -> BitFlags<AccessFs> {
     let known = AccessFs::from_all(ABI::from(abi));
     let see = AccessFs::ReadFile | AccessFs::ReadDir;
@@ -64,7 +65,7 @@ pub(super) fn rights(right: Right, abi: i32) -> BitFlags<AccessFs> {
     wanted & known
 }
 
-/// Puts this process, and all that it becomes or starts, into a domain.
+/// Restricts this process, and all its descendants, to a Landlock domain.
 ///
 /// # Errors
 /// The kernel does not enforce all rules.
@@ -106,8 +107,8 @@ pub(super) fn enter(plan: &ConfinedPlan) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens the path of a grant. All paths but those of devices are real: if a part of one is a link, another command has put it
-/// there, so it gets no grant.
+/// Opens the path of a grant. Except for devices, the path must be canonical: a component that is a symbolic link was replaced by
+/// another command, so the path is not granted.
 fn open_granted(right: Right, path: &Path) -> Option<OwnedFd> {
     if right == Right::Device {
         let how = OFlags::PATH | OFlags::CLOEXEC;
@@ -116,8 +117,8 @@ fn open_granted(right: Right, path: &Path) -> Option<OwnedFd> {
     beneath::open_o_path(path).ok()
 }
 
-/// Adds a rule for each readable entry of the opened directories. Each entry is opened below the descriptor of its
-/// directory, which is faster than by its path, and leads nowhere else if a directory is renamed meanwhile.
+/// Adds a rule for each readable entry of the opened directories. Opens each entry relative to the descriptor of its directory.
+/// This is faster than opening its whole path, and it is safe if a directory is renamed meanwhile.
 fn add_opened(
     mut domain: RulesetCreated,
     plan: &ConfinedPlan,
@@ -146,16 +147,17 @@ fn add_opened(
     Ok(domain)
 }
 
-/// Opens an entry of a directory without following a link. Returns `None` if it is no longer there: then it needs no rule.
+/// Opens an entry of a directory without following a symbolic link. Returns `None` if the entry no longer exists, because it then
+/// needs no rule.
 fn open(dir: BorrowedFd<'_>, name: &PathBytes, kind: OFlags) -> Option<OwnedFd> {
     let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC | kind;
     openat(dir, &name.0, how, Mode::empty()).ok()
 }
 
-/// Returns the Landlock version of this kernel, found by entering a domain.
+/// Returns the Landlock version of this kernel, by restricting this process to a domain.
 ///
 /// # Errors
-/// There is no Landlock; the error has the reason.
+/// Landlock is not available. The error has the reason.
 pub(super) fn probe() -> Result<u32, String> {
     let status = Ruleset::default()
         .handle_access(AccessFs::from_all(ABI::V1))

@@ -1,5 +1,5 @@
-//! The gate at the start of a command: the launcher says that all is protected, or names a path that has moved, and then waits
-//! until it may start the command. The gate also passes on the listening sockets of the command's own network.
+//! The gate at the start of a command. The launcher reports that everything is protected, or names a path that was moved. Then it
+//! waits until it may start the command. The gate also passes the listening sockets of the command's own network to co.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -19,42 +19,43 @@ use tokio::io::{AsyncWriteExt, Interest};
 use super::plan::LOWEST_DESCRIPTOR;
 use crate::inherited;
 
-/// The message that all is protected, and the answer that the command may start. Another message is a path that has moved.
+/// The launcher's message that everything is protected, and the answer that the command may start. Any other message of the
+/// launcher is a path that was moved.
 const READY: &[u8] = b".";
 
 /// The most listening sockets of one command.
 pub(super) const MAX_LISTENERS: usize = 64;
 
-/// The space for a message with that many descriptors.
+/// The size of the buffer for a message with that many descriptors.
 const SPACE: usize = rustix::cmsg_space!(ScmRights(MAX_LISTENERS));
 
-/// The end of the start gate in the process that starts the launcher.
+/// The gate in the process that starts the launcher.
 #[derive(Debug)]
 pub(crate) struct StartGate {
     own: UnixStream,
-    /// Closed on exec, except in the launcher that gets it.
+    /// The launcher's end. It is close-on-exec, except in the launcher that inherits it.
     launchers: OwnedFd,
 }
 
-/// The end of the wait at a gate.
+/// The result of waiting at the gate.
 #[derive(Debug)]
 pub(crate) enum GateEnd {
-    /// The command starts. It has these listening sockets in its network namespace.
+    /// The command starts. Contains the listening sockets in the command's network namespace.
     Started(Vec<TcpListener>),
-    /// The path that has moved.
+    /// A path was moved before it could be protected, so the command does not start.
     Moved(PathBuf),
-    /// Not all listening sockets came: this process has too many open files. The launcher does not start the command.
+    /// Some listening sockets were lost, because this process has too many open files. The command does not start.
     SocketsLost,
-    /// The launcher failed for another reason, which it prints.
+    /// The launcher failed for another reason, which it printed on standard error.
     Failed,
 }
 
-/// The gate in the launcher.
+/// The gate in the launcher process.
 #[derive(Debug)]
 pub(super) struct LauncherGate(UnixStream);
 
 impl StartGate {
-    /// Makes the gate of one command.
+    /// Creates the gate for one command.
     ///
     /// # Errors
     /// The system refuses.
@@ -74,8 +75,8 @@ impl StartGate {
         self.launchers.as_raw_fd()
     }
 
-    /// Waits until all is protected. Then runs `prepare`, and lets the launcher start the command, unless fewer than `sockets`
-    /// listening sockets came.
+    /// Waits until the launcher reports that everything is protected. Then runs `prepare`, and lets the launcher start the
+    /// command. If fewer than `sockets` listening sockets arrived, the command does not start.
     ///
     /// # Errors
     /// The launcher cannot be reached.
@@ -109,10 +110,10 @@ impl StartGate {
 }
 
 impl LauncherGate {
-    /// Takes the inherited descriptor `number`.
+    /// Opens the gate at the inherited descriptor `number`.
     ///
     /// # Errors
-    /// There is none.
+    /// The descriptor is not open.
     pub(super) fn inherited(number: RawFd) -> io::Result<Self> {
         inherited::open(number).map(|gate| Self(gate.into()))
     }
@@ -121,10 +122,10 @@ impl LauncherGate {
         self.0.as_fd()
     }
 
-    /// Says that all is protected, passes the listening sockets on, and waits until the command may start.
+    /// Reports that everything is protected, sends the listening sockets, and waits until the command may start.
     ///
     /// # Errors
-    /// The command may not start, because the process that started the launcher gave it up.
+    /// The process that started the launcher does not allow the start.
     pub(super) fn pass(mut self, listeners: Vec<TcpListener>) -> io::Result<()> {
         let listeners: Vec<_> = listeners.iter().map(AsFd::as_fd).collect();
         let mut space = [MaybeUninit::uninit(); SPACE];
@@ -141,14 +142,14 @@ impl LauncherGate {
         self.0.read_exact(&mut [0; READY.len()])
     }
 
-    /// Sends the path that has moved.
+    /// Reports a path that was moved.
     pub(super) fn refuse(mut self, path: &Path) {
         // If nobody hears it, the message on standard error is left.
         let _told = self.0.write_all(path.as_os_str().as_bytes());
     }
 }
 
-/// Receives a part of the launcher's message, and the sockets that are attached to it. Returns the number of bytes.
+/// Receives a part of the launcher's message, and the attached sockets. Returns the number of received bytes.
 fn receive(
     gate: BorrowedFd<'_>,
     message: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! The sandbox features of this kernel, found by a probe in another process.
+//! The sandbox features of this kernel, which a probe in another process finds.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -15,37 +15,38 @@ use crate::error::refusal::SandboxRefusal;
 use crate::repository::OUR_TMP;
 use crate::timed_output::timed_output;
 
-/// The most characters of a program's message that a person sees.
+/// The most characters of a program's message that are shown to a person.
 const MAX_MESSAGE_CHARS: usize = 400;
 
 /// The sandbox features of a kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxSupport {
-    /// The Landlock version, if there is one.
+    /// The version of Landlock. `None` if the kernel does not have it.
     pub abi: Option<u32>,
-    /// True if system calls can be filtered.
+    /// True if the kernel can filter system calls.
     pub seccomp: bool,
     /// True if a command can have its own mount namespace.
     pub namespaces: bool,
     /// True if a command can also have its own PID namespace.
     pub pid_namespaces: bool,
-    /// True if a PID namespace can have its own `/proc`.
+    /// True if a PID namespace can mount its own `/proc`.
     pub own_proc: bool,
-    /// True if a command can run as a trial: with an overlay over its workspace, and with mount, PID and network namespaces of
-    /// its own.
+    /// True if a command can run as a trial: with an overlay over its workspace, and with its own mount, PID and network
+    /// namespaces.
     pub trials: bool,
-    /// True if a command can also have a network of its own, in which only the loopback interface is up.
+    /// True if a command can have its own network, in which only the loopback interface is up.
     pub own_network: bool,
-    /// The reason why the first missing feature is missing. Trials and a network namespace are not among these features.
+    /// The reason why a feature is missing: the first missing one of Landlock, seccomp, dropping of capabilities, and mount
+    /// namespaces.
     pub why: Option<String>,
-    /// The reason why no command can have a network of its own.
+    /// The reason why commands cannot have their own network.
     pub why_no_own_network: Option<String>,
-    /// The reason why there are no trials.
+    /// The reason why trials are not possible.
     pub why_no_trials: Option<String>,
 }
 
 impl SandboxSupport {
-    /// Returns the features of a kernel that cannot confine anything, with a reason.
+    /// Returns the features of a kernel that cannot confine anything. `why` is the reason.
     pub fn none(why: impl Into<String>) -> Self {
         Self {
             why: Some(why.into()),
@@ -53,19 +54,19 @@ impl SandboxSupport {
         }
     }
 
-    /// Probes the kernel: starts `exe` once as a launcher that restricts itself and prints the result. An overlay is tried
-    /// in `dir`, or among the temporary files if there is no such directory.
+    /// Probes the kernel. Starts `exe` as a launcher, which restricts itself and prints the result. Tries an overlay in `dir`, or
+    /// in the nearest parent directory that allows it.
     ///
     /// # Errors
-    /// The launcher gives no answer within `limit`. The error is a reason for a person.
+    /// The launcher does not answer within `limit`. The error is a sentence for a person.
     pub(super) fn probe(exe: &Path, dir: &Path, limit: Duration) -> Result<Self, String> {
         Self::probe_with(ProbedOverlay::new(dir, None), exe, limit)
     }
 
-    /// Tries an overlay over a workspace, as [`Self::probe`] tries one.
+    /// Tries an overlay over a workspace, in the same way as [`Self::probe`].
     ///
     /// # Errors
-    /// The overlay is refused, or there is no answer within `limit`. The error is a reason for a person.
+    /// The kernel refuses the overlay, or the launcher does not answer within `limit`. The error is a sentence for a person.
     pub(super) fn try_over(
         workspace: &Path,
         exe: &Path,
@@ -115,15 +116,15 @@ impl SandboxSupport {
         })
     }
 
-    /// Returns the reason for a missing feature, for people.
+    /// Returns the reason why a feature is missing, for a person.
     pub(super) fn reason(&self) -> &str {
         self.why.as_deref().unwrap_or("it did not say why")
     }
 
-    /// Checks that a command can be confined.
+    /// Checks that the kernel can confine commands.
     ///
     /// # Errors
-    /// A command cannot be confined: one sentence with the reason and advice.
+    /// The kernel cannot confine commands. The error is a sentence with the reason and the next step.
     pub fn check(&self) -> Result<(), SandboxRefusal> {
         if self.seccomp && self.abi.is_some() {
             return Ok(());
@@ -135,7 +136,7 @@ impl SandboxSupport {
         )))
     }
 
-    /// Returns one line for people with the features.
+    /// Returns the features in one line for a person.
     pub fn words(&self) -> String {
         let (Some(abi), true) = (self.abi, self.seccomp) else {
             let why = self.reason();
@@ -159,7 +160,7 @@ impl SandboxSupport {
     }
 }
 
-/// The directories of an overlay to try, removed when this is dropped.
+/// The directories of an overlay for the probe. Dropping it removes them.
 struct ProbedOverlay {
     dir: PathBuf,
     overlay: Overlay,
@@ -167,9 +168,9 @@ struct ProbedOverlay {
 }
 
 impl ProbedOverlay {
-    /// Makes the directories in `parent`, or, if that fails, in the nearest directory above it in which it works: `parent` may
-    /// not exist yet, and the directory of temporary files is often on a file system that refuses overlays. Without a
-    /// `workspace`, the overlay is over one of these directories.
+    /// Creates the directories in `parent`, or in its nearest parent directory that allows it, because `parent` may not exist
+    /// yet. The directory for temporary files comes last, because it is often on a file system that refuses overlays. Without a
+    /// `workspace`, the overlay covers one of the new directories.
     fn new(parent: &Path, workspace: Option<&Path>) -> Result<Self, String> {
         let mut named = tempfile::Builder::new();
         named.prefix(OUR_TMP);
@@ -208,7 +209,7 @@ impl Drop for ProbedOverlay {
     }
 }
 
-/// Returns a program's message as part of a sentence.
+/// Returns a program's message in a form that fits into a sentence.
 pub(super) fn as_clause(message: &str) -> String {
     let words = message.split(|c: char| c.is_whitespace() || c.is_control());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();

@@ -1,4 +1,4 @@
-//! The private directories of commands: each is locked while it is in use, and removed at its end.
+//! The private temporary directories of commands. Each directory is locked while it is in use, and removed afterwards.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -11,20 +11,20 @@ use super::removal::{Removals, remove_tree};
 use crate::directory_lock::{lock, open};
 use crate::repository::OUR_TMP;
 
-/// The most bytes in the directory of a command that only reads.
+/// The most bytes in the temporary directory of a read-only command.
 pub(super) const MAX_BYTES: u64 = 512 << 20;
-/// The most files and directories in it, if it is in memory.
+/// The most files and directories in a temporary directory that is in memory.
 pub(super) const MAX_FILES: u64 = 50_000;
 
-/// The age after which an unlocked temporary directory is removed.
+/// The time for which an unlocked temporary directory must be unchanged before it is removed.
 const MIN_PRUNE_AGE: Duration = Duration::from_secs(60);
 
-/// A directory that only its owner may enter. When this is dropped, the directory is removed: at once if it is empty, otherwise
-/// on a thread of its own.
+/// A directory that only its owner may enter. Dropping it removes the directory: at once if it is empty, otherwise on a new
+/// thread.
 #[derive(Debug)]
 pub struct PrivateTmp {
     path: PathBuf,
-    /// Locked while the directory is in use; see [`prune`].
+    /// The lock that is held while the directory is in use; see [`prune`].
     held: Option<OwnedFd>,
     removals: Removals,
 }
@@ -34,10 +34,10 @@ impl PrivateTmp {
         Self::new_in(&std::env::temp_dir(), removals)
     }
 
-    /// Makes a directory with a new name in `parent`. Its path is real.
+    /// Creates a directory with a new name in `parent`. Its path is canonical.
     ///
     /// # Errors
-    /// The directory cannot be made or opened.
+    /// The directory cannot be created or opened.
     pub fn new_in(parent: &Path, removals: &Removals) -> io::Result<Self> {
         let parent = parent.canonicalize()?;
         loop {
@@ -70,7 +70,8 @@ impl Drop for PrivateTmp {
     }
 }
 
-/// Locks a new directory. Returns `None` if another process took the directory for one of a killed process, and removes it.
+/// Locks a new directory. Returns `None` if another process is removing it, because that process takes it for the directory of a
+/// killed process.
 fn hold(path: &Path) -> io::Result<Option<OwnedFd>> {
     let held = match open(path) {
         Ok(held) => held,
@@ -85,13 +86,13 @@ fn hold(path: &Path) -> io::Result<Option<OwnedFd>> {
     Ok(path.exists().then_some(held))
 }
 
-/// Removes the temporary directories that killed processes left. Ignores errors.
+/// Removes temporary directories that killed processes left in the directory for temporary files. Ignores errors.
 pub(crate) fn prune() {
     // One of an older release may not be locked yet.
     prune_directory(&std::env::temp_dir(), MIN_PRUNE_AGE);
 }
 
-/// Removes the directories in `parent` that killed processes left. Ignores errors.
+/// Removes temporary directories that killed processes left in `parent`. Ignores errors.
 pub fn prune_in(parent: &Path) {
     prune_directory(parent, Duration::ZERO);
 }
@@ -114,7 +115,7 @@ fn prune_directory(parent: &Path, fresh: Duration) {
     }
 }
 
-/// Returns whether a directory belongs to this user and its entries did not change lately.
+/// Returns true if a directory belongs to this user and its entries have not changed for the time `fresh`.
 fn is_left(dir: &OwnedFd, fresh: Duration) -> bool {
     let facts = fs::metadata(itself(dir));
     facts.is_ok_and(|facts| {
@@ -123,7 +124,7 @@ fn is_left(dir: &OwnedFd, fresh: Duration) -> bool {
     })
 }
 
-/// Returns the name of an open directory.
+/// Returns the path in `/proc` that leads to an open directory.
 fn itself(dir: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", dir.as_raw_fd())
 }

@@ -1,4 +1,4 @@
-//! Tries an overlay, for the probe.
+//! Tries an overlay for the probe.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -13,14 +13,14 @@ use super::plan::Mounts;
 use crate::confinement::level::Network;
 use crate::fork::fork;
 
-/// The directory of the probe's own workspace in which the overlay is tried.
+/// The subdirectory of the probe's own workspace in which the overlay is tested.
 pub(super) const PROBED: &str = ".co-probed";
 
-/// Tries an overlay in a child of this process. If the directory below the overlay has a [`PROBED`], which is not empty,
-/// also writes there.
+/// Tries an overlay in a child of this process. If the covered directory has a subdirectory [`PROBED`], also replaces that
+/// subdirectory to test writing.
 ///
 /// # Errors
-/// The overlay does not work. The error is a reason for a person.
+/// The overlay does not work. The error is a sentence for a person.
 pub(super) fn probe(mounts: &Mounts) -> Result<(), String> {
     let told = |error: rustix::io::Errno| format!("it could not be tried: {error}");
     let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(told)?;

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use crate::environment::GIT_ENVIRONMENT;
 
-/// The prefixes of variables that lead a command to programs outside the sandbox: the editor, key agents, buses.
+/// The prefixes of variables that lead a command to programs outside the sandbox: the editor, SSH agents, D-Bus.
 const LEADS_OUT: [&str; 3] = ["NVIM", "SSH_AUTH_SOCK", "DBUS_"];
 
-/// Removes the variables that lead outside, and sets the private temporary directory.
+/// Removes the variables that lead outside the sandbox, and sets the variable for the private temporary directory.
 pub(super) fn clean(env: &mut Vec<(OsString, OsString)>, tmp: &Path) {
     let leads_out = |name: &OsStr| {
         LEADS_OUT
@@ -21,14 +21,14 @@ pub(super) fn clean(env: &mut Vec<(OsString, OsString)>, tmp: &Path) {
     env.push(("TMPDIR".into(), tmp.into()));
 }
 
-/// Sets the variables that keep git from starting programs, which would only fail here.
+/// Sets the variables that keep git from starting programs, because these programs would only fail in the sandbox.
 pub(super) fn harden_git(env: &mut Vec<(OsString, OsString)>) {
     env.retain(|(name, _)| !GIT_ENVIRONMENT.iter().any(|(set, _)| name == set));
     env.extend(GIT_ENVIRONMENT.map(|(name, value)| (name.into(), value.into())));
 }
 
-/// The variables that name the caches of programs, and the directory of each, below the directory of all caches. Programs without
-/// a variable of their own use the first one.
+/// The variables that name the caches of programs, and the subdirectory for each cache in the directory of all caches. Programs
+/// that have no variable of their own use `XDG_CACHE_HOME`.
 const CACHES: [(&str, &str); 11] = [
     ("XDG_CACHE_HOME", ""),
     ("GOCACHE", "go-build"),
@@ -44,8 +44,8 @@ const CACHES: [(&str, &str); 11] = [
     ("DOTNET_CLI_HOME", "dotnet"),
 ];
 
-/// Sets the variables that lead programs to caches in a directory. Places of sources, such as Go's module cache and cargo's
-/// registry, stay where they are.
+/// Sets the variables that make programs keep their caches in `dir`. Does not move downloaded sources, such as Go's module cache
+/// and cargo's registry.
 pub(super) fn set_caches(env: &mut Vec<(OsString, OsString)>, dir: &Path) {
     env.retain(|(name, _)| !CACHES.iter().any(|(set, _)| name == set));
     let place = |below: &str| match below {

@@ -15,38 +15,38 @@ use super::tmp::PrivateTmp;
 use crate::confinement::NO_LEVEL;
 use crate::secrets::exposure::SecretWatch;
 
-/// A command line that starts a confined command, and the files that exist for it.
+/// A command line that starts a confined or limited command, with the files that exist while it runs.
 #[derive(Debug, Default)]
 pub struct ConfinedCommand {
     pub argv: Vec<OsString>,
-    /// The confinement: `none`, `read-only`, `workspace`, `trial`.
+    /// The name of the confinement level, such as `none`, `read-only`, `workspace` or `trial`.
     pub level: &'static str,
-    /// True if it may have memory that processes share.
+    /// True if the command may use memory that processes share.
     pub(crate) may_share_memory: bool,
-    /// The private temporary directory, removed when this is dropped; see [`PrivateTmp`].
+    /// The private temporary directory. Dropping it removes the directory; see [`PrivateTmp`].
     pub tmp: Option<Arc<PrivateTmp>>,
-    /// True if the command has its own PID namespace. Then the started process stays outside of it.
+    /// True if the command has its own PID namespace. The started process, the launcher, stays outside it.
     pub(crate) pid_namespace: bool,
-    /// The directory on which the command has a file system in memory. It may be the temporary directory.
+    /// The directory over which the command has a file system in memory. It may be the temporary directory.
     pub(super) memory: Option<PathBuf>,
-    /// The plan that the launcher reads, if the launcher starts the command.
+    /// The file with the plan, which the launcher reads. `None` if no launcher starts the command.
     pub(super) plan: Option<PlanFile>,
-    /// The gate that the launcher waits at when secrets are hidden, if there is one.
+    /// The gate at which the launcher waits after the secrets are hidden. `None` if there is no gate.
     pub(super) gate: Option<StartGate>,
-    /// The places of its own that it may change, if they are limited.
+    /// The granted paths that the command may write, if their disk usage is limited.
     pub(super) limited_places: Vec<PathBuf>,
     /// The layer of a trial.
     pub(super) layer: Option<Layer>,
-    /// The secrets of the workspace, if a model must not get them.
+    /// The watch for the workspace's secrets, if a model must not get them.
     pub(super) secrets: Option<SecretWatch>,
-    /// The files that other programs run or read as configuration.
+    /// The files that other programs run or read as configuration, to compare after the command.
     pub(super) watched: WatchedPaths,
-    /// The placeholders of the command. When this is dropped, the placeholders that no other command needs are removed.
+    /// The placeholders of the command. Dropping them removes the placeholders that no other command needs.
     pub(super) _placeholders: Placeholders,
 }
 
 impl ConfinedCommand {
-    /// Returns whether it writes to a layer.
+    /// Returns true if the command is a trial, whose changes go to a layer.
     pub(crate) fn is_trial(&self) -> bool {
         self.layer.is_some()
     }
@@ -59,19 +59,19 @@ impl ConfinedCommand {
         }
     }
 
-    /// Returns the descriptors that the process must inherit under the same numbers.
+    /// Returns the descriptors that the launcher must inherit under the same numbers.
     pub(crate) fn inherited(&self) -> impl Iterator<Item = &OwnedFd> {
         let gate = self.gate.as_ref().map(StartGate::inherited);
         self.plan.as_ref().map(PlanFile::fd).into_iter().chain(gate)
     }
 
-    /// Returns the gate to open when the process has started, if there is one.
+    /// Takes the gate, which the caller must open after the process has started. Returns `None` if there is no gate.
     pub(crate) fn take_gate(&mut self) -> Option<StartGate> {
         self.gate.take()
     }
 
-    /// Lets every process that this one starts from now on inherit the plan. Only for a command that this crate does
-    /// not start itself.
+    /// Makes the plan's descriptors inheritable by every process that this process starts from now on. Use it only for a command
+    /// that this crate does not start itself.
     ///
     /// # Errors
     /// The system refuses.
@@ -82,18 +82,18 @@ impl ConfinedCommand {
         Ok(())
     }
 
-    /// Returns the private temporary directory if its files are on a disk.
+    /// Returns the private temporary directory if its files are on a disk, not in memory.
     pub(crate) fn tmp_on_disk(&self) -> Option<&Path> {
         let tmp = self.tmp.as_ref().map(|tmp| tmp.path());
         tmp.filter(|tmp| self.memory.as_deref() != Some(*tmp))
     }
 
-    /// Returns the places of its own that it may change, if they are limited.
+    /// Returns the granted paths that the command may write, if their disk usage is limited.
     pub(crate) fn limited_places(&self) -> &[PathBuf] {
         &self.limited_places
     }
 
-    /// Returns the directory on which the command has a file system in memory.
+    /// Returns the directory over which the command has a file system in memory.
     pub(crate) fn memory(&self) -> Option<&Path> {
         self.memory.as_deref()
     }
@@ -103,17 +103,18 @@ impl ConfinedCommand {
         self.layer.as_ref().map(Layer::upper)
     }
 
-    /// Returns the directories of caches, and of a trial's changes of them. There are none if it has no caches.
+    /// Returns the directories of caches, and those with a trial's changes of the caches. Returns an empty list if there are no
+    /// caches.
     pub(crate) fn caches(&self) -> &[PathBuf] {
         self.layer.as_ref().map_or(&[], Layer::caches)
     }
 
-    /// Returns the watch for secrets that appear where the command can read.
+    /// Returns the watch for secrets that appear where the command can read them.
     pub(crate) fn secrets(&self) -> Option<&SecretWatch> {
         self.secrets.as_ref()
     }
 
-    /// Returns the files that were made or replaced while the command ran, and that other programs run or read as configuration.
+    /// Returns the files that the command created or replaced and that other programs run or read as configuration.
     pub fn appeared(&self) -> Vec<PathBuf> {
         self.watched.changed()
     }

@@ -1,4 +1,4 @@
-//! Finds the paths of a workspace that a container protects: the same that mounts protect at the workspace level.
+//! Finds the paths of a workspace that a container must protect: the same paths that mounts protect at the workspace level.
 
 use std::path::{Path, PathBuf};
 
@@ -11,30 +11,30 @@ use crate::sandbox::grants::{FoundPaths, GrantRequest};
 use crate::sandbox::plan::PathBytes;
 use crate::secrets::Survey;
 
-/// The paths of a workspace that a container protects.
+/// The paths of a workspace that a container must protect from its commands.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProtectedPaths {
-    /// Directories that cannot be renamed.
+    /// Directories that commands cannot rename.
     pub(crate) pinned: Vec<PathBuf>,
-    /// Paths that cannot be changed; some are missing.
+    /// Paths that commands cannot change. Some of them may not exist.
     pub(crate) held: Vec<PathBuf>,
-    /// Directories inside of `held` directories that can be changed.
+    /// Directories inside `held` directories that commands may change all the same.
     pub(crate) writable: Vec<PathBuf>,
-    /// Secrets, which cannot be opened.
+    /// Secrets, which commands cannot open.
     pub(crate) hidden: Vec<PathBuf>,
-    /// Paths that git reads as configuration. Missing ones need a placeholder.
+    /// Paths that git reads as configuration. A missing path needs a placeholder.
     pub(crate) obeyed: Vec<PathBuf>,
-    /// Paths to compare when a command has ended.
+    /// Paths to compare after a command has ended.
     pub(crate) watched: Vec<PathBuf>,
 }
 
 impl Launcher {
-    /// Returns the paths that a container protects. If it is read-only, these are only the secrets.
+    /// Returns the paths that a container must protect. A read-only container must protect only the secrets.
     ///
     /// Blocks on files.
     ///
     /// # Errors
-    /// The workspace is not a place for commands.
+    /// No command can be confined in this workspace.
     pub(crate) fn protected(
         &self,
         level: ContainerLevel<'_>,
