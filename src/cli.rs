@@ -1,4 +1,4 @@
-//! The command line of `co-nvim`: the backend itself, and the commands `exec`, `check`, `edit` and `doctor`.
+//! The command line of `co-nvim`: starts the backend, or one of the commands `exec`, `check`, `edit` and `doctor`.
 
 pub mod check;
 mod common;
@@ -46,7 +46,7 @@ usage: co-nvim doctor [--json]
 Says what works here and what to do about the rest; fails where something will not work.
 ";
 
-/// Runs the command that the arguments name. Modes that start commands run below a watchdog process.
+/// Runs the command that the arguments name. A mode that starts commands runs in a child process of a watchdog.
 pub fn main(args: &[OsString]) -> ExitCode {
     match args.split_first() {
         None => {
@@ -72,7 +72,7 @@ fn asks_for_help(arg: &OsString) -> bool {
     arg == "--help" || arg == "-h"
 }
 
-/// Runs below a watchdog; returns the reason if that fails.
+/// Runs `run` in a child process of a watchdog. Returns the reason if the watchdog cannot be set up.
 fn with_watchdog(
     end: EndCondition,
     run: impl FnOnce(Watchdog) -> ExitCode,
@@ -134,7 +134,7 @@ fn serve() -> ExitCode {
     })
 }
 
-/// Runs on one thread, which suffices to wait on pipes and answers Neovim in a third of the time.
+/// Runs a future on one thread. One thread is enough to wait for pipes, and answers Neovim three times as fast.
 fn block_on(work: impl Future<Output = ExitCode>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -152,14 +152,14 @@ fn block_on(work: impl Future<Output = ExitCode>) -> ExitCode {
     code
 }
 
-/// The directories and settings of a command that runs without an editor.
+/// The directories and settings of a `co-nvim` command that runs without an editor.
 struct CommandContext {
     paths: Paths,
     config: Config,
 }
 
 impl CommandContext {
-    /// Reads the settings, and prints their faults to standard error.
+    /// Reads the directories and settings, and prints their faults to standard error.
     fn find() -> Result<Self, paths::Error> {
         let (here, problems) = Self::read()?;
         for problem in problems {
@@ -168,7 +168,7 @@ impl CommandContext {
         Ok(here)
     }
 
-    /// Reads the settings. Returns one sentence for each fault.
+    /// Reads the directories and settings. The second value has one sentence for each fault.
     fn read() -> Result<(Self, Vec<String>), paths::Error> {
         let env = |name: &str| std::env::var(name).ok();
         let paths = Paths::discover(&env)?;
@@ -211,7 +211,7 @@ fn exec(args: &[OsString], watchdog: Watchdog) -> ExitCode {
     }
 }
 
-/// Runs a command that judges.
+/// Runs one of the commands that need a judge, `check` or `edit`.
 fn with_setup(run: impl FnOnce(setup::Setup) -> ExitCode) -> ExitCode {
     let setup = CommandContext::find().and_then(|here| {
         Ok(setup::Setup {
@@ -263,7 +263,7 @@ async fn probe() -> doctor::Findings {
     }
 }
 
-/// Tries how a command reaches hosts.
+/// Tests if a command can connect to hosts through the proxy. Returns the result as a clause for the person.
 async fn try_hosts(here: &CommandContext) -> Result<&'static str, String> {
     let spill_dir = here.paths.spill_dir().map_err(|error| error.to_string())?;
     let setup = ExecutorSetup {

@@ -1,8 +1,8 @@
-//! The settings of a person, typed. They come from four layers: the defaults, the file `config.toml`, Lua, and the
-//! environment. A value of a later layer replaces one of an earlier layer.
+//! The typed settings of a person. They come from four layers: the defaults, the file `config.toml`, Lua, and the environment. A
+//! value in a later layer replaces a value in an earlier one.
 //!
-//! Each setting is one row of `table`, from which parsing, errors and the help derive. To add a setting, add a row and
-//! a field of [`Config`]. This module knows nothing of the effect of a setting.
+//! Each setting is one row of `table`, which defines its parsing, its errors and its help. To add a setting, add a row and a
+//! field of [`Config`]. This module does not know the effects of settings.
 
 mod agents;
 mod given;
@@ -29,98 +29,98 @@ pub use servers::{
 pub use setting::{Applies, Setting};
 pub use table::settings;
 
-/// The time-out of a command of the model that asks for none. It is part of the tool's description, so it is no setting; the
-/// setting `shell_max_timeout` bounds it.
+/// The time-out of a model's command that sets none. It is not a setting, because it is part of the tool's description. The
+/// setting `shell_max_timeout` limits it.
 pub const MODEL_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Every setting, with a value.
+/// The typed values of all settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// A strict setting with a wrong value, or a layer that could not be read. No prompt is sent until it is right.
+    /// A wrong value of a strict setting, or a layer that could not be read. No prompt is sent until it is corrected.
     pub wrong: Option<WrongSettings>,
     pub llm: co_llm::ProviderSettings,
-    /// The other providers, by the names that the person gave them.
+    /// The profiles: further providers, with the names that the person gave them.
     pub providers: Vec<co_llm::ProviderSettings>,
-    /// The agents that the person set.
+    /// The person's settings for agents.
     pub agents: Vec<AgentSettings>,
-    /// The most bytes of memory of an agent with all its processes; none means no limit, here and below.
+    /// The memory limit in bytes of an agent with all its processes. `None` means no limit.
     pub agent_memory: Option<u64>,
-    /// The most processes and threads of an agent.
+    /// The limit on the number of processes and threads of an agent. `None` means no limit.
     pub agent_processes: Option<u64>,
-    /// The tool servers that the person set.
+    /// The person's settings for tool servers.
     pub mcp_servers: Vec<McpServerSettings>,
-    /// The longest time that a prompt waits for tool servers.
+    /// The longest time that a prompt waits for tool servers to start.
     pub mcp_wait: Duration,
-    /// The longest time of a call of a tool server.
+    /// The time-out of a call of a tool server.
     pub mcp_timeout: Duration,
-    /// The prices of models that the person gave.
+    /// The prices of models that the person set.
     pub prices: co_llm::Prices,
     pub policy: co_policy::PolicySettings,
     exec: co_exec::ExecSettings,
-    /// The person's own commands get Neovim's shell and environment.
+    /// True if the person's own commands get Neovim's shell and environment.
     pub run_inherits: bool,
-    /// Seconds that a person's own command may run. 0 is no limit; none means [`Config::max_timeout`].
+    /// The time-out in seconds of the person's own commands. 0 means no limit. `None` means [`Config::max_timeout`].
     pub run_timeout: Option<u64>,
-    /// Commands run without a question. Deny rules still refuse.
+    /// True if commands run without a question. Deny rules still apply.
     pub auto_confirm: bool,
     pub sandbox_backend: ConfinementSetting,
     pub sandbox_network: Network,
-    /// The hosts that a confined command may reach, or not, without a question.
+    /// The rules about the hosts that a confined command may connect to without a question, or must not connect to.
     pub hosts: co_policy::HostRules,
     pub try_first: TryFirst,
     /// The command that starts the service of the container engine.
     pub docker_start_command: Option<Vec<String>>,
-    /// The longest time of a command that runs unasked. Jobs do not have this limit.
+    /// The time-out of commands that run without approval. It does not apply to jobs.
     pub unasked_timeout: Duration,
-    /// Commands that landlock confines cannot open the workspace's secrets.
+    /// True if commands that landlock confines cannot open the secret files of the workspace.
     pub hide_secrets: bool,
-    /// The most requests of one turn; 0 is no limit.
+    /// The largest number of requests in one turn. 0 means no limit.
     pub max_steps: u32,
-    /// The most scouts of a turn that look at once. With 0 there are none.
+    /// The largest number of scouts of a turn that may run at a time. 0 turns scouts off.
     pub max_scouts: usize,
-    /// The model of scouts; none is that of the chat.
+    /// The model of scouts. `None` means the model of the chat.
     pub scout_model: Option<String>,
-    /// Removes known secrets from command output, file tools and contexts.
+    /// True if known secrets are removed from command output, results of file tools, and contexts.
     pub redact: bool,
-    /// The model may read skills.
+    /// True if the model may read skills.
     pub skills: bool,
     pub show_reasoning: bool,
-    /// A chat shows all lines of each call, and says also what is usual.
+    /// True if a chat shows all lines of each call, including facts that are not unusual.
     pub full_calls: bool,
-    /// Days after which an unused transcript is removed; none keeps all.
+    /// The number of days after which an unused transcript is removed. `None` keeps all transcripts.
     pub chat_prune_days: Option<u32>,
-    /// The time without data after which a model's answer counts as broken off.
+    /// The time-out of a model's answer while the server sends no data.
     pub stall_timeout: Duration,
 }
 
-/// The settings that are wrong.
+/// A wrong setting, or a layer of settings that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongSettings {
-    /// The settings in words: `the setting model`, or a file of settings.
+    /// The name for messages: `the setting model`, or the path of a settings file.
     pub what: String,
-    /// True if the confinement of approved commands may be wrong.
+    /// True if the confinement of approved commands may be wrong because of this.
     pub confines: bool,
 }
 
-/// The confinement of approved commands, as the person chose it (`sandbox_backend`).
+/// The person's choice of the confinement for approved commands (`sandbox_backend`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfinementSetting {
     Subprocess,
     Landlock,
     Docker,
-    /// The strongest one that works on this machine.
+    /// The strongest confinement that works on this machine.
     Auto,
 }
 
 impl ConfinementSetting {
     pub const ALL: [Self; 4] = [Self::Subprocess, Self::Landlock, Self::Docker, Self::Auto];
 
-    /// Returns the confinement that a value of the setting names.
+    /// Returns the confinement with this word as the value of the setting.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|backend| backend.word() == word)
     }
 
-    /// Returns the setting's value.
+    /// Returns the value of the setting for this confinement.
     pub fn word(self) -> &'static str {
         match self {
             Self::Subprocess => "subprocess",
@@ -131,23 +131,23 @@ impl ConfinementSetting {
     }
 }
 
-/// The commands that run as a trial before co asks about them, in a workspace whose commands the person lets co try.
+/// The commands that run as a trial before co asks about them. This applies only in workspaces where the person allowed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TryFirst {
     Never,
     /// Commands that run code, and unknown commands.
     Code,
-    /// Also commands that only change files.
+    /// The commands of `Code`, and commands that only change files.
     Changes,
 }
 
-/// The network of a sandboxed command.
+/// The network access of a sandboxed command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
     None,
-    /// The network of the machine for landlock; the network of the settings for a container.
+    /// For landlock, the network of the machine. For containers, the network in the settings.
     Some,
-    /// The hosts that a rule or the person allows, for trials and approved commands.
+    /// Only the hosts that a rule or the person allows. This applies to trials and approved commands.
     Ask,
 }
 
@@ -190,7 +190,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Returns the executor's settings, with `spill_dir` as the directory of spill files.
+    /// Returns the executor's settings. `spill_dir` is the directory for spill files.
     pub fn exec_settings(&self, spill_dir: PathBuf) -> co_exec::ExecSettings {
         co_exec::ExecSettings {
             spill_dir,
@@ -198,12 +198,12 @@ impl Config {
         }
     }
 
-    /// Returns whether the sandbox may use namespaces.
+    /// Returns true if the sandbox may use namespaces.
     pub fn namespaces(&self) -> bool {
         self.exec.namespaces
     }
 
-    /// Returns further places that commands which only read may read.
+    /// Returns the further places that read-only commands may read.
     pub fn read_roots(&self) -> &[PathBuf] {
         &self.exec.read_roots
     }

@@ -1,8 +1,8 @@
-//! The queue of messages to Neovim. Senders never wait; the writer takes a frame of messages when Neovim has time.
+//! The queue of messages to Neovim. Senders never wait. When Neovim is idle, the writer takes the messages of one frame.
 //!
-//! Waiting messages are merged: text is appended to text, a newer state replaces an older one. The output of commands is
-//! not queued but taken from bounded screens when a frame is made. So a Neovim that waits for a key for minutes costs
-//! little memory. This module knows nothing of RPC.
+//! Queued messages are merged: text is appended to text, and a newer state replaces an older one. The output of commands is not
+//! queued; it is taken from screens of bounded size when a frame is made. So the queue needs little memory even if Neovim waits
+//! for a key for minutes. This module does not know RPC.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use tokio::sync::Notify;
 use crate::protocol::{ChatState, ToEditor};
 use co_exec::{Feed, Screen, ScreenPatch};
 
-/// The most bytes of text and output in one frame. More would delay keys noticeably.
+/// The largest size of text and output in one frame, in bytes. A larger frame would delay keys noticeably.
 const FRAME_BYTES: usize = 64 << 10;
 
-/// The bytes of text that take Neovim as long as the end of a line, or as a style.
+/// The number of bytes that count for the end of a line, because Neovim takes as long for it as for so much text.
 const LINE_BYTES: usize = 8;
 const STYLE_BYTES: usize = 16;
 
-/// The handle that sends messages to Neovim. It is cheap to clone and never waits.
+/// The sender of messages to Neovim. Cloning is cheap, and sending never waits.
 #[derive(Clone)]
 pub struct Editor {
     shared: Arc<Shared>,
 }
 
-/// The writer's end of the queue.
+/// The receiver of the queue, for the writer.
 pub struct Outbox {
     shared: Arc<Shared>,
 }
@@ -43,14 +43,14 @@ struct Queue {
     entries: VecDeque<QueueEntry>,
     live: Vec<LiveEntry>,
     next: u64,
-    /// Something waits that needs a frame.
+    /// True if something waits for the next frame.
     filled: bool,
     urgent: bool,
 }
 
 enum QueueEntry {
     Message(ToEditor),
-    /// The rest of a command's output, then the message that ends it.
+    /// The rest of a command's output, and the message after it.
     Finish {
         live: u64,
         then: ToEditor,
@@ -80,16 +80,16 @@ impl OutputSource {
     }
 }
 
-/// The place of a command's output in Neovim.
+/// The place in Neovim where a command's output is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// A run in the shell buffer.
+    /// The shell buffer, at this run.
     Run(u64),
-    /// A block in a chat.
+    /// A block of a chat.
     Block { chat: u64, block: u64 },
 }
 
-/// The handle of an output that Neovim shows as it comes.
+/// An output that Neovim shows while it grows.
 #[must_use = "an output that is never finished stays live"]
 pub struct LiveOutput {
     id: u64,
@@ -97,7 +97,7 @@ pub struct LiveOutput {
 }
 
 impl Editor {
-    /// Returns the senders' handle and the writer's end.
+    /// Makes the sender and the receiver of a queue.
     pub fn new() -> (Self, Outbox) {
         let shared = Arc::new(Shared::default());
         let editor = Self {
@@ -106,7 +106,7 @@ impl Editor {
         (editor, Outbox { shared })
     }
 
-    /// Raises an event in Neovim, a `User` autocommand.
+    /// Triggers a `User` autocommand in Neovim.
     pub fn fire(&self, name: &str, data: serde_json::Value) {
         self.tell(ToEditor::Event {
             name: name.to_owned(),
@@ -114,7 +114,7 @@ impl Editor {
         });
     }
 
-    /// Queues a message.
+    /// Queues a message to Neovim.
     pub fn tell(&self, message: ToEditor) {
         let (urgent, waits) = (is_urgent(&message), may_wait(&message));
         let mut queue = self.shared.queue.lock();
@@ -125,7 +125,7 @@ impl Editor {
         self.shared.fill(queue, urgent);
     }
 
-    /// Shows the content of `screen` at `target` as it changes.
+    /// Shows the content of `screen` at `target`, and updates it as it changes.
     pub fn show(&self, target: Target, screen: Arc<Screen>) -> LiveOutput {
         self.present(target, OutputSource::Screen(screen))
     }
@@ -163,7 +163,7 @@ impl Editor {
 }
 
 impl LiveOutput {
-    /// Ends the output: Neovim gets its rest, then the message `then`, then later messages.
+    /// Ends the output. Neovim gets the rest of the output, and then the message `then`. Later messages follow.
     pub fn finish(self, then: ToEditor) {
         let mut queue = self.editor.shared.queue.lock();
         queue.entries.push_back(QueueEntry::Finish {
@@ -175,14 +175,14 @@ impl LiveOutput {
 }
 
 impl Outbox {
-    /// Waits until there may be something to send.
+    /// Waits until a message or output may be ready to send.
     pub async fn filled(&self) {
         while !self.shared.queue.lock().filled {
             self.shared.filled.notified().await;
         }
     }
 
-    /// Waits for an urgent message, which should not wait for the next frame.
+    /// Waits for an urgent message. It should be sent before the time of the next frame.
     pub async fn urgent(&self) {
         while !self.shared.queue.lock().urgent {
             self.shared.urgent.notified().await;
@@ -227,7 +227,7 @@ impl Outbox {
 }
 
 impl Shared {
-    /// Wakes the writer, at once if `urgent`, else at the time of the next frame.
+    /// Wakes the writer: at once if `urgent` is true, otherwise at the time of the next frame.
     fn fill(&self, mut queue: MutexGuard<'_, Queue>, urgent: bool) {
         queue.filled = true;
         queue.urgent |= urgent;

@@ -96,10 +96,10 @@ fn parse(args: Vec<OsString>) -> Result<Option<CheckArguments>, String> {
     Ok(Some(arguments))
 }
 
-/// The verdict on a command, or the setting that takes the place of the answer.
+/// The verdict on a command, or the setting that makes the verdict unnecessary.
 enum Judged {
     Verdict(Verdict),
-    /// co would ask about the command, but `auto_confirm` is on.
+    /// co would ask about the command, but the setting `auto_confirm` is on.
     Confirmed,
 }
 
@@ -131,7 +131,7 @@ fn many(verdict: impl Fn(String) -> Judged) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the verdict, and the normal form of each simple command.
+/// Returns the verdict and the normal form of each simple command as JSON.
 fn to_json(judged: &Judged, assessment: &Assessment) -> serde_json::Value {
     let mut told = match judged {
         Judged::Verdict(verdict) => verdict_json(verdict),
@@ -181,7 +181,7 @@ fn verdict_json(verdict: &Verdict) -> serde_json::Value {
     }
 }
 
-/// Returns the verdict for a person, with each reason below the part of the command that it is about.
+/// Returns the verdict for a person. Each reason stands below the part of the command that it refers to.
 fn explain(verdict: &Verdict, command: &str) -> String {
     match verdict {
         Verdict::Allow(Grant::ReadOnly) => {

@@ -1,10 +1,10 @@
-//! Steps that several commands take.
+//! Functions that several commands share.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Resolves links and `..` in a working directory, because the workspace depends on the real path.
+/// Returns the canonical path of a working directory. The workspace depends on it.
 pub(super) fn real_directory(cwd: &Path) -> Result<PathBuf, String> {
     let real = cwd.canonicalize().ok().filter(|real| real.is_dir());
     real.ok_or_else(|| {

@@ -1,7 +1,7 @@
 //! The command `co-nvim doctor`: checks the machine and the settings, and gives advice about faults.
 //!
-//! It changes nothing and never shows a key. It asks each provider of the settings for its models, and sends no other request
-//! to it.
+//! It changes nothing and never shows a key. It asks each provider in the settings for its list of models, and sends no other
+//! request.
 
 mod agents;
 mod check;
@@ -32,23 +32,23 @@ pub use check::{Check, CheckLevel};
 /// The arguments of `doctor`.
 #[derive(Debug, Clone, Default)]
 pub struct DoctorArguments {
-    /// Print an array of [`Check`]s instead of lines.
+    /// True if the output is a JSON array of [`Check`]s.
     pub json: bool,
-    /// The version of the Neovim that runs the check, such as `0.11.2`.
+    /// The version of the Neovim that started the doctor, such as `0.11.2`.
     pub nvim: Option<String>,
-    /// The settings from Lua; null without an editor.
+    /// The settings from Lua. It is null if no editor started the doctor.
     pub lua: serde_json::Value,
     /// The names of all environment variables.
     pub variables: Vec<String>,
-    /// The environment of the container engine.
+    /// The environment for the program of the container engine.
     pub environment: Vec<(OsString, OsString)>,
 }
 
 impl DoctorArguments {
-    /// Parses the arguments; none if they ask for help.
+    /// Parses the arguments. Returns `None` if they ask for help.
     ///
     /// # Errors
-    /// An unknown argument.
+    /// The first argument that is unknown.
     pub fn parse(args: Vec<OsString>) -> Result<Option<Self>, String> {
         let mut parsed = Self::default();
         let mut parser = Parser::from_args(args);
@@ -74,15 +74,15 @@ impl DoctorArguments {
     }
 }
 
-/// The results of the tries of the sandbox.
+/// The results of the tests that ran before the checks.
 #[derive(Debug, Clone)]
 pub struct Findings {
     pub sandbox: SandboxReport,
-    /// The result of trying how a command reaches hosts, in a clause for a person.
+    /// The result of testing a command's access to hosts, as a clause for the person.
     pub hosts: Result<&'static str, String>,
 }
 
-/// Runs all checks and prints their results. The exit status is 1 if one of them is an error.
+/// Runs all checks and prints their results. The exit status is 1 if one of the results is an error.
 pub async fn run(args: DoctorArguments, found: Findings, env: config::Env<'_>) -> ExitCode {
     let checks = checks(&args, &found, env).await;
     let text = if args.json {
@@ -163,7 +163,7 @@ fn settings(problems: Vec<String>, in_shell: bool) -> Vec<Check> {
         .collect()
 }
 
-/// Names faults of the rules, and questions that the environment turns off.
+/// Reports faults in the person's rules, and reports if `auto_confirm` turns questions off.
 fn questions(config: &Config, from_environment: bool) -> Vec<Check> {
     let warn =
         |message: String, advice: &str| Check::bad("questions", CheckLevel::Warn, message, advice);
@@ -186,7 +186,7 @@ fn questions(config: &Config, from_environment: bool) -> Vec<Check> {
     checks
 }
 
-/// Checks the confinement of unasked commands.
+/// Checks the confinement of commands that run without approval.
 fn sandbox(probe: &SandboxReport) -> Check {
     let kernel = probe.support().words();
     match probe.confined() {
@@ -206,7 +206,7 @@ fn sandbox(probe: &SandboxReport) -> Check {
     }
 }
 
-/// Checks that commands can run as trials; none if no command can be confined at all.
+/// Checks that commands can run as trials. Returns `None` if the system cannot confine commands at all.
 fn trials(probe: &SandboxReport, workspace: &Path) -> Option<Check> {
     probe.confined().ok()?;
     Some(match probe.trials(workspace) {
@@ -223,7 +223,7 @@ fn trials(probe: &SandboxReport, workspace: &Path) -> Option<Check> {
     })
 }
 
-/// Shows what a command with hosts reaches; none if no command can be confined at all.
+/// Shows which hosts a command can connect to. Returns `None` if the system cannot confine commands at all.
 fn hosts(found: &Findings) -> Option<Check> {
     found.sandbox.confined().ok()?;
     Some(match &found.hosts {
@@ -237,7 +237,7 @@ fn hosts(found: &Findings) -> Option<Check> {
     })
 }
 
-/// Shows the permissions of approved commands.
+/// Shows what approved commands may access.
 fn approved_commands(
     probe: &SandboxReport,
     config: &Config,
@@ -263,7 +263,7 @@ fn approved_commands(
     }
 }
 
-/// Shows how the limits of a model's commands are enforced.
+/// Shows how co enforces the limits on a model's commands.
 fn limits(hold: &LimitEnforcement, root: bool) -> Check {
     let watched = "co itself checks the memory and processes of a model's command";
     match hold {

@@ -1,4 +1,4 @@
-//! The command `co-nvim edit`: changes a file as a tool of the model would after the person's yes.
+//! The command `co-nvim edit`: changes a file in the same way as the model's edit tools after approval.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -72,7 +72,7 @@ fn parse(args: Vec<OsString>) -> Result<Option<EditArguments>, String> {
     Ok(Some(arguments))
 }
 
-/// Reads the request and applies it.
+/// Reads the request and changes the file.
 fn change(arguments: &EditArguments, setup: Setup) -> Result<Proposal, String> {
     let cwd = common::real_directory(arguments.cwd.as_deref().unwrap_or(Path::new(".")))?;
     let mut text = String::new();

@@ -33,17 +33,17 @@ pub use request::Machine;
 
 pub(super) use request::{HELP, USAGE};
 
-/// The time after the end of the command in which signals are ignored, because the signal that cancelled it may come twice.
+/// The time after the end of the command in which signals are ignored. The signal that cancelled the command may arrive twice.
 const IGNORE_SIGNALS: Duration = Duration::from_secs(1);
-/// The longest wait for the removal of the command's files. The next backend removes the rest.
+/// The time-out for removing the command's files. The next backend removes the rest.
 pub(super) const REMOVAL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The longest wait for reading the changes of a trial after a signal has dropped them.
+/// The time-out for reading the changes of a trial after a signal has cancelled it.
 const READ_TIMEOUT: Duration = Duration::from_secs(1);
-/// The exit status after a signal that came when the command had ended already.
+/// The exit status if a signal arrived after the command had ended.
 const INTERRUPTED: u8 = 130;
 
-/// Runs the command that the arguments after `exec` name. The arguments or the settings name its confinement.
+/// Runs the command in the arguments after `exec`. The arguments or the settings choose its confinement.
 pub fn main(args: &[OsString], machine: Machine, watchdog: Watchdog) -> ExitCode {
     detach_terminal();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -143,7 +143,7 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
     code
 }
 
-/// Returns the confinement: a flag overrides a setting, and an unavailable confinement is an error.
+/// Returns the confinement for the command. An option replaces the setting. It is an error if the confinement is unavailable.
 async fn confinement(request: &ExecRequest, machine: &Machine) -> Result<Confinement, String> {
     let fault = machine.config.confinement_fault();
     if let Some(fault) = fault.filter(|_| request.confinement.is_none() && !request.read_only) {
@@ -171,7 +171,8 @@ async fn confinement(request: &ExecRequest, machine: &Machine) -> Result<Confine
         .map_err(|refused| refused.to_string())
 }
 
-/// Prints the output as it comes, or the outcome as JSON. Returns the exit status, and whether the command was cancelled.
+/// Prints the output while the command runs, or prints the outcome as JSON. Returns the exit status. The second value is true if
+/// the command was cancelled.
 async fn follow(
     (running, access): OpenCommand,
     json: bool,
@@ -287,7 +288,7 @@ async fn follow(
     (if code == 0 { 1 } else { code }, outcome.cancelled)
 }
 
-/// Says which hosts the command reached, and why it did not reach others.
+/// Prints the hosts that the command connected to, and the reasons why it could not connect to others.
 fn tell_hosts(hosts: &HostReport) {
     for why in hosts.refusals() {
         say(&format!("co-nvim: {why}"));
@@ -338,7 +339,7 @@ fn code(outcome: &CommandOutcome) -> u8 {
     u8::try_from(code).unwrap_or(1)
 }
 
-/// Prints the reason why no command was started; returns the exit status for that.
+/// Prints the reason why no command was started. Returns the exit status for this case.
 pub(super) fn fail(message: &str) -> u8 {
     let _ = writeln!(io::stderr().lock(), "co-nvim: {message}");
     125

@@ -1,5 +1,5 @@
-//! `co-nvim mcp`: offers the tools of co to the agent that starts it. If co started the agent, it relays bytes between the agent and the
-//! backend. In a terminal of Neovim, it passes each call to that Neovim.
+//! `co-nvim mcp`: offers the tools of co to the agent that starts it. If co started the agent, this program relays bytes between
+//! the agent and the backend. In a terminal of Neovim, it passes each call to this Neovim.
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
@@ -16,7 +16,7 @@ use crate::tool::call::CANCELLED;
 use crate::tool::{OF_TERMINALS, ToolSet};
 use co_mcp::{ClientCall, ServerTool, ToolOffer, ToolReply, ToolWork};
 
-/// The variable by which Neovim tells the programs in its terminals its address.
+/// The environment variable in which Neovim tells programs in its terminals its address.
 const NVIM_VARIABLE: &str = "NVIM";
 
 const NO_AGENT: &str = "co-nvim mcp is a tool server, which agents start: there is nothing to start by hand. :help co-terminal-agents says how \
@@ -29,10 +29,10 @@ const INSTRUCTIONS: &str = "These tools belong to co, a plugin of the Neovim in 
 const NO_NEOVIM: &str = "co offers no tools here, because the variable NVIM is not set. Either this is no terminal of Neovim, or the \
     settings of this tool server do not let the variable through.";
 
-/// Offers the tools until one side ends.
+/// Offers the tools until the agent or co ends.
 ///
 /// # Errors
-/// A sentence: no agent started it, or the chat has ended.
+/// No agent started the program, or the chat has ended. The error is a sentence.
 pub(super) fn run() -> Result<(), String> {
     let variable = |name| std::env::var(name).ok();
     match (variable(PORT_VARIABLE), variable(TOKEN_VARIABLE)) {
@@ -42,7 +42,7 @@ pub(super) fn run() -> Result<(), String> {
     }
 }
 
-/// Serves an agent in a terminal of the Neovim at an address.
+/// Offers the tools to an agent in a terminal. `address` is the address of the Neovim with this terminal.
 fn serve_terminal(address: Option<String>) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -59,11 +59,11 @@ fn serve_terminal(address: Option<String>) -> Result<(), String> {
     served.map_err(|error| format!("the agent sent what is no message ({error})"))
 }
 
-/// The tools for an agent in a terminal.
+/// The tools for an agent in a terminal of Neovim.
 struct TerminalTools {
-    /// The address of Neovim; none if this is no terminal of Neovim.
+    /// The address of Neovim. It is `None` in any other terminal.
     address: Option<String>,
-    /// The connection, from the first call on.
+    /// The connection to Neovim. The first call makes it.
     neovim: Arc<Mutex<Option<Arc<RemoteNeovim>>>>,
 }
 
@@ -97,7 +97,7 @@ impl ToolOffer for TerminalTools {
     }
 }
 
-/// Passes a call to Neovim. The next call after a lost connection makes a new one.
+/// Passes a call to Neovim. Connects first if there is no connection or it was lost.
 async fn call_neovim(
     address: Option<&str>,
     known: &Mutex<Option<Arc<RemoteNeovim>>>,
@@ -126,7 +126,7 @@ async fn call_neovim(
     neovim.call(call).await
 }
 
-/// Relays between the agent of a chat and the backend.
+/// Relays bytes between the agent of a chat and the backend.
 fn relay_to_chat(port: &str, token: &str) -> Result<(), String> {
     let port: u16 = port.parse().map_err(|_| NO_AGENT.to_owned())?;
     let gone = |error: io::Error| {
@@ -148,8 +148,8 @@ fn relay_to_chat(port: &str, token: &str) -> Result<(), String> {
     relay(backend, io::stdout().lock()).map_err(gone)
 }
 
-/// Copies bytes to the end. Unlike `io::copy`, never by `splice`: while that waits for the socket, it locks the pipe of the
-/// agent, which then cannot read what is in it.
+/// Copies bytes until the end. `io::copy` would use `splice`, which locks the agent's pipe while it waits for the socket. The
+/// agent could then not read data in the pipe.
 fn relay(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     let mut buffer = [0; 16 << 10];
     loop {

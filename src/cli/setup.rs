@@ -1,4 +1,4 @@
-//! The judge of the commands `check` and `edit`.
+//! The setup of the commands `check` and `edit`.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -12,14 +12,14 @@ use co_policy::rule_files::SavedRules;
 /// The settings and directories for `check` and `edit`.
 pub struct Setup {
     pub home: PathBuf,
-    /// The backend's PATH.
+    /// The variable `PATH` of the backend.
     pub path: OsString,
     pub settings: co_policy::PolicySettings,
-    /// Commands run without a question.
+    /// True if commands run without a question.
     pub auto_confirm: bool,
     /// The directory of the person's saved rules.
     pub rules: Option<PathBuf>,
-    /// co's own files.
+    /// The paths of co's own files.
     pub own: Vec<PathBuf>,
     pub launcher: Launcher,
 }

@@ -1,4 +1,4 @@
-//! The agents that a person sets: programs that work in place of a model.
+//! The person's settings for agents, which are programs that work instead of a model.
 
 use std::path::{Path, PathBuf};
 
@@ -9,17 +9,17 @@ use super::setting::{Setting, read_fields, setting};
 use super::value::{BadValue, Kind, object};
 use co_policy::HostPattern;
 
-/// The person's settings for one agent. The preset of the same name gives the missing settings.
+/// The person's settings for one agent. The preset with the same name provides missing settings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentSettings {
     pub name: String,
-    /// Its program and arguments.
+    /// The program of the agent, and its arguments.
     pub cmd: Option<Vec<String>>,
-    /// Variables for its environment.
+    /// Environment variables for the agent.
     pub env: Vec<(String, String)>,
-    /// The person's own directory of the agent, from which it reads its settings and its login.
+    /// The person's directory with the agent's settings and login.
     pub home: Option<PathBuf>,
-    /// Hosts that the agent may reach, beside the hosts of its preset.
+    /// The hosts that the agent may connect to, in addition to the hosts of its preset.
     pub hosts: Vec<HostPattern>,
     pub confinement: AgentConfinement,
 }
@@ -27,13 +27,13 @@ pub struct AgentSettings {
 /// The confinement of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AgentConfinement {
-    /// The agent writes in the workspace and in a directory of its own, and reaches the hosts that the person allows.
+    /// The agent can write in the workspace and in a private directory. It can connect to the hosts that the person allows.
     #[default]
     Workspace,
     None,
 }
 
-/// The fields of an agent. Each is read into the first agent of the settings.
+/// The settings of one agent. Each is read into the first agent of a [`Config`].
 static FIELDS: &[Setting] = &[
     setting("cmd", "", Kind::Argv(|c, v| agent(c).cmd = Some(v)), ""),
     setting("env", "", Kind::Pairs(|c, v| agent(c).env = v), ""),
@@ -59,7 +59,7 @@ fn agent(config: &mut Config) -> &mut AgentSettings {
     &mut config.agents[0]
 }
 
-/// Reads the agents in a table. A name is a word, because it is an argument and a part of a path.
+/// Reads the agents in a table. The name of an agent must be a word, because it is used as an argument and as part of a path.
 pub(super) fn set_agents(
     config: &mut Config,
     value: &Value,

@@ -1,4 +1,4 @@
-//! The values that the layers give to settings, and the difference to values that are read later.
+//! The values that the layers give to settings, and their differences from values that are read later.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,23 +9,23 @@ use super::setting::Setting;
 use super::table::settings;
 use super::{Applies, Config, WrongSettings};
 
-/// The values of the settings that some layer gives, each in the form of its kind.
+/// The values that the layers give to settings, not yet typed.
 ///
-/// [`GivenSettings::config`] makes the typed settings of them. Unlike typed settings, two of these can be merged setting by
-/// setting.
+/// [`GivenSettings::config`] turns them into typed settings. Two values of this type can be merged setting by setting; typed
+/// settings cannot.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GivenSettings {
-    /// A strict setting may have a wrong value.
+    /// The value and the layer of each setting. The value of a strict setting may be wrong.
     values: BTreeMap<&'static str, (Value, SettingsLayer)>,
-    /// The layer that is read.
+    /// The layer that is being read.
     pub(super) layer: SettingsLayer,
-    /// A layer that could not be read.
+    /// The name of a layer that could not be read.
     pub(super) unread: Option<String>,
-    /// For paths that start with `~/`.
+    /// The home directory, for paths that start with `~/`.
     home: Option<PathBuf>,
 }
 
-/// A layer of settings, the weakest first.
+/// A layer of settings. A later variant replaces the values of earlier ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SettingsLayer {
     #[default]
@@ -34,7 +34,7 @@ pub(super) enum SettingsLayer {
     Environment,
 }
 
-/// The settings that bring a key or another credential to a server.
+/// The settings that send a key or another credential to a server.
 const CREDENTIALS: [&str; 4] = ["api_key_env", "api_key_file", "api_key_cmd", "headers"];
 
 impl GivenSettings {
@@ -47,7 +47,7 @@ impl GivenSettings {
         }
     }
 
-    /// Replaces an earlier value, unless the new one is wrong and the setting is not strict.
+    /// Sets a value, which replaces an earlier one. Ignores a wrong value unless the setting is strict.
     pub(super) fn put(
         &mut self,
         setting: &Setting,
@@ -61,7 +61,7 @@ impl GivenSettings {
         took
     }
 
-    /// Returns whether a setting has its value from the environment.
+    /// Returns true if the value of a setting comes from the environment.
     pub fn is_from_environment(&self, name: &str) -> bool {
         self.layer_of(name) == Some(SettingsLayer::Environment)
     }
@@ -70,8 +70,8 @@ impl GivenSettings {
         self.values.get(name).map(|(_, layer)| *layer)
     }
 
-    /// Returns a setting that names the address of the server, and a credential that a weaker layer gives. The layer with the
-    /// credential did not mean it for this address.
+    /// Returns a setting that chooses the server and a credential from an earlier layer, if there is such a pair. The credential
+    /// was not meant for this server.
     pub(super) fn misdirected(&self) -> Option<(&'static str, &'static str)> {
         let address = ["base_url", "provider"];
         let address = address
@@ -82,7 +82,7 @@ impl GivenSettings {
         Some((address, CREDENTIALS.into_iter().find(weaker)?))
     }
 
-    /// Returns the typed settings; a setting without a value has its default.
+    /// Returns the typed settings. A setting without a value has its default.
     pub fn config(&self) -> Config {
         let mut config = Config {
             wrong: self.unread.clone().map(|what| WrongSettings {
@@ -103,7 +103,7 @@ impl GivenSettings {
         config
     }
 
-    /// Returns a copy of these values, in which the settings that apply `when` have the values of `new`.
+    /// Returns a copy of these values. The settings that apply at the time `when` have the values in `new`.
     #[must_use]
     pub fn with(&self, new: &Self, when: Applies) -> Self {
         let source = |setting: &Setting| if setting.applies == when { new } else { self };
@@ -119,7 +119,7 @@ impl GivenSettings {
         }
     }
 
-    /// Returns the names of the settings that apply `when` and mean something else in `new`.
+    /// Returns the names of the settings that apply at the time `when` and differ in meaning between `self` and `new`.
     pub fn changed(&self, new: &Self, when: Applies) -> Vec<&'static str> {
         let differs = |setting: &&Setting| self.alone(setting) != new.alone(setting);
         let settings = settings().filter(|setting| setting.applies == when);
@@ -129,7 +129,7 @@ impl GivenSettings {
             .collect()
     }
 
-    /// Returns the defaults with the value of one setting.
+    /// Returns the default settings with only this one setting applied.
     fn alone(&self, setting: &Setting) -> Config {
         let mut config = Config::default();
         self.apply(setting, &mut config);

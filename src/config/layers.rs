@@ -1,4 +1,4 @@
-//! Reads the layers of settings: the file, Lua, the environment.
+//! Reads the layers of settings: the file, Lua and the environment.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -12,28 +12,28 @@ use super::table::settings;
 use super::value::BadValue;
 use super::{Config, GivenSettings};
 
-/// The layer of Lua in words.
+/// The name of the Lua layer in messages.
 const LUA: &str = "setup{} or vim.g.co";
 
-/// The effect of a wrong value of a strict setting.
+/// The consequence of a wrong value of a strict setting, for messages.
 const NO_PROMPT: &str = "no prompt is sent until it is right";
 
-/// Returns the value of an environment variable; tests pass their own function.
+/// Returns the value of an environment variable. Tests pass a function of their own.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The layers, the weakest first.
+/// The sources of all layers, from the first to the last that is read.
 #[derive(Clone, Copy)]
 pub struct Layers<'a> {
     /// The file `config.toml`, which may not exist.
     pub file: Option<&'a Path>,
-    /// The map of settings from Lua; `[]` or null if there are none.
+    /// The settings from Lua, as a map. It is `[]` or null if there are none.
     pub lua: &'a Value,
     pub env: Env<'a>,
-    /// The names of all environment variables, to report those with co's prefix that are not settings.
+    /// The names of all environment variables. Names with co's prefix that are not settings are reported.
     pub variables: &'a [String],
 }
 
-/// The settings that the layers give.
+/// The settings in the layers, and the problems with them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedSettings {
     pub given: GivenSettings,
@@ -42,7 +42,7 @@ pub struct LoadedSettings {
 }
 
 impl Layers<'_> {
-    /// Reads all layers. A wrong value is left out, and the rest applies; that of a strict setting refuses prompts.
+    /// Reads all layers. Leaves out wrong values and reports them. A wrong value of a strict setting blocks prompts.
     pub fn read(&self) -> LoadedSettings {
         let mut loader = Loader {
             given: GivenSettings::new((self.env)("HOME").map(PathBuf::from)),
@@ -63,7 +63,7 @@ impl Layers<'_> {
     }
 }
 
-/// Returns the typed settings of the layers, and one sentence for each fault. Unknown variables are not reported.
+/// Returns the typed settings in the layers, and one sentence for each problem. Does not report unknown variables.
 pub fn load(file: Option<&Path>, lua: &Value, env: Env<'_>) -> (Config, Vec<String>) {
     let layers = Layers {
         file,
@@ -75,7 +75,7 @@ pub fn load(file: Option<&Path>, lua: &Value, env: Env<'_>) -> (Config, Vec<Stri
     (given.config(), problems)
 }
 
-/// Reads a file of settings. A pipe would wait for its writer.
+/// Reads a settings file. Refuses a FIFO, because reading it would block until another program writes.
 fn read(file: &Path) -> std::io::Result<String> {
     match std::fs::metadata(file)?.file_type().is_fifo() {
         true => Err(std::io::Error::other("it is a pipe")),
@@ -157,7 +157,7 @@ impl Loader {
         self.problems.extend(names::unknown_variables(variables));
     }
 
-    /// Reports a key that would go to an address of another layer.
+    /// Reports a credential that would be sent to a server from another layer.
     fn tell_misdirected(&mut self) {
         let Some((address, credential)) = self.given.misdirected() else {
             return;
@@ -172,7 +172,7 @@ impl Loader {
         ));
     }
 
-    /// Reports a wrong value. The screen may cut the sentence, so the suggestion comes first.
+    /// Reports a wrong value. The suggestion comes first in the sentence, because the screen may cut its end.
     fn tell(
         &mut self,
         setting: &Setting,

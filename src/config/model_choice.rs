@@ -1,22 +1,22 @@
-//! The model and the effort that a chat asks for, and the provider that this means.
+//! The model and the effort that a chat asks for, and the provider that results from them.
 
 use super::{Config, Env};
 use co_llm::transcript::Item;
 
-/// The model that a chat asks for in place of the model in the settings.
+/// The model that a chat uses instead of the model in the settings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelChoice {
-    /// A provider of the table, which is asked for `model`. None: the usual provider, or the profile that `model` names.
+    /// The provider of the table that serves `model`. If it is `None`, the usual provider or the profile in `model` serves it.
     pub provider: Option<String>,
-    /// A model of the usual provider, the name of a profile, or both as `profile/model`.
+    /// The name of a model of the usual provider, the name of a profile, or both as `profile/model`.
     pub model: Option<String>,
     pub effort: Option<co_llm::Effort>,
-    /// The agent that works in the chat in the place of a model.
+    /// The agent that works in the chat instead of a model.
     pub agent: Option<String>,
 }
 
 impl ModelChoice {
-    /// Returns the choice that a transcript holds, and the profile that it names.
+    /// Returns the last choice in a transcript, and the name of the profile in it.
     pub fn recorded(items: &[Item]) -> (Self, Option<&str>) {
         let chosen = items.iter().rev().find_map(|item| match item {
             Item::ModelChosen {
@@ -41,7 +41,7 @@ impl ModelChoice {
 }
 
 impl Config {
-    /// Checks that prompts may be sent.
+    /// Checks that the settings allow prompts to be sent.
     ///
     /// # Errors
     /// A strict setting has a wrong value, or a layer could not be read.
@@ -52,7 +52,8 @@ impl Config {
         }
     }
 
-    /// Returns the reason why no command of the person runs, if it is unknown how to confine one.
+    /// Returns the reason why no command of the person may run: a wrong setting leaves the confinement unknown. Returns `None` if
+    /// commands may run.
     pub fn confinement_fault(&self) -> Option<String> {
         let wrong = self.wrong.as_ref().filter(|wrong| wrong.confines)?;
         Some(format!(
@@ -63,7 +64,7 @@ impl Config {
 
     /// Returns the settings of the provider and the model that a chat asks for.
     ///
-    /// Nothing of one provider is sent to another: a profile has its own key, headers and fields.
+    /// Settings of one provider are never sent to another, because a profile has its own key, headers and fields.
     pub fn provider_settings(
         &self,
         choice: &ModelChoice,
@@ -86,7 +87,7 @@ impl Config {
         self.chosen_profile(choice)?.name
     }
 
-    /// Returns true if a name is that of a profile, or begins with one.
+    /// Returns true if a name is a profile, or a profile and a model.
     pub fn names_profile(&self, name: &str) -> bool {
         self.profile(name).is_some()
     }
@@ -100,7 +101,7 @@ impl Config {
         choice.model.as_deref().or(self.llm.model.as_deref())
     }
 
-    /// Returns the profile that a name begins with, with the model that follows.
+    /// Returns the settings of the profile at the start of a name, with the model after it.
     fn profile(&self, name: &str) -> Option<co_llm::ProviderSettings> {
         let (profile, model) = name.split_once('/').unwrap_or((name, ""));
         let mut profiles = self.providers.iter();

@@ -5,27 +5,27 @@ use strsim::osa_distance;
 use super::setting::{PREFIX, Setting};
 use super::table::settings;
 
-/// Variables with the prefix that are not settings.
+/// The environment variables with co's prefix that are not settings.
 pub(super) const OTHER_VARIABLES: &[&str] = &["CO_CLI_LOG"];
 
-/// Former names of settings, and the present ones.
+/// The former names of settings, with the current names.
 const FORMER: [(&str, &str); 2] = [
     ("sandbox_max_timeout", "shell_max_timeout"),
     ("session_prune_days", "chat_prune_days"),
 ];
 
-/// Returns the present setting of a former name.
+/// Returns the current setting for a former name.
 fn renamed(former: &str) -> Option<&'static Setting> {
     let (_, name) = FORMER.iter().find(|(old, _)| *old == former)?;
     find(name)
 }
 
-/// Returns the setting of this name.
+/// Returns the setting with this name.
 pub(super) fn find(name: &str) -> Option<&'static Setting> {
     settings().find(|setting| setting.name == name)
 }
 
-/// Returns the sentence which reports that no setting has this name.
+/// Returns a sentence that reports an unknown name of a setting.
 pub(super) fn unknown(name: &str, layer: &str) -> String {
     if name == "api_key" {
         return format!(
@@ -46,7 +46,7 @@ pub(super) fn unknown(name: &str, layer: &str) -> String {
     )
 }
 
-/// Returns a sentence for each variable that has the prefix and is not a setting.
+/// Returns a sentence for each environment variable with co's prefix that is not a setting.
 pub(super) fn unknown_variables(names: &[String]) -> Vec<String> {
     let known = |name: &str| {
         OTHER_VARIABLES.contains(&name) || settings().any(|setting| setting.variable() == name)
@@ -70,7 +70,7 @@ pub(super) fn unknown_variables(names: &[String]) -> Vec<String> {
     unknown.map(sentence).collect()
 }
 
-/// Returns a hint: the nearest name, or the place of the list of all names.
+/// Returns a hint: the most similar name, or the place where all names are listed.
 fn suggest(names: impl Iterator<Item = String>, name: &str) -> String {
     match nearest(names, name) {
         Some(near) => format!("did you mean {near}?"),
@@ -78,7 +78,7 @@ fn suggest(names: impl Iterator<Item = String>, name: &str) -> String {
     }
 }
 
-/// Returns the known name that is most similar to this one, if one is similar enough.
+/// Returns the known name that is most similar to `name`, or `None` if no name is similar enough.
 pub(super) fn nearest(names: impl Iterator<Item = String>, name: &str) -> Option<String> {
     let name: String = name.chars().take(80).collect();
     let distances = names.map(|known| (osa_distance(&known, &name), known));

@@ -1,4 +1,4 @@
-//! The tool servers (MCP) that a person sets.
+//! The person's settings for tool servers (MCP).
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use super::value::{BadValue, Kind, object, words};
 use co_exec::names_variables;
 use co_policy::HostPattern;
 
-/// The most bytes of a server's name: the names of its tools begin with it.
+/// The longest name of a server, in bytes. It is limited because the names of the server's tools begin with it.
 const LONGEST_NAME: usize = 24;
 
-/// The headers that co and the protocol set themselves, beside those that start with `mcp-`.
+/// The headers that co and the protocol set, which the person cannot set. Headers that start with `mcp-` belong to them too.
 const OWN_HEADERS: [&str; 8] = [
     "accept",
     "connection",
@@ -30,34 +30,36 @@ const OWN_HEADERS: [&str; 8] = [
 pub struct McpServerSettings {
     pub name: String,
     pub kind: ServerKind,
-    /// Variables for its environment, beside those that every server gets; or those that its headers name.
+    /// For a program, the environment variables in addition to those of every server. For a server over HTTP, the variables that
+    /// its headers use.
     pub env: Vec<ServerVariable>,
-    /// A file of the workspace names it, not the person. It gets nothing beside the default confinement.
+    /// True if a file of the workspace names the server, and not the person. Such a server gets no more than the default
+    /// confinement allows.
     pub of_workspace: bool,
 }
 
-/// The way in which co speaks with a tool server.
+/// The connection to a tool server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServerKind {
     Program(ServerProgram),
     Http(HttpServer),
 }
 
-/// A program that co starts.
+/// A tool server that is a program, which co starts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerProgram {
     /// The program and its arguments.
     pub cmd: Vec<String>,
     pub confinement: ServerConfinement,
-    /// The hosts that it reaches. There are none if nothing confines it.
+    /// The hosts that the program may connect to. The list is empty if the program is not confined.
     pub hosts: Vec<HostPattern>,
 }
 
-/// A server that others run. Nothing confines it.
+/// A tool server over HTTP. co does not start or confine it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HttpServer {
     pub url: String,
-    /// Names and values. In a value, `${NAME}` stands for a variable of the server.
+    /// The names and values of HTTP headers. In a value, `${NAME}` stands for a variable in the server's settings.
     pub headers: Vec<(String, String)>,
 }
 
@@ -68,7 +70,7 @@ impl Default for ServerKind {
 }
 
 impl McpServerSettings {
-    /// Returns the program, if co starts one.
+    /// Returns the program, or `None` for a server over HTTP.
     pub fn program(&self) -> Option<&ServerProgram> {
         match &self.kind {
             ServerKind::Program(program) => Some(program),
@@ -76,7 +78,7 @@ impl McpServerSettings {
         }
     }
 
-    /// Returns its command, or its address without what may be a secret, in a line.
+    /// Returns the command line, or the address without secrets, as one line for the person.
     pub fn place(&self) -> String {
         match &self.kind {
             ServerKind::Program(program) => program.cmd.join(" "),
@@ -86,7 +88,7 @@ impl McpServerSettings {
 }
 
 impl HttpServer {
-    /// Returns the address without its query, which may have a key.
+    /// Returns the address without its query, which may contain a key.
     pub fn shown_url(&self) -> &str {
         self.url.split(['?', '#']).next().unwrap_or_default()
     }
@@ -98,7 +100,7 @@ impl HttpServer {
         &self.url[..end.map_or(self.url.len(), |at| start + at)]
     }
 
-    /// Returns the host and the port of the address, as rules about hosts name them.
+    /// Returns the host and the port of the address in the notation of host rules.
     pub fn host(&self) -> (String, u16) {
         let origin = self.origin().to_ascii_lowercase();
         let (scheme, place) = origin.split_once("://").unwrap_or(("", &origin));
@@ -110,7 +112,8 @@ impl HttpServer {
         (host.trim_end_matches('.').to_owned(), port)
     }
 
-    /// Returns whether a request reads the same host and port in the address as [`Self::host`], which rules and questions name.
+    /// Returns true if an HTTP client finds the same host and port in the address as [`Self::host`], which rules and questions
+    /// use.
     fn names_its_host(&self) -> bool {
         let (host, port) = self.host();
         co_llm::Url::parse(&self.url).is_ok_and(|it| {
@@ -119,10 +122,10 @@ impl HttpServer {
         })
     }
 
-    /// Returns the headers with the values of the variables.
+    /// Returns the headers with variables replaced by their values.
     ///
     /// # Errors
-    /// The name of a variable without a value.
+    /// The name of a variable that has no value.
     pub fn filled(
         &self,
         value: impl Fn(&str) -> Option<String>,
@@ -140,8 +143,8 @@ impl HttpServer {
         self.headers.iter().map(filled).collect()
     }
 
-    /// Returns whether co can use it: with an address that has a host and no login, with headers that are not co's own, and with
-    /// references to these variables only.
+    /// Returns true if co can use the server. Its address must have a host and no login, its headers must not be co's own, and
+    /// they may only refer to the variables in `env`.
     pub fn is_usable(&self, env: &[ServerVariable]) -> bool {
         let place = self.origin().split_once("://");
         let has_host = place.is_some_and(|(scheme, it)| {
@@ -159,7 +162,7 @@ impl HttpServer {
     }
 }
 
-/// Splits a text at its references to variables, such as `${NAME}`.
+/// Splits a text at its references to variables. Each item has the text before a reference, and the name of the variable.
 fn references(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -176,7 +179,7 @@ fn references(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     })
 }
 
-/// Returns whether a person may set a header of this name.
+/// Returns true if the person may set a header with this name.
 fn is_free_header(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let is_token = |it: u8| it.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&it);
@@ -187,32 +190,32 @@ fn is_free_header(name: &str) -> bool {
 /// The confinement of a tool server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ServerConfinement {
-    /// The server reads the workspace, and changes only a directory of its own.
+    /// The server can read the workspace, and can only change files in its private directory.
     #[default]
     ReadOnly,
-    /// The server also changes the workspace.
+    /// The server can also change files in the workspace.
     Workspace,
     None,
 }
 
-/// A variable of a server's environment.
+/// A variable in the settings of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerVariable {
     pub name: String,
     pub value: VariableSource,
 }
 
-/// The place from which the value of a variable comes.
+/// The source of a variable's value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum VariableSource {
     Text(String),
-    /// The person's own variable of this name, if it is set.
+    /// The person's environment variable with the same name, if it is set.
     OfPerson,
-    /// The first line that a program prints.
+    /// The first line that this program prints. The list is its command line (argv).
     Printed(Vec<String>),
 }
 
-/// The fields of a server. Each is read into the first server of the settings.
+/// The settings of one server. Each is read into the first server of a [`Config`].
 static FIELDS: &[Setting] = &[
     setting(
         "cmd",
@@ -250,7 +253,7 @@ static FIELDS: &[Setting] = &[
     ),
 ];
 
-/// The fields that only a server over HTTP has, and those that only a program has.
+/// The settings that only a server over HTTP may have.
 const OF_HTTP: [&str; 2] = ["url", "headers"];
 const OF_PROGRAMS: [&str; 3] = ["cmd", "hosts", "confinement"];
 
@@ -258,7 +261,7 @@ const fn variables(read: fn(&mut Config, &Value, Option<&Path>) -> Result<(), Ba
     Kind::Tables { accepts: "", read }
 }
 
-/// Reads a list of `NAME` and `NAME=value`, or a table from names to values.
+/// Reads a list of `NAME` and `NAME=value`, or a table of names and values.
 fn read_env(config: &mut Config, value: &Value, _: Option<&Path>) -> Result<(), BadValue> {
     let text = |it: &Value| it.as_str().map(str::to_owned).ok_or(BadValue);
     if let Value::Array(words) = value {
@@ -279,7 +282,7 @@ fn read_env(config: &mut Config, value: &Value, _: Option<&Path>) -> Result<(), 
     Ok(())
 }
 
-/// Reads a table from names to programs with their arguments.
+/// Reads a table of names and command lines. Each command line prints the value.
 fn read_env_cmd(config: &mut Config, value: &Value, _: Option<&Path>) -> Result<(), BadValue> {
     for (name, value) in object(value)? {
         let argv = words(&value)?;
@@ -291,7 +294,7 @@ fn read_env_cmd(config: &mut Config, value: &Value, _: Option<&Path>) -> Result<
     Ok(())
 }
 
-/// Adds a variable, which is named once and in full.
+/// Adds a variable. Fails if its name is not valid or is already used.
 fn add(config: &mut Config, name: &str, value: VariableSource) -> Result<(), BadValue> {
     let env = &mut server(config).env;
     let is_name = names_variables(name) && !name.ends_with('*');
@@ -312,7 +315,7 @@ fn server(config: &mut Config) -> &mut McpServerSettings {
     &mut config.mcp_servers[0]
 }
 
-/// Changes the program of the first server.
+/// Changes the program settings of the first server.
 fn program(config: &mut Config, change: impl FnOnce(&mut ServerProgram)) {
     let kind = &mut server(config).kind;
     let mut program = match std::mem::take(kind) {
@@ -323,7 +326,7 @@ fn program(config: &mut Config, change: impl FnOnce(&mut ServerProgram)) {
     *kind = ServerKind::Program(program);
 }
 
-/// Changes the address or the headers of the first server.
+/// Changes the HTTP settings of the first server.
 fn http(config: &mut Config, change: impl FnOnce(&mut HttpServer)) {
     let kind = &mut server(config).kind;
     let mut http = match std::mem::take(kind) {
@@ -334,8 +337,8 @@ fn http(config: &mut Config, change: impl FnOnce(&mut HttpServer)) {
     *kind = ServerKind::Http(http);
 }
 
-/// Returns whether a server may have this name: a word without `__`, because it stands before the names of tools and is a part of
-/// a path.
+/// Returns true if a server may have this name. It must be a word without `__`, because the names of tools begin with it and it
+/// is part of a path.
 pub fn is_server_name(name: &str) -> bool {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '_';
     let is_word = (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_plain);

@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::Config;
 use super::value::{BadValue, Kind, object};
 
-/// The prefix of the environment variables that are settings.
+/// The prefix of environment variables that are settings.
 pub(super) const PREFIX: &str = "CO_CLI_";
 
-/// The time from which a setting applies if it changes while the backend runs.
+/// The time at which a setting applies if it changes while the backend runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applies {
-    /// At once, in every chat, for all that starts later.
+    /// At once, in every chat, for everything that starts later.
     Now,
     /// In chats that begin later.
     NextChat,
@@ -22,7 +22,7 @@ pub enum Applies {
 }
 
 impl Applies {
-    /// Returns the wording of the help.
+    /// Returns the description for the help.
     pub fn words(self) -> &'static str {
         match self {
             Self::Now => "at once",
@@ -32,28 +32,29 @@ impl Applies {
     }
 }
 
-/// One setting.
+/// A row of the table of settings.
 pub struct Setting {
     pub name: &'static str,
     pub(super) kind: Kind,
     pub applies: Applies,
-    /// No prompt is sent while its value is wrong: the default could send prompts elsewhere, or protect less.
+    /// True if no prompt is sent while the value is wrong. The default value could send prompts to the wrong server or weaken the
+    /// protection.
     pub(super) strict: bool,
-    /// True if the setting also decides how commands of the person are confined. No such command runs while the value is wrong.
+    /// True if the setting also affects the confinement of the person's commands. No such command runs while the value is wrong.
     pub(super) confines: bool,
-    /// The default as text for the environment; in parentheses if no text means it.
+    /// The default value in the text form of the environment. It is a description in parentheses if no text has this value.
     pub default: &'static str,
-    /// The text of `doc/co.txt`, with `{...}` in the place of words of the provider table.
+    /// The text for `doc/co.txt`. Names in braces stand for words of the provider table.
     pub help: &'static str,
 }
 
 impl Setting {
-    /// Returns the name of its environment variable.
+    /// Returns the name of the setting's environment variable.
     pub fn variable(&self) -> String {
         format!("{PREFIX}{}", self.name.to_uppercase())
     }
 
-    /// Returns a description of valid values, which follows "must be".
+    /// Returns a description of valid values, to follow "must be".
     pub fn accepts(&self) -> String {
         self.kind.accepts()
     }
@@ -77,7 +78,7 @@ impl Setting {
     }
 }
 
-/// Reads a table whose fields are settings of their own, such as that of a provider.
+/// Reads a table whose fields are settings, such as the table of a profile.
 ///
 /// # Errors
 /// A field is unknown, or its value is wrong.
@@ -97,7 +98,7 @@ pub(super) fn read_fields<'a>(
     Ok(read)
 }
 
-/// Returns a setting that applies at once; [`Setting::applies`] changes that.
+/// Makes a row for a setting that applies at once. [`Setting::applies`] changes this.
 pub(super) const fn setting(
     name: &'static str,
     default: &'static str,

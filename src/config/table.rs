@@ -10,7 +10,7 @@ mod servers;
 
 use super::setting::Setting;
 
-/// Returns every setting, in the order of the help.
+/// Returns all settings, in the order of the help.
 pub fn settings() -> impl Iterator<Item = &'static Setting> {
     let topics = [
         model::SETTINGS,

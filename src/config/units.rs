@@ -1,10 +1,10 @@
-//! Units of the settings, and conversions of their numbers.
+//! Units of settings, and conversions of their numbers.
 
 pub(super) const MIB: u64 = 1 << 20;
 pub(super) const TIB: u64 = 1 << 40;
 pub(super) const DAY: u64 = 24 * 3600;
 
-/// Converts a number that a setting's kind has found in range.
+/// Converts a number whose range was already checked.
 pub(super) fn small(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

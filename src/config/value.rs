@@ -1,4 +1,4 @@
-//! The kinds of settings, and the conversion of a layer's values to them.
+//! The kinds of settings, and the conversion of values to them.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -11,20 +11,20 @@ use co_exec::names_variables;
 use co_llm::Prices;
 use co_policy::{HostPattern, Pattern};
 
-/// The type of a setting and its setter.
+/// The type of a setting, with the function that sets it.
 pub(super) enum Kind {
     Flag(fn(&mut Config, bool)),
     Number(RangeInclusive<u64>, fn(&mut Config, u64)),
-    /// A number, or `none`.
+    /// A whole number, or `none` for no limit.
     Limit(RangeInclusive<u64>, fn(&mut Config, Option<u64>)),
     Decimal(RangeInclusive<f64>, fn(&mut Config, f64)),
-    /// Bytes.
+    /// A number of bytes.
     Size(RangeInclusive<u64>, fn(&mut Config, u64)),
-    /// Bytes from a least number on, or `none`.
+    /// A number of bytes that is at least this one, or `none` for no limit.
     SizeLimit(u64, fn(&mut Config, Option<u64>)),
     Choice(&'static [&'static str], fn(&mut Config, &str)),
     Text(fn(&mut Config, String)),
-    /// A text that a function checks.
+    /// A text that is checked by a function.
     Checked {
         accepts: &'static str,
         check: fn(&str) -> bool,
@@ -32,33 +32,33 @@ pub(super) enum Kind {
     },
     Url(fn(&mut Config, String)),
     Path(fn(&mut Config, PathBuf)),
-    /// Paths as they are written, because each use may have another home directory.
+    /// Paths. They stay as written, because each use may have a different home directory.
     Paths(fn(&mut Config, Vec<PathBuf>)),
     Words(fn(&mut Config, Vec<String>)),
-    /// Rules about commands. A wrong rule makes the setting wrong, but the other rules are set.
+    /// Rules about commands. If one rule is wrong, the setting is reported as wrong, but the other rules apply.
     Rules(fn(&mut Config, Vec<String>)),
-    /// Rules about hosts. A wrong rule makes the setting wrong, but the other rules are set.
+    /// Rules about hosts. If one rule is wrong, the setting is reported as wrong, but the other rules apply.
     Hosts(fn(&mut Config, Vec<HostPattern>)),
-    /// Variables of the environment.
+    /// Names of environment variables.
     Variables(fn(&mut Config, Vec<String>)),
-    /// A program and its arguments.
+    /// A command line (argv): a program and its arguments.
     Argv(fn(&mut Config, Vec<String>)),
     Pairs(fn(&mut Config, Vec<(String, String)>)),
     Object(fn(&mut Config, Value)),
     Prices(fn(&mut Config, Prices)),
-    /// A table from names to tables of settings, which another function reads.
+    /// A table of named tables of settings, which a function reads.
     Tables {
         accepts: &'static str,
         read: fn(&mut Config, &Value, Option<&Path>) -> Result<(), BadValue>,
     },
 }
 
-/// The value is not of the kind. [`Kind::accepts`] describes valid values.
+/// The error for a value that does not fit its kind. [`Kind::accepts`] describes valid values.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BadValue;
 
 impl Kind {
-    /// Returns the names of a `Choice`; none for any other kind.
+    /// Returns the possible values of a `Choice`. The list is empty for any other kind.
     pub(super) fn choices(&self) -> &'static [&'static str] {
         match self {
             Self::Choice(of, _) => of,
@@ -66,7 +66,7 @@ impl Kind {
         }
     }
 
-    /// Returns a description of valid values, which follows "must be".
+    /// Returns a description of valid values, to follow "must be".
     pub(super) fn accepts(&self) -> String {
         match self {
             Self::Flag(_) => "true or false".to_owned(),
@@ -106,7 +106,7 @@ impl Kind {
         }
     }
 
-    /// Takes a typed value, from TOML or Lua.
+    /// Sets the setting to a value from TOML or Lua.
     pub(super) fn take(
         &self,
         config: &mut Config,
@@ -168,7 +168,7 @@ impl Kind {
         Ok(())
     }
 
-    /// Reads text, from the environment. Lists are separated by commas, or are JSON as tables are.
+    /// Parses a text from the environment. A list is separated by commas or written as JSON. A table is written as JSON.
     pub(super) fn read(&self, text: &str) -> Result<Value, BadValue> {
         let text = text.trim();
         let json = || serde_json::from_str(text).map_err(|_| BadValue);
@@ -209,7 +209,7 @@ fn split<'a>(parts: impl Iterator<Item = &'a str>) -> Value {
         .collect()
 }
 
-/// Returns the number that `read` finds in a value, unless the value is `none`.
+/// Applies `read` to a value. Returns `None` if the value is the text `none`.
 fn unless_none(
     value: &Value,
     read: impl FnOnce(&Value) -> Result<u64, BadValue>,
@@ -226,7 +226,7 @@ fn within<T: PartialOrd>(value: T, range: &RangeInclusive<T>) -> Result<T, BadVa
     is_in.then_some(value).ok_or(BadValue)
 }
 
-/// Returns a whole number. Lua may send `600` as `600.0`.
+/// Returns a value as a whole number. Lua may send `600` as `600.0`.
 fn whole(value: &Value) -> Result<u64, BadValue> {
     let exact = |number: f64| {
         let whole = number.fract() == 0.0 && (0.0..9e15).contains(&number);
@@ -320,7 +320,7 @@ fn prices(value: &Value) -> Result<Prices, BadValue> {
     all.map(Prices)
 }
 
-/// Returns a number of bytes from `4096`, `64k`, `64MiB` (powers of 1024) or `64MB` (powers of 1000).
+/// Returns the number of bytes in a value such as `4096`, `64k`, `64MiB` (powers of 1024) or `64MB` (powers of 1000).
 fn size(value: &Value) -> Result<u64, BadValue> {
     if let Ok(bytes) = whole(value) {
         return Ok(bytes);
@@ -346,7 +346,7 @@ fn size(value: &Value) -> Result<u64, BadValue> {
     number.checked_mul(base.pow(power)).ok_or(BadValue)
 }
 
-/// Returns a size as a setting has it.
+/// Returns a number of bytes in the notation of settings.
 fn size_text(bytes: u64) -> String {
     let text = co_text::size_text(bytes);
     text.trim_end_matches(" bytes").replace(' ', "")

@@ -1,4 +1,4 @@
-//! Checks of the agents: which are installed, and which are not confined.
+//! Checks which agents are installed, and which of them are not confined.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use super::check::{Check, CheckLevel};
 use crate::agent::{AgentSpec, names};
 use crate::config::{AgentConfinement, Config, Env};
 
-/// Checks the agents of the settings and the presets.
+/// Checks the agents in the settings and in the presets.
 pub(super) fn checks(config: &Config, env: Env<'_>) -> Vec<Check> {
     let path = env("PATH").unwrap_or_default();
     let home = PathBuf::from(env("HOME").unwrap_or_default());

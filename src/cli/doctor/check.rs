@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-/// The severity of a check's result.
+/// The severity of the result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckLevel {
     Ok,
-    /// co works with restrictions.
+    /// A warning: co works with restrictions.
     Warn,
-    /// Something will fail.
+    /// An error: something will fail.
     Error,
 }
 

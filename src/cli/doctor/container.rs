@@ -1,11 +1,11 @@
-//! The container engine, and the image of the settings.
+//! Checks the container engine, and the image in the settings.
 
 use super::check::{Check, CheckLevel};
 use crate::config::{Config, ConfinementSetting};
 use crate::workspace::confinement::limits_words;
 use co_exec::container::{Engine, EngineFault, missing_limits};
 
-/// Shows if the engine answers and has the image. A fault is an error only if the settings need a container.
+/// Checks that the container engine answers and has the image. A fault is an error only if the settings require containers.
 pub(super) async fn check(config: &Config, found: Result<Engine, EngineFault>) -> Check {
     let settings = config.container();
     let tried = match found {

@@ -1,9 +1,9 @@
-//! The version of Landlock, and the features that it lacks.
+//! Shows the version of Landlock, and the features that this version lacks.
 
 use super::check::{Check, CheckLevel};
 use co_exec::sandbox::SandboxReport;
 
-/// Returns the version of Landlock and the features that it lacks; none if there is no Landlock.
+/// Returns the version of Landlock and the features that this version lacks. Returns `None` if the system has no Landlock.
 pub(super) fn check(report: &SandboxReport) -> Option<Check> {
     let version = report.support().abi?;
     let lacks = report.lacks();

@@ -1,4 +1,4 @@
-//! Checks of the providers: the key, the server, its models and the window of the one that answers.
+//! Checks each provider: the key, the server, its models, and the context window of the model in use.
 
 use std::time::Duration;
 
@@ -9,12 +9,13 @@ use crate::config::{Config, Env};
 use crate::error::ErrorText;
 use co_llm::{Fault, ProviderPreview, ProviderSettings, ServerMemory};
 
-/// The longest wait for a provider, with the program that prints its key. That may have to ask for a passphrase.
+/// The time-out for one provider. It includes the program that prints the key, which may ask for a passphrase.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// The longest silence of a server. It is shorter than [`TIMEOUT`], so that a slow program is not taken for a slow server.
+/// The time-out while a server sends nothing. It is shorter than [`TIMEOUT`], so that a slow program is not mistaken for a slow
+/// server.
 const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Checks the usual provider, and each further one of the settings.
+/// Checks the usual provider and the provider of each profile in the settings.
 pub(super) async fn checks(config: &Config, env: Env<'_>) -> Vec<Check> {
     if let Err(fault) = config.check() {
         return vec![refused("all", &fault)];
@@ -38,7 +39,7 @@ async fn check(settings: &ProviderSettings, env: Env<'_>) -> Check {
     )
 }
 
-/// Asks the server of a provider for its models. Returns the words that follow its name.
+/// Asks the server of a provider for its models. Returns the result as a text that follows the provider's name.
 async fn ask(
     settings: &ProviderSettings,
     env: Env<'_>,

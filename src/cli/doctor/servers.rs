@@ -1,4 +1,4 @@
-//! Checks of the tool servers: which are set, and whether their programs are there.
+//! Checks the tool servers in the settings, and that their programs exist.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::trust::{FileText, FileTrust, Trust};
 use co_exec::find_program;
 use co_text::one_line;
 
-/// Checks the tool servers of the settings, and those that a file of the workspace names.
+/// Checks the tool servers in the settings, and those in the workspace's own file.
 pub(super) fn checks(
     config: &Config,
     env: Env<'_>,
@@ -64,7 +64,7 @@ fn server(settings: &McpServerSettings, path: &OsStr) -> Check {
     )
 }
 
-/// Checks a server over HTTP, without a connection to it.
+/// Checks the settings of a server over HTTP without connecting to it.
 fn http_server(name: &str, server: &HttpServer) -> Check {
     let url = one_line(server.shown_url());
     let host = server.host().0;
@@ -86,7 +86,7 @@ fn http_server(name: &str, server: &HttpServer) -> Check {
     )
 }
 
-/// Checks the file of a workspace that names tool servers, if there is one.
+/// Checks the workspace's own file that names tool servers. Returns nothing if the file does not exist.
 fn file(workspace: &Path, paths: &Paths, path: &OsStr) -> Vec<Check> {
     let place = workspace.join(WORKSPACE_FILE);
     let read = match FileText::read(place.clone()) {

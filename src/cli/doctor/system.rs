@@ -1,4 +1,4 @@
-//! Checks of the machine: Neovim's version, the directories, the shell.
+//! Checks the system: Neovim's version, the directories and the shell.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -34,7 +34,7 @@ pub(super) fn nvim(version: &str) -> Check {
     }
 }
 
-/// Checks that the workspace `root` can be watched for changes.
+/// Checks that changes in the workspace `root` can be watched.
 pub(super) fn watcher(root: &Path) -> Check {
     match Watcher::new(root) {
         Ok(watcher) => Check::ok(
@@ -59,7 +59,7 @@ pub(super) fn watcher(root: &Path) -> Check {
     }
 }
 
-/// Checks that the directories can be written.
+/// Checks that the directories are writable.
 pub(super) fn directories(paths: &Result<Paths, paths::Error>) -> Vec<Check> {
     let paths = match paths {
         Ok(paths) => paths,
@@ -102,7 +102,7 @@ fn writable(name: &'static str, dir: Result<&Path, paths::Error>) -> Check {
     }
 }
 
-/// Checks the shell that commands run in.
+/// Checks the shell that runs commands.
 pub(super) async fn shell(env: Env<'_>) -> Check {
     let Some(bash) = env("PATH").and_then(|path| co_exec::find_program("bash", path.as_ref()))
     else {

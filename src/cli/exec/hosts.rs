@@ -1,4 +1,4 @@
-//! The hosts that the command of `co-nvim exec` may reach.
+//! The access of the command of `co-nvim exec` to hosts.
 
 use std::sync::Arc;
 
@@ -12,11 +12,13 @@ use crate::workspace::rules;
 use co_exec::Confinement;
 use co_policy::HostRules;
 
-/// Returns the access of the command to hosts; none if it has none. The options allow hosts. If the settings say that confined
-/// commands may reach hosts, those of the settings and of the person's saved rules are allowed too. It blocks on files.
+/// Returns the access of the command to hosts, or `None` if it has none. Blocks on file operations.
+///
+/// The options allow hosts. If the settings let confined commands ask for hosts, the hosts in the settings and in the person's
+/// saved rules are allowed too.
 ///
 /// # Errors
-/// A sentence: the options allow hosts that the command cannot have.
+/// The options allow hosts, but the command cannot get access to them. The error is a sentence for the person.
 pub(super) fn access(
     request: &ExecRequest,
     machine: &Machine,

@@ -1,4 +1,4 @@
-//! Prints the output of a command as it comes.
+//! Prints the output of a command while the command runs.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use tokio::sync::oneshot;
 use super::terminal;
 use co_exec::{Screen, ScreenPatch};
 
-/// The text at the end of the output.
+/// The texts to print after the output.
 pub(super) struct Ending {
-    /// A line on standard error, which comes first.
+    /// A line for standard error. It is printed first.
     pub(super) status: Option<String>,
-    /// The text on standard output.
+    /// The text for standard output.
     pub(super) text: String,
 }
 
-/// Prints on another thread, so that a slow reader delays neither the time-out nor signals.
+/// Prints on a separate thread, so that a slow reader of the output delays neither the time-out nor signals.
 ///
-/// It prints the content of `screen` as it changes, if there is one, then the ending. The returned channel gets the result
-/// when all is written.
+/// If `screen` is given, prints its content as it changes. Then prints the ending. The returned channel gets the result when
+/// everything is written.
 pub(super) fn print(
     screen: Option<Arc<Screen>>,
     last: oneshot::Receiver<Ending>,
@@ -55,10 +55,10 @@ pub(super) fn print(
     Ok(end)
 }
 
-/// Prints each line once. Of fast output, it prints the parts that it gets to see.
+/// Prints each line once. If the output is too fast, leaves lines out and prints their number.
 #[derive(Debug, Default)]
 struct LinePrinter {
-    /// The number of the line that the cursor is on, and its printed text.
+    /// The number of the line with the cursor.
     line: u64,
     text: Option<String>,
 }

@@ -12,7 +12,7 @@ use co_exec::sandbox::Launcher;
 use co_exec::{Caller, ExecSettings, Program};
 use co_policy::{HostPattern, HostPatternError};
 
-/// The text of `co-nvim exec --help` below [`USAGE`].
+/// The text of `co-nvim exec --help` after [`USAGE`].
 pub(in crate::cli) const HELP: &str = "\
 Runs COMMAND by a shell, or PROGRAM without one, as co runs what a model asks for: with a clean
 environment, for a limited time, and ending all it started. Your settings hold (config.toml and
@@ -47,7 +47,7 @@ pub(in crate::cli) const USAGE: &str = "usage: co-nvim exec [--cwd DIR] [--timeo
     [--backend subprocess|landlock|docker|auto] [--try [--keep|--drop|--ask]] [--allow-host HOST]... [--input TEXT] [--json] COMMAND\n       \
     co-nvim exec [OPTIONS] -- PROGRAM [ARGUMENT]...";
 
-/// The parsed arguments.
+/// The parsed arguments of `co-nvim exec`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ExecRequest {
     pub(super) program: Program,
@@ -55,19 +55,19 @@ pub(super) struct ExecRequest {
     pub(super) timeout: Option<Duration>,
     pub(super) caller: Caller,
     pub(super) read_only: bool,
-    /// True if the command runs as a trial: its changes go to a layer.
+    /// True if the command runs as a trial, with its changes in a layer.
     pub(super) trial: bool,
-    /// The fate of these changes, if an option says so.
+    /// The option that decides about the changes of the trial, if one is given.
     pub(super) after_trial: Option<AfterTrial>,
-    /// The hosts that it may reach, as a trial or at the workspace level.
+    /// The hosts that the command may connect to. It must run as a trial or at the workspace level.
     pub(super) allow_hosts: Vec<HostPattern>,
-    /// The confinement; none for that of the settings.
+    /// The confinement. It is `None` if the settings choose it.
     pub(super) confinement: Option<ConfinementSetting>,
     pub(super) input: Option<String>,
     pub(super) json: bool,
 }
 
-/// The fate of the changes of a trial.
+/// The decision about the changes of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AfterTrial {
     Keep,
@@ -75,10 +75,10 @@ pub(super) enum AfterTrial {
     Ask,
 }
 
-/// Parses the arguments after `exec`. Directories are relative to `cwd`; `max` is the longest time-out.
+/// Parses the arguments after `exec`. Paths are relative to `cwd`. `max` is the longest allowed time-out.
 ///
 /// # Errors
-/// A sentence for the person about a wrong argument.
+/// A sentence for the person about the wrong argument.
 pub(super) fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<ExecRequest, String> {
     let mut request = ExecRequest {
         program: Program::Shell(String::new()),
@@ -162,7 +162,7 @@ fn text(arg: OsString) -> Result<String, String> {
         .map_err(|arg| format!("`{}` is not UTF-8", arg.display()))
 }
 
-/// Returns the sentence for an argument that cannot be parsed.
+/// Returns a sentence about an argument that cannot be parsed.
 fn said(error: lexopt::Error) -> String {
     match error {
         lexopt::Error::MissingValue {
@@ -196,11 +196,11 @@ fn confinement(word: &str) -> Result<ConfinementSetting, String> {
     })
 }
 
-/// The settings and the launcher that commands run with.
+/// The settings and the launcher for commands.
 pub struct Machine {
     pub paths: Paths,
     pub config: Config,
-    /// The settings of `config` for the executor.
+    /// The executor's settings, which are made from `config`.
     pub settings: ExecSettings,
     pub launcher: Launcher,
 }

@@ -1,4 +1,4 @@
-//! Questions on the terminal.
+//! Asks questions on the terminal.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use crate::network::{HostAsker, named};
 use co_policy::HostRules;
 use co_proxy::Target;
 
-/// The pause between two looks whether a question was withdrawn.
+/// The interval between two checks for the withdrawal of a question.
 const LOOK_INTERVAL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
 
-/// Locked while somebody writes to the terminal, and as long as a question is on it: the output of a command must not change the
+/// Locked while a thread writes to the terminal, and while a question is on it. So the output of a command cannot change the
 /// question.
 static TERMINAL: Mutex<()> = Mutex::new(());
 
-/// Waits until no question is on the terminal, and keeps questions away until the guard is dropped.
+/// Waits until no question is on the terminal. No question appears until the returned guard is dropped.
 pub(super) fn lock() -> MutexGuard<'static, ()> {
     TERMINAL.lock()
 }
 
-/// Asks about hosts on the terminal, if there is one.
+/// Asks about hosts on the terminal. Refuses them if there is no terminal.
 pub(super) struct TerminalAsker {
     pub(super) rules: HostRules,
     pub(super) is_terminal: bool,
@@ -57,7 +57,7 @@ impl HostAsker for TerminalAsker {
     }
 }
 
-/// Tells a thread that its question was withdrawn.
+/// Withdraws a question on drop: sets a flag that the thread of the question checks.
 struct Withdrawal(Arc<AtomicBool>);
 
 impl Drop for Withdrawal {
@@ -66,12 +66,12 @@ impl Drop for Withdrawal {
     }
 }
 
-/// Returns whether there is a person at a terminal who can be asked.
+/// Returns true if a person at a terminal can answer questions.
 pub(super) fn is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks a question on the terminal. Until the answer, nothing else is printed. If the future is dropped, what is typed later is
+/// Asks a question on the terminal. Nothing else is printed before the answer. If the returned future is dropped, later input is
 /// not read.
 pub(super) async fn yes(question: &str) -> bool {
     let question = question.to_owned();
@@ -94,7 +94,7 @@ pub(super) async fn yes(question: &str) -> bool {
     reading.is_ok() && answered.await.unwrap_or(false)
 }
 
-/// Reads a line of standard input; none if the question is withdrawn before.
+/// Reads a line of standard input. Returns `None` if the question is withdrawn first.
 fn line(withdrawn: &AtomicBool) -> Option<String> {
     let input = io::stdin();
     loop {

@@ -1,4 +1,4 @@
-//! `co-nvim exec --try`: runs a command over a layer, shows what it changed, and keeps or drops that.
+//! `co-nvim exec --try`: runs a command over a layer, shows its changes, and keeps or drops them.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -23,46 +23,46 @@ use co_llm::transcript::Decision;
 use co_policy::PolicySettings;
 use co_text::{counted, printable};
 
-/// The exit status if a change was not kept.
+/// The exit status if a change was not kept although it should have been.
 const NOT_KEPT: u8 = 123;
 
-/// The reason why nothing is kept of a command that was killed.
+/// The reason why the changes of a killed command are dropped.
 const KILLED: &str = "the command did not end by itself, so its changes are dropped";
 
-/// A trial, before and after its command.
+/// The state of a trial, before and after its command.
 pub(super) struct Trial {
     place: TrialPlace,
     removals: Removals,
     checkpoints: Checkpoints,
     after: AfterTrial,
-    /// The command.
+    /// The command as text.
     what: String,
 }
 
-/// The changes of a trial that has ended.
+/// A trial that has ended, with its changes.
 pub(super) struct Tried<'a> {
     trial: &'a Trial,
-    /// The error is the reason why the changes are not known.
+    /// The changes and the report about them, or the reason why the changes are unknown.
     found: Result<(TrialChanges, Report), String>,
-    /// The command ended by itself.
+    /// True if the command ended by itself.
     is_whole: bool,
-    /// The changes that were left alone when the others were kept; none if all are dropped.
+    /// The changes that could not be kept while the others were. It is `None` if no changes are kept.
     kept: Option<Vec<NotKept>>,
-    /// The reason why nothing could be kept.
+    /// The reason why no change could be kept.
     problem: Option<String>,
 }
 
-/// The changes that can be kept, in the form that the options ask for.
+/// The changes that can be kept, in the output format of the options.
 enum Report {
     Text { diff: String, facts: Vec<FactLine> },
     Json(Vec<Value>),
 }
 
 impl Trial {
-    /// Makes the layer. First finishes the changes that killed processes were keeping.
+    /// Makes the layer. First finishes changes that killed processes were making.
     ///
     /// # Errors
-    /// A sentence for the person: this system has no trials, or co cannot write its state.
+    /// The system has no trials, or co cannot write its state. The error is a sentence for the person.
     pub(super) fn begin(machine: &Machine, request: &ExecRequest) -> Result<Self, String> {
         let is_terminal = terminal::is_there();
         let after = match request.after_trial {
@@ -113,7 +113,7 @@ impl Trial {
         self.place.confinement()
     }
 
-    /// Reads the changes of the command. With `--json`, also keeps them if an option asks for that. If the future is dropped,
+    /// Reads the changes of the command. With `--json`, also keeps them if an option says so. If the returned future is dropped,
     /// nothing is kept.
     pub(super) async fn ended(
         &self,
@@ -148,7 +148,7 @@ impl Trial {
         tried
     }
 
-    /// Removes the layer, up to `limit`. The next trial removes the rest.
+    /// Removes the layer, within the time `limit`. The next trial removes the rest.
     pub(super) async fn remove(self, limit: Duration) {
         drop(self.place);
         self.removals.finished(limit).await;
@@ -156,7 +156,7 @@ impl Trial {
 }
 
 impl Tried<'_> {
-    /// Returns the diff for standard output.
+    /// Returns the diff of the changes for standard output.
     pub(super) fn diff(&self) -> String {
         match &self.found {
             // A file may have text that moves the cursor.
@@ -166,7 +166,7 @@ impl Tried<'_> {
         }
     }
 
-    /// Returns all of it as JSON.
+    /// Returns the result of the trial as JSON.
     pub(super) fn json(&self) -> Value {
         let mut object = match &self.found {
             Ok((found, Report::Json(changes))) => found.json(changes),
@@ -184,8 +184,8 @@ impl Tried<'_> {
         object
     }
 
-    /// Says what is dropped, and keeps or drops the rest: as the options say, or as the person answers. Returns the exit
-    /// status if it is not that of the command. `told` returns when a signal came.
+    /// Prints which changes cannot be kept. Then keeps or drops the others, as the options say or the person answers. Returns the
+    /// exit status if it differs from that of the command. `told` completes when a signal arrives.
     pub(super) async fn settle(&mut self, told: impl AsyncFnOnce()) -> Option<u8> {
         let (found, report) = match &self.found {
             Ok(found) => found,
@@ -234,7 +234,7 @@ impl Tried<'_> {
         self.status()
     }
 
-    /// Returns the exit status if it is not that of the command: a change that should be kept was not kept.
+    /// Returns the exit status if it differs from that of the command: if a change was not kept although it should have been.
     pub(super) fn status(&self) -> Option<u8> {
         let wanted = self.trial.after == AfterTrial::Keep && self.is_whole;
         let all = self.found.as_ref().is_ok_and(|(found, _)| {
@@ -247,7 +247,7 @@ impl Tried<'_> {
         ((wanted || self.kept.is_some()) && !all).then_some(NOT_KEPT)
     }
 
-    /// Returns whether there are changes of which none is kept.
+    /// Returns true if there are changes and none of them is kept.
     pub(super) fn is_lost(&self) -> bool {
         let has_changes = |(it, _): &(TrialChanges, Report)| it.count() > 0;
         self.found.as_ref().is_ok_and(has_changes) && self.kept.is_none()
@@ -278,7 +278,7 @@ impl Tried<'_> {
     }
 }
 
-/// Returns the judge of a workspace, which knows its secrets. It judges nothing here, so it needs no rules.
+/// Returns the judge of a workspace, which knows the secret files. It is not used to judge commands here, so it has no rules.
 pub(super) fn judge(
     launcher: &Launcher,
     paths: &Paths,
@@ -296,7 +296,7 @@ pub(super) fn judge(
     Arc::new(judge.with_launcher(launcher.clone(), std::env::vars_os().collect()))
 }
 
-/// Asks on the terminal. Returns false if a signal comes.
+/// Asks a question on the terminal. Returns false if a signal arrives first.
 async fn asks(question: &str, told: impl AsyncFnOnce()) -> bool {
     tokio::select! {
         answer = terminal::yes(question) => answer,

@@ -1,4 +1,4 @@
-//! Settings of the agents that work in place of a model.
+//! The settings for agents.
 
 use crate::config::agents::set_agents;
 use crate::config::setting::{Applies, Setting, setting};

@@ -1,4 +1,4 @@
-//! Settings of a chat and its turns.
+//! The settings of a chat and its turns.
 
 use crate::config::setting::{Applies, Setting, setting};
 use crate::config::units::{index, small};

@@ -1,4 +1,4 @@
-//! Settings of the commands that co runs: time, environment, output and limits.
+//! The settings of commands: time, environment, output and limits.
 
 use std::time::Duration;
 

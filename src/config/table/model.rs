@@ -1,4 +1,4 @@
-//! Settings of the model and its provider.
+//! The settings of the model and its provider.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::config::units::small;
 use crate::config::value::{BadValue, Kind, object};
 use co_llm::{ProviderSettings, provider_table};
 
-/// Returns true for the settings that a profile has, too.
+/// Returns true if a profile has this setting too.
 fn is_of_provider(setting: &Setting) -> bool {
     !matches!(setting.name, "providers" | "prices" | "stall_timeout")
 }
@@ -157,7 +157,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     .applies(Applies::NextChat),
 ];
 
-/// Reads the profiles in a table. A name has no `/`, which separates it from a model.
+/// Reads the profiles in a table. The name of a profile must not contain `/`, which separates it from a model.
 fn set_profiles(config: &mut Config, value: &Value, home: Option<&Path>) -> Result<(), BadValue> {
     let mut profiles = Vec::new();
     for (name, fields) in object(value)? {

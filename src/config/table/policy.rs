@@ -1,4 +1,4 @@
-//! Settings that decide which commands run without a question.
+//! The settings that decide which commands run without a question.
 
 use crate::config::setting::{Setting, setting};
 use crate::config::value::Kind;

@@ -1,4 +1,4 @@
-//! Settings of the confinement of commands.
+//! The settings for the confinement of commands.
 
 use crate::config::setting::{Applies, Setting, setting};
 use crate::config::units::{MIB, TIB};

@@ -1,4 +1,4 @@
-//! Settings of tool servers.
+//! The settings for tool servers.
 
 use std::time::Duration;
 
