@@ -1,8 +1,8 @@
 //! The messages between Lua and the backend.
 //!
-//! Lua sends `vim.rpcnotify(channel, 'co', message)`, one map with a `type`; the backend answers with
-//! batches of such maps, handed to `require('co.handlers').receive(messages)` in order. Neither side blocks to wait for
-//! the other. `docs/PROTOCOL.md` describes each message.
+//! Lua sends each message with `vim.rpcnotify(channel, 'co', message)`. A message is a map with a `type`. The backend sends
+//! batches of such maps, and Neovim passes each batch to `require('co.handlers').receive(messages)` in order. Neither side blocks
+//! while it waits for an answer. `docs/PROTOCOL.md` describes each message.
 
 mod change;
 mod from_editor;
@@ -12,5 +12,5 @@ pub use self::change::*;
 pub use self::from_editor::*;
 pub use self::to_editor::*;
 
-/// The version of the protocol, which changes with the meaning of a message. Each side refuses another version.
+/// The version of the protocol. It changes when the meaning of a message changes. Each side refuses any other version.
 pub const PROTOCOL: u32 = 31;

@@ -1,4 +1,4 @@
-//! The runs: commands of the person (`:Co! cmd`). They get no verdict, and run in the confinement of approved commands.
+//! The runs, which are commands of the person (`:Co! cmd`). They get no verdict, and run in the confinement of approved commands.
 
 mod questions;
 mod trial;
@@ -26,10 +26,10 @@ use co_exec::{
     CommandInput, CommandOutcome, Confinement, InputError, Streams, TRIAL_WORDS, TerminalSize,
 };
 
-/// The most inputs that wait until the command has started.
+/// The largest number of inputs that wait until the command has started.
 const MAX_WAITING_INPUTS: usize = 256;
 
-/// The image that co ships.
+/// The Dockerfile of the container image that co provides.
 const DOCKERFILE: &[u8] = include_bytes!("../docker/Dockerfile");
 
 /// The runs of one backend.
@@ -40,7 +40,7 @@ pub struct Runs {
     questions: RunQuestions,
 }
 
-/// A run as the person typed it.
+/// The options of a run, as the person typed them.
 #[derive(Debug, Clone)]
 pub struct Run {
     pub run: u64,
@@ -56,7 +56,7 @@ struct RunHandle {
     inputs: mpsc::Sender<RunInput>,
 }
 
-/// An input of the person for a run.
+/// A message of the person about the input of a run.
 enum RunInput {
     Write(Vec<u8>),
     Close,
@@ -64,7 +64,7 @@ enum RunInput {
 }
 
 impl Runs {
-    /// Returns an empty list. `cancel` ends every run.
+    /// Returns an empty list. Cancelling `cancel` ends every run.
     pub fn new(services: Arc<Services>, cancel: CancellationToken) -> Self {
         Self {
             questions: RunQuestions::new(services.editor.clone()),
@@ -101,17 +101,17 @@ impl Runs {
         tokio::spawn(follow(shared, run, cancel, done));
     }
 
-    /// Takes the person's answer about a trial. Does nothing if it is for a question of a chat.
+    /// Handles the person's answer about a trial. Does nothing if the answer belongs to a question of a chat.
     pub fn answer(&self, answered: QuestionAnswer) {
         self.questions.answer(answered);
     }
 
-    /// Sends a part of a text under review, if it is that of a trial.
+    /// Sends the next part of a text under review. Does nothing if the review does not belong to a trial of a run.
     pub fn read_review(&self, id: u64, file: usize, from: usize) {
         self.questions.show_part(id, file, from);
     }
 
-    /// Sends the first lines of a file with an output to the editor.
+    /// Sends the editor the first lines of a file that contains an output.
     pub fn read_output(&self, request: u64, file: PathBuf, most: usize) {
         let editor = self.services.editor.clone();
         tokio::task::spawn_blocking(move || {
@@ -120,7 +120,7 @@ impl Runs {
         });
     }
 
-    /// Ends a run and its processes. Of a trial whose question waits, drops the changes.
+    /// Ends a run and its processes. If the question about its trial is open, drops the changes of the trial.
     pub fn cancel(&mut self, run: u64) {
         let running = self.runs.remove(&run);
         match running.filter(|it| !it.cancel.is_cancelled()) {
@@ -132,7 +132,7 @@ impl Runs {
         }
     }
 
-    /// Writes to the standard input of a run or a job, and closes it if `close` is set.
+    /// Writes to the standard input of a run or a job. If `close` is true, then closes the input.
     pub fn input(&self, run: u64, data: Vec<u8>, close: bool) {
         if !self.runs.contains_key(&run)
             && let Some(written) = self.services.jobs.input(run, data.clone(), close)
@@ -150,7 +150,7 @@ impl Runs {
         }
     }
 
-    /// Keeps a model's job after its chat ends, or no longer keeps it.
+    /// Sets whether a job of the model continues after its chat has ended.
     pub fn keep(&self, run: u64, keep: bool) {
         if !self.services.jobs.keep(run, keep) {
             self.services
@@ -170,7 +170,8 @@ impl Runs {
     }
 }
 
-/// Returns the confinement of a new run and a hint if it may want a terminal; none if there is neither.
+/// Returns the confinement of a new run, and a hint if the command may need a terminal. Returns `None` if there is nothing to
+/// show.
 fn detail(run: &Run, confinement: Option<&'static str>) -> Option<String> {
     let alone = run.streams == Streams::Whole && run.stdin.is_none();
     let hint = std::str::from_utf8(&run.command)
@@ -189,7 +190,7 @@ fn detail(run: &Run, confinement: Option<&'static str>) -> Option<String> {
     (!words.is_empty()).then(|| words.join("; "))
 }
 
-/// Returns the command that builds the image of the settings. It runs without confinement, because the person asked for
+/// Returns the command that builds the container image of the settings. It runs without confinement, because the person asked for
 /// exactly this command.
 async fn image_build(services: &Services, run: Run) -> Result<PersonCommand, String> {
     let settings = services.config.container();
@@ -214,7 +215,7 @@ async fn image_build(services: &Services, run: Run) -> Result<PersonCommand, Str
     })
 }
 
-/// Starts the command of a run. Also returns the place of its trial; none if it is no trial.
+/// Starts the command of a run. If it is a trial, also returns the place of the trial.
 async fn begin(
     services: &Arc<Services>,
     questions: &RunQuestions,
@@ -269,7 +270,7 @@ async fn begin(
     Ok((begun?, trial))
 }
 
-/// Runs a command and shows its output. `token` cancels it and the processes that it left running.
+/// Runs a command and shows its output. Cancelling `token` ends the command and the processes that it left running.
 async fn follow(
     (services, questions): (Arc<Services>, RunQuestions),
     run: Run,

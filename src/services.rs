@@ -1,4 +1,4 @@
-//! The services that all chats of a backend share: the executor, the settings, the store, the judges.
+//! The services that all chats of a backend share, such as the executor, the settings, the store and the judges.
 
 mod agent_label;
 pub(crate) mod audit_task;
@@ -41,26 +41,26 @@ use co_llm::{Fault, Price, Provider};
 use co_policy::HostRules;
 use co_policy::rule_files::SavedRules;
 
-/// The time after which the survey and the snapshot of a workspace are forgotten.
+/// The time after which co drops the survey and the snapshot of a workspace that nobody uses.
 const UNUSED_TIME: Duration = Duration::from_secs(3600);
 /// The time that co waits for a container engine before it tells the person.
 const QUIET_WAIT: Duration = Duration::from_secs(2);
 const NO_ANSWER_YET: &str = "co waits for the container engine, which has not answered yet; <C-c> or `:Co /stop` ends the wait";
 
-/// The services of all chats, made after the handshake; [`Services::changed`] replaces only the settings.
+/// The services of all chats. They are made after the handshake. [`Services::changed`] replaces only the settings.
 #[derive(Clone)]
 pub struct Services {
     pub editor: Editor,
     pub buffers: Buffers,
     pub config: Config,
-    /// The values that `config` is made of.
+    /// The values from which `config` was made.
     given: GivenSettings,
-    /// A handle that starts commands as `config` says.
+    /// The handle that starts commands in accordance with `config`.
     pub executor: Executor,
     pub probe: SandboxProbe,
     pub store: Store,
     pub redactor: Redactor,
-    /// None if its file cannot be created. The person gets a notice at the start.
+    /// The audit file; none if it cannot be created. The person then gets a notice at the start.
     pub audit: Option<Arc<Audit>>,
     pub places: Arc<ServicePaths>,
     pub checkpoints: Arc<Checkpoints>,
@@ -68,58 +68,59 @@ pub struct Services {
     pub jobs: Arc<RunningJobs>,
     /// The tool servers of all chats.
     pub tool_servers: Arc<ToolServers>,
-    /// The files of instructions, and the questions about them.
+    /// The person's answers about trust in files, and the open questions about trust.
     pub(crate) trust_answers: Arc<TrustAnswers>,
     pub(crate) foreground: Foreground,
-    /// The values of each workspace's secrets.
+    /// The values of the secrets of each workspace.
     values: Arc<Mutex<HashMap<PathBuf, Arc<Values>>>>,
     make_provider: MakeProvider,
     judges: Arc<Mutex<HashMap<PathBuf, CachedJudge>>>,
-    /// The rules about hosts of the last settings, for commands that run longer than the settings stay the same.
+    /// The rules about hosts in the newest settings. Commands that started before a change of the settings use them too.
     host_settings: Arc<Mutex<HostRules>>,
-    /// The chats in which co has reported that it cannot write the audit file.
+    /// The chats that co has already warned that it cannot write the audit file.
     unaudited: Arc<Mutex<HashSet<String>>>,
     ids: Arc<AtomicU64>,
 }
 
-/// The judge of a workspace, and the settings it was made with.
+/// The judge of a workspace, and the settings from which it was made.
 struct CachedJudge {
     settings: co_policy::PolicySettings,
     judge: Arc<Judge>,
 }
 
-/// Makes the provider of the chat's choice, or else of the settings.
+/// Makes the provider that a chat chose, or else the provider of the settings.
 pub type MakeProvider =
     Arc<dyn Fn(&Config, &ModelChoice) -> Result<Arc<dyn Provider>, Fault> + Send + Sync>;
 
 /// The files and directories that the services use.
 pub struct ServicePaths {
     pub home: PathBuf,
-    /// The backend's PATH.
+    /// The PATH of the backend.
     pub path: OsString,
-    /// co's own directories, which no command reads unasked.
+    /// The directories of co itself. Commands cannot read them without approval.
     pub own: Vec<PathBuf>,
-    /// The directory of the person's settings and instructions.
+    /// The directory that contains the person's settings and instructions.
     pub config: PathBuf,
     /// The directory of the saved rules.
     pub rules: PathBuf,
     /// The directory of the answers about files of workspaces.
     pub trust: PathBuf,
-    /// The directory of checkpoints, which is made when the first turn begins.
+    /// The directory of checkpoints. It is created when the first turn begins.
     pub checkpoints: PathBuf,
-    /// The directory of the layers of trials, which is made by the first trial.
+    /// The directory of the layers of trials. It is created by the first trial.
     pub trials: PathBuf,
-    /// The parent of the directories of all agents, each of which is made by the first start of its agent.
+    /// The parent of the agents' directories. Each of these is created when its agent starts for the first time.
     pub agents: PathBuf,
-    /// The parent of the homes of all tool servers, each of which is made by the first start of its server.
+    /// The parent of the tool servers' home directories. Each of these is created when its server starts for the first time.
     pub servers: PathBuf,
-    /// The directory of the sockets by which commands of the person open files in Neovim, which is made by the first command.
+    /// The directory of the sockets through which the person's commands open files in Neovim. It is created by the first such
+    /// command.
     pub editors: PathBuf,
-    /// The program of this process.
+    /// The path of this process's program.
     pub program: PathBuf,
 }
 
-/// The parts of [`Services`].
+/// The parts from which [`Services`] are made.
 pub struct ServiceParts {
     pub editor: Editor,
     pub config: Config,
@@ -128,7 +129,7 @@ pub struct ServiceParts {
     pub probe: SandboxProbe,
     pub store: Store,
     pub redactor: Redactor,
-    /// None if its file cannot be created. The person gets a notice at the start.
+    /// The audit file; none if it cannot be created. The person then gets a notice at the start.
     pub audit: Option<Audit>,
     pub places: ServicePaths,
     pub make_provider: MakeProvider,
@@ -161,7 +162,7 @@ impl Services {
         }
     }
 
-    /// Returns the price of a provider's model; none if it is not known.
+    /// Returns the price of a provider's model; none if the price is not known.
     pub fn price(&self, provider: &dyn Provider) -> Option<Price> {
         let given = self.config.prices.find(&provider.label());
         given.or_else(|| provider.list_price())
@@ -172,8 +173,8 @@ impl Services {
         &self.given
     }
 
-    /// Returns a copy with the settings of `new`, except those that need a restart. Its redactor also removes `secrets`. The
-    /// rules about hosts hold from now on for every copy.
+    /// Returns a copy with the settings of `new`. Settings that need a restart stay as they are. The redactor of the copy also
+    /// removes `secrets`. The new rules about hosts apply to every copy from now on.
     ///
     /// # Errors
     /// The executor refuses a setting.
@@ -194,7 +195,7 @@ impl Services {
         })
     }
 
-    /// Returns a copy for a chat that already runs, with the settings of `new` that apply at once.
+    /// Returns a copy for a chat that already runs. Only the settings of `new` that apply at once change.
     #[must_use]
     pub fn changed_at_once(&self, new: &Self) -> Self {
         let given = self.given.with(&new.given, Applies::Now);
@@ -209,10 +210,10 @@ impl Services {
         }
     }
 
-    /// Returns a copy that confines approved commands as `setting` says.
+    /// Returns a copy in which `setting` determines the confinement of approved commands.
     ///
     /// # Errors
-    /// This confinement cannot work here. The error has the reason.
+    /// The reason why this confinement is not possible here.
     pub async fn confined_by(&self, setting: ConfinementSetting) -> Result<Self, SandboxRefusal> {
         let probe = self.probe.with(setting);
         let isolation = probe.isolation().await;
@@ -227,8 +228,8 @@ impl Services {
         })
     }
 
-    /// Starts the container that a confinement needs, and passes its notices to the person. Does nothing for a confinement
-    /// without a container.
+    /// Starts the container of a confinement, and shows the person the notices of the container engine. Does nothing for a
+    /// confinement without a container.
     ///
     /// # Errors
     /// The container cannot run commands.
@@ -248,7 +249,7 @@ impl Services {
         Ok(())
     }
 
-    /// Returns an id for a question, an output block or a job. It is unique in this backend.
+    /// Returns an id for a question, an output block or a job. The id is unique in this backend.
     pub fn id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
@@ -295,14 +296,15 @@ impl Services {
         judge
     }
 
-    /// Returns whether commands of a workspace are tried before co asks, as far as its rules are read.
+    /// Returns true if co tries commands of a workspace before it asks. Uses the rules of the workspace that have been read so
+    /// far.
     pub(crate) fn tries_first(&self, workspace: &Path) -> bool {
         let judges = self.judges.lock();
         let known = judges.get(workspace);
         known.is_some_and(|known| known.judge.tries_first())
     }
 
-    /// Returns the git that co starts by itself in the workspace of a judge.
+    /// Returns the git that co itself runs in a judge's workspace.
     pub(crate) fn own_git(&self, judge: &Arc<Judge>) -> OwnGit {
         OwnGit {
             executor: self.executor.clone(),
@@ -328,9 +330,9 @@ impl Services {
         });
     }
 
-    /// Forgets the surveys and snapshots of workspaces that nobody has used in an hour.
+    /// Drops the surveys and snapshots of workspaces that nobody has used for an hour.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     pub(crate) fn forget_unused(&self) {
         if let Some(launcher) = self.executor.launcher() {
             launcher.surveys().forget_unused(UNUSED_TIME);
@@ -339,7 +341,7 @@ impl Services {
         co_exec::free_memory::give_back();
     }
 
-    /// Registers a running command of the person, until the result is dropped.
+    /// Registers a running command of the person. The command stays registered until the returned value is dropped.
     pub async fn person_runs(&self) -> PersonRun {
         if self.checkpoints.is_busy() {
             let checkpoints = Arc::clone(&self.checkpoints);
@@ -351,7 +353,7 @@ impl Services {
         self.checkpoints.person_runs()
     }
 
-    /// Saves an allow rule for a workspace. The next judge of the workspace has it.
+    /// Saves an allow rule for a workspace. The next judge of the workspace applies the rule.
     ///
     /// # Errors
     /// The file of the rules cannot be written.
@@ -366,16 +368,17 @@ impl Services {
         Ok(())
     }
 
-    /// Returns the rules about hosts that hold in a workspace now, with what the person saved meanwhile.
+    /// Returns the current rules about hosts for a workspace, with the hosts that the person has saved.
     ///
     /// # Errors
-    /// The rules cannot be read. Then nothing may be reached, because a rule may deny it: a sentence.
+    /// A sentence: the rules cannot be read. The caller must then deny all hosts, because a rule may deny them.
     pub async fn host_rules(&self, workspace: &Path) -> Result<HostRules, String> {
         let (judge, settings) = (self.judge(workspace), self.host_settings.lock().clone());
         blocking(move || judge.host_rules(settings)).await
     }
 
-    /// Saves hosts that confined commands of a workspace reach without a question. The next judge of the workspace has them.
+    /// Saves hosts that confined commands of a workspace may contact without a question. The next judge of the workspace allows
+    /// these hosts.
     ///
     /// # Errors
     /// The file of the rules cannot be written.
@@ -390,7 +393,7 @@ impl Services {
         Ok(())
     }
 
-    /// Saves that co may try commands of a workspace before it asks.
+    /// Saves the permission to try commands of a workspace before co asks.
     ///
     /// # Errors
     /// The file of the rules cannot be written.
@@ -401,12 +404,12 @@ impl Services {
         Ok(())
     }
 
-    /// Drops the judge of a workspace, so that the next verdict reads the rules again.
+    /// Drops the judge of a workspace, so that the rules are read again for the next verdict.
     pub fn forget_judge(&self, workspace: &Path) {
         self.judges.lock().remove(workspace);
     }
 
-    /// Reads the values of the workspace's secrets, before a command may change them: if the command can change none, only the
+    /// Reads the values of the workspace's secrets before a command may change them. If `may_change` is false, reads only the
     /// values of known secrets.
     pub async fn load_secret_values(&self, workspace: &Path, may_change: bool) {
         let read = self.secret_values(workspace, may_change.then(Instant::now));
@@ -414,11 +417,11 @@ impl Services {
         blocking(move || read().map(|_| ())).await.ok();
     }
 
-    /// Returns a text for the model, without the secrets that are on disk now and without the keys in `more`. The text was made
-    /// after the moment `since`.
+    /// Removes the values of the workspace's secrets and the keys in `more` from a text for the model, and returns the text. The
+    /// text was made after the time `since`.
     ///
     /// # Errors
-    /// The secrets cannot be found. The error is a line for the model in place of the text.
+    /// The secrets cannot be found. The error is a line that the model gets in place of the text.
     pub async fn redact_for_model(
         &self,
         workspace: &Path,
@@ -435,8 +438,8 @@ impl Services {
         (blocking(redact).await).map_err(|why| withheld(&why))
     }
 
-    /// Returns a function that reads the values of the workspace's secrets. The function returns a matcher for these values
-    /// and for the earlier ones of the same files. It blocks on files.
+    /// Returns a function that reads the values of the workspace's secrets. The function returns a matcher for these values and
+    /// for earlier values from the same files. It blocks on files.
     fn secret_values(
         &self,
         workspace: &Path,
@@ -458,8 +461,8 @@ impl Services {
         }
     }
 
-    /// Returns the provider of the chat's choice, or else of the settings. The provider of a chat with an agent answers no
-    /// request.
+    /// Returns the provider that the chat chose, or else the provider of the settings. If an agent works in the chat, the
+    /// provider answers no request.
     ///
     /// # Errors
     /// No provider is set up, or its key is missing.
@@ -470,7 +473,7 @@ impl Services {
         }
     }
 
-    /// Warns, once in each chat, that co cannot write the audit file.
+    /// Warns that co cannot write the audit file. Each chat gets the warning only once.
     pub fn unaudited(&self, chat: &str, error: &audit::Error) {
         let mut known = self.unaudited.lock();
         if known.insert(chat.to_owned()) {
@@ -492,7 +495,7 @@ impl Services {
         });
     }
 
-    /// Answers a command that the person typed.
+    /// Shows the person the answer to a command that they typed.
     pub fn answer(&self, level: NoticeLevel, message: impl Into<String>) {
         self.editor.tell(ToEditor::Notice {
             level,
@@ -502,13 +505,13 @@ impl Services {
     }
 }
 
-/// Returns the line that replaces an output that may have secrets.
+/// Returns the line that replaces an output that may contain secrets.
 pub(crate) fn withheld(why: &str) -> String {
     format!("output withheld: co could not check it for secrets ({why})")
 }
 
-/// Returns the first id. It contains the process id, because Lua may still know ids of an earlier backend. A Lua number holds
-/// it exactly.
+/// Returns the first id. It contains the process id, because Lua may still know ids of an earlier backend. A number in Lua can
+/// represent it exactly.
 fn first_id() -> u64 {
     (u64::from(std::process::id()) << 24) | 1
 }

@@ -1,7 +1,7 @@
 //! Transcripts on disk: one file for each chat, one line of JSON for each item. Files are only appended to.
 //!
-//! A line is on disk when [`TranscriptWriter::append`] returns. Unreadable lines stay in the file and are reported. One
-//! process writes a transcript at a time. This module knows nothing of the meaning of items.
+//! A line is on disk when [`TranscriptWriter::append`] returns. Unreadable lines stay in the file and are reported. Only one
+//! process at a time can write a transcript. This module does not know the meaning of items.
 
 mod error;
 mod export;
@@ -26,13 +26,13 @@ pub use writer::TranscriptWriter;
 use header::Header;
 use reader::Contents;
 
-/// The extension of the file with the draft of a chat.
+/// The extension of the file that contains the draft of a chat.
 const DRAFT: &str = "draft";
 
 /// A transcript, read from its file.
 #[derive(Debug)]
 pub struct LoadedChat {
-    /// The repaired items: every call has an outcome, the last turn an end.
+    /// The items after repair: every call has an outcome, and the last turn has an end.
     pub items: Vec<Item>,
     /// Sentences about unreadable or repaired items.
     pub notices: Vec<String>,
@@ -46,21 +46,21 @@ pub struct Store {
 }
 
 impl Store {
-    /// Returns the store. The directory is made with the first transcript.
+    /// Returns the store. The directory is created with the first transcript.
     pub fn new(data_dir: PathBuf) -> Self {
         Self {
             directory: data_dir.join("chats"),
         }
     }
 
-    /// Begins a transcript.
+    /// Creates a transcript.
     pub fn create(&self, meta: Meta) -> Result<TranscriptWriter, Error> {
         self.create_with(Header::new(reader::new_id(), meta))
     }
 
-    /// Opens a transcript to continue it. It is locked until the writer is dropped.
+    /// Opens a transcript to continue it. The transcript is locked until the writer is dropped.
     ///
-    /// Calls and turns that a killed process left open are closed, in the items and in the file.
+    /// Closes the calls and turns that a killed process left open, in the items and in the file.
     pub fn open(&self, id: &str) -> Result<(TranscriptWriter, LoadedChat), Error> {
         let path = self.path(id)?;
         let mut log = TranscriptWriter::open(id, &path)?;
@@ -101,7 +101,7 @@ impl Store {
         Ok((log, loaded))
     }
 
-    /// Returns the chats, those changed last first; only those of `workspace` if one is given.
+    /// Returns the chats; if `workspace` is set, only those of this workspace. The chat that changed last comes first.
     pub fn list(&self, workspace: Option<&Path>) -> Vec<ChatSummary> {
         let Ok(directory) = std::fs::read_dir(&self.directory) else {
             return Vec::new();
@@ -123,7 +123,7 @@ impl Store {
         log.rename(title)
     }
 
-    /// Keeps the draft of a chat's next prompt. An empty draft removes it.
+    /// Saves the draft of a chat's next prompt. An empty draft removes the file.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -147,12 +147,12 @@ impl Store {
             .map_err(write)
     }
 
-    /// Returns the draft of a chat's next prompt, if there is one.
+    /// Returns the draft of a chat's next prompt; none if there is no draft.
     pub fn draft(&self, id: &str) -> Option<String> {
         std::fs::read_to_string(self.path(id).ok()?.with_extension(DRAFT)).ok()
     }
 
-    /// Deletes the transcript of a chat that no process has open, and its draft.
+    /// Deletes the transcript and the draft of a chat that no process has open.
     pub fn delete(&self, id: &str) -> Result<(), Error> {
         let path = self.path(id)?;
         // This holds the lock until the file is deleted.
@@ -161,7 +161,7 @@ impl Store {
         std::fs::remove_file(&path).map_err(|source| Error::Write { path, source })
     }
 
-    /// Begins a transcript with the first `upto` items of another, which may be open.
+    /// Creates a transcript with the first `upto` items of another transcript, which may be open.
     pub fn fork(&self, id: &str, upto: usize) -> Result<TranscriptWriter, Error> {
         let contents = Contents::read(id, &self.path(id)?)?;
         let title = contents.title();
@@ -178,7 +178,8 @@ impl Store {
         Ok(log)
     }
 
-    /// Deletes the transcripts that did not change for `age` and that no process has open. Returns their number.
+    /// Deletes the transcripts that have not changed for `age` and that no process has open. Returns the number of deleted
+    /// transcripts.
     pub fn prune(&self, age: Duration) -> Result<usize, Error> {
         let now = SystemTime::now();
         let mut pruned = 0;
@@ -207,7 +208,7 @@ impl Store {
         TranscriptWriter::create(&path, &header)
     }
 
-    /// Returns the file of a chat. The id comes from a person, so it is checked first.
+    /// Returns the path of a chat's file. Checks the id first, because a person may have typed it.
     fn path(&self, id: &str) -> Result<PathBuf, Error> {
         let plain = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
         let path = self.directory.join(format!("{id}.jsonl"));
@@ -219,7 +220,7 @@ impl Store {
     }
 }
 
-/// Returns the calls that have an outcome on disk.
+/// Returns the ids of the calls whose outcome is on disk.
 fn answered(items: &[Item]) -> HashSet<String> {
     items
         .iter()

@@ -1,4 +1,4 @@
-//! The changes of files that a person is asked about or reviews.
+//! The changes of files that a question shows or that a person reviews.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,49 +7,50 @@ use std::sync::Arc;
 use co_text::start_of;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// The most facts of a kind that are named.
+/// The largest number of facts of one kind that are shown.
 const MOST_FACTS: usize = 200;
-/// The most bytes of a text under review in one message. Neovim shows them without a noticeable pause.
+/// The largest number of bytes of a text under review in one message. Neovim can show so many bytes without a noticeable pause.
 const PART_BYTES: usize = 256 << 10;
-/// The most bytes of all texts that go with the question, so that short ones are there at once.
+/// The largest number of bytes of all texts that are sent with the question, so that short texts appear at once.
 const FIRST_BYTES: usize = 256 << 10;
-/// The most bytes of one of these texts.
+/// The largest number of bytes of one of these texts.
 const FIRST_BYTES_OF_FILE: usize = 64 << 10;
-/// After so many bytes, an excerpt has only headings. It ends after twice as many.
+/// The number of bytes after which an excerpt contains only headings. After twice as many bytes, the excerpt ends.
 const EXCERPT_BYTES: usize = 256 << 10;
-/// The most lines and bytes of an excerpt that go with the question. Neovim draws them at once.
+/// The largest numbers of lines and bytes of an excerpt that are sent with the question. Neovim draws them at once.
 const SHOWN_LINES: usize = 500;
 const SHOWN_BYTES: usize = 64 << 10;
-/// The lines of an excerpt around those that differ.
+/// The number of unchanged lines that an excerpt shows around the changed lines.
 const CONTEXT_LINES: usize = 3;
 
-/// The changes that a question is about.
+/// The changes of files that a question shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Change {
-    /// The changes are made or dropped as a whole: the person reads the review, and answers the question.
+    /// True if the changes can only be made or dropped as a whole: the person reads the review, and answers the question.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
-    /// True for `/undo` and `/redo`: they take changes of a turn back, or bring these changes back.
+    /// True if the question is about `/undo` or `/redo`, which take changes of a turn back, or bring them back.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub undo: bool,
-    /// The buffer of one of the files has unsaved changes.
+    /// True if the buffer of one of the files has unsaved changes.
     pub unsaved: bool,
     pub added: usize,
     pub removed: usize,
-    /// The change in words, if no line of the files differs.
+    /// A text about the change, if no line of the files differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_lines: Option<String>,
-    /// The facts that the person must see first, in the order of their kinds.
+    /// The facts that the person must see first, sorted by kind.
     pub facts: Vec<FactLine>,
     /// The first lines of the [`Excerpt`].
     pub excerpt: String,
-    /// The number of its other lines.
+    /// The number of the remaining lines of the [`Excerpt`].
     pub more: usize,
-    /// The files for a review, or one file with the excerpt if there are too many.
+    /// The files for a review. If there are too many, one file that contains the excerpt.
     pub files: Vec<FileChange>,
 }
 
-/// The lines that differ in all files, and a few lines around them. The marks are those of [`ReviewText`], and `#` for a heading.
+/// The changed lines of all files, with a few lines around them. The lines have the marks of [`ReviewText`]; a heading has the
+/// mark `#`.
 #[derive(Debug, Clone, Default)]
 pub struct Excerpt {
     text: String,
@@ -59,40 +60,40 @@ pub struct Excerpt {
 /// The change of a file, for a review.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct FileChange {
-    /// The path in the workspace, as it is shown.
+    /// The path relative to the workspace, in printable form.
     pub path: String,
     pub added: usize,
     pub removed: usize,
-    /// The change in words, if no line differs.
+    /// A text about the change, if no line of the file differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_lines: Option<String>,
-    /// The number of parts, which the person answers one by one.
+    /// The number of parts that the person accepts or rejects one by one.
     pub parts: usize,
-    /// True if the lines of the file cannot be accepted one by one.
+    /// True if the person cannot accept or reject single lines of the file.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
     #[serde(flatten)]
     pub text: ReviewText,
-    /// In a [`ChangesReview`]: for each part the calls that made it, and their approvals.
+    /// For each part, the calls that made it and the way in which they were approved. Only a [`ChangesReview`] has them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<String>,
-    /// In a review of `/review`: the answers that the person gave before.
+    /// The answers that the person gave earlier in a `/review`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<PartAnswer>,
 }
 
-/// The answer of the person to a part of a change, in a review that has not ended.
+/// The person's answer about a part of a change, in a review that has not ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PartAnswer {
-    /// The number of the part in its file, from 1.
+    /// The number of the part in its file. Parts are numbered from 1.
     pub part: usize,
-    /// None if the part is still open.
+    /// True if the person accepts the part, and false if they reject it. `None` means that the part is still open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept: Option<bool>,
-    /// The lines that the person wrote in place of the new ones.
+    /// The lines that the person wrote in place of the new lines of the part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<Vec<String>>,
-    /// A remark for the model.
+    /// A comment for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
 }
@@ -102,52 +103,53 @@ pub struct PartAnswer {
 pub struct ChangesReview {
     pub id: u64,
     pub chat: u64,
-    /// True if the review has the changes that the person has not answered yet. Each answer is sent at once.
+    /// True if the review shows the changes that the person has neither accepted nor rejected yet (`/review`). Lua then sends
+    /// each answer at once.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub round: bool,
     pub files: Vec<FileChange>,
 }
 
-/// The changes that the person has not answered yet, in short.
+/// A summary of the changes that the person has neither accepted nor rejected yet.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct OpenSummary {
     pub changes: usize,
     pub files: usize,
-    /// The time of the first change, in seconds since 1970.
+    /// The time of the first of these changes, in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
 }
 
-/// The lines of a file that the person has not answered yet.
+/// The changed lines of a file that the person has neither accepted nor rejected yet.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct OpenLines {
     pub file: String,
     pub lines: Vec<NewLines>,
 }
 
-/// Lines that are new. If there are none, lines were removed above the first one.
+/// A range of new lines. If the range is empty, lines were removed above the line `first`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct NewLines {
-    /// From 1.
+    /// The number of the first line. Lines are numbered from 1.
     pub first: usize,
     pub count: usize,
 }
 
-/// A property of a change that its lines do not show, or that is easily overlooked among them.
+/// A property of a change that its lines do not show, or that a person easily overlooks in its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
     pub kind: FactKind,
-    /// The path in the workspace, as it is shown.
+    /// The path relative to the workspace, in printable form.
     pub path: String,
     /// A printable clause about the change.
     pub text: String,
 }
 
-/// A fact as a person reads it before they answer.
+/// A fact as a line that the person reads before they answer.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct FactLine {
     pub kind: FactKind,
-    /// The label of the kind in four letters, a blank, the path, and the clause.
+    /// The four-letter label of the kind, a space, the path, and the clause.
     pub text: String,
 }
 
@@ -155,29 +157,30 @@ pub struct FactLine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FactKind {
-    /// Something runs or obeys the file later.
+    /// A program later runs the file or loads it.
     Runs,
     Link,
     Mode,
-    /// The file has bytes that are no text.
+    /// The file contains bytes that are not text.
     Bytes,
     Moved,
     Deleted,
 }
 
-/// The text of a file under review: the whole file, with the lines that the change removes and adds.
+/// The text of a file under review. It is the whole file, including the lines that the change removes and adds.
 ///
-/// The first character of each line is its mark: a blank for a line that stays, `-` and `+`, `!` for a fact, `\` for a missing
-/// line break. A line `@` begins each part that the person answers. The text is printable. Lua gets it in parts.
+/// The first character of each line is its mark: a space for an unchanged line, `-` for a removed line, `+` for an added line,
+/// `!` for a fact, and `\` for a missing line break. A line `@` begins each part that the person accepts or rejects. The text is
+/// printable. Lua gets the text in parts.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ReviewText {
     text: Arc<str>,
-    /// The number of bytes that go with the question.
+    /// The number of bytes of the text that are sent with the question.
     first: usize,
 }
 
 impl ReviewText {
-    /// Returns the text with facts above its first part. `marked` is as [`co_edit::marked`] makes it.
+    /// Returns the text, with the facts above its first part. `marked` is a result of [`co_edit::marked`].
     pub fn new(facts: &[Fact], marked: &str) -> Self {
         let facts: String = facts.iter().map(|it| format!("!{}\n", it.text)).collect();
         let marked = co_text::printable(marked);
@@ -193,12 +196,12 @@ impl ReviewText {
         }
     }
 
-    /// Returns the text.
+    /// Returns the whole text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Returns the part at a number of bytes, and whether more follows.
+    /// Returns the next part of the text after its first `from` bytes, and true if more text follows.
     pub fn part(&self, from: usize) -> (&str, bool) {
         self.cut(from, PART_BYTES)
     }
@@ -209,7 +212,7 @@ impl ReviewText {
         (part, part.len() < rest.len())
     }
 
-    /// Returns the lines that differ, with their marks.
+    /// Returns the lines that are marked as changed, with their marks.
     pub fn changed_lines(&self) -> impl Iterator<Item = &str> {
         self.text.lines().filter(|line| !line.starts_with(' '))
     }
@@ -230,7 +233,7 @@ impl fmt::Debug for ReviewText {
     }
 }
 
-/// As the fields `text` and `more`. Of a long text, `text` is the first part.
+/// Serializes the fields `text` and `more`. For a long text, `text` is only its first part.
 impl Serialize for ReviewText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (text, more) = self.cut(0, self.first);
@@ -242,7 +245,7 @@ impl Serialize for ReviewText {
 }
 
 impl Excerpt {
-    /// Returns an excerpt that begins with the number of files, if they are several.
+    /// Returns an empty excerpt. If `files` is more than 1, the excerpt begins with the number of files.
     pub fn new(files: usize) -> Self {
         let mut excerpt = Self::default();
         if files > 1 {
@@ -251,7 +254,7 @@ impl Excerpt {
         excerpt
     }
 
-    /// Returns the changed lines of one file, or those of several below headings.
+    /// Returns the changed lines of the files. If there are several files, each has a heading.
     pub fn of(files: &[FileChange]) -> Self {
         let mut excerpt = Self::new(files.len());
         for file in files {
@@ -263,7 +266,7 @@ impl Excerpt {
         excerpt
     }
 
-    /// Returns whether the message has room for more lines of files.
+    /// Returns true if the excerpt has room for more lines of files.
     pub fn has_room(&self) -> bool {
         self.text.len() < EXCERPT_BYTES
     }
@@ -274,12 +277,12 @@ impl Excerpt {
         self.push(&format!("#── {heading}"), 2 * EXCERPT_BYTES);
     }
 
-    /// Adds a heading that names a file and what changes in it.
+    /// Adds a heading with the path of a file and the numbers of its changed lines.
     pub fn add_path(&mut self, path: &str, counts: &str) {
         self.add_heading(&format!("{path}  {counts}"));
     }
 
-    /// Adds the lines that differ, with the lines around them. If none differs, adds the facts.
+    /// Adds the changed lines, with the lines around them. If no line has changed, adds the facts.
     pub fn add_lines(&mut self, text: &ReviewText) {
         let (other, lines): (Vec<&str>, Vec<&str>) = text
             .text
@@ -318,7 +321,7 @@ impl Excerpt {
         }
     }
 
-    /// Returns the first lines, and the number of the others.
+    /// Returns the first lines of the excerpt, and the number of the remaining lines.
     fn shown(&self) -> (String, usize) {
         let mut end = 0;
         let mut lines = 0;
@@ -338,7 +341,7 @@ impl Excerpt {
         (start.to_owned(), self.lines - lines)
     }
 
-    /// Returns the excerpt as the only file of a review of too many changes.
+    /// Returns the excerpt as a file for a review, if there are too many changes to review each file.
     fn for_review(&self) -> FileChange {
         let left = self.lines - self.text.lines().count();
         let rest = match left {
@@ -355,7 +358,7 @@ impl Excerpt {
     }
 }
 
-/// Sets how many bytes of each text go with the question. Lua asks for the rest of a text later.
+/// Sets for each text how many of its bytes are sent with the question. Lua asks for the rest later.
 pub fn with_first_parts(mut files: Vec<FileChange>) -> Vec<FileChange> {
     let mut room = FIRST_BYTES;
     for file in &mut files {
@@ -365,8 +368,8 @@ pub fn with_first_parts(mut files: Vec<FileChange>) -> Vec<FileChange> {
     files
 }
 
-/// Returns the lines about facts, each kind together. If there are too many of a kind, a line has the number of the others. Facts
-/// of a kind stay in the order of their files.
+/// Returns the lines about facts, grouped by kind. Facts of one kind stay in the order of their files. If a kind has too many
+/// facts, its last line has the number of the omitted facts.
 pub fn fact_lines(facts: impl IntoIterator<Item = Fact>) -> Vec<FactLine> {
     let mut facts: Vec<Fact> = facts.into_iter().collect();
     facts.sort_by_key(|it| it.kind);
@@ -383,7 +386,7 @@ pub fn fact_lines(facts: impl IntoIterator<Item = Fact>) -> Vec<FactLine> {
     lines.collect()
 }
 
-/// Returns a change of a file in words, if no line of it differs.
+/// Returns a text about the change of a file in which no line differs.
 pub fn without_lines(facts: &[Fact], is_new: bool) -> String {
     let clause = |fact: &Fact| match fact.kind {
         FactKind::Mode => fact.text.replace("=>", "->"),
@@ -401,13 +404,13 @@ pub fn without_lines(facts: &[Fact], is_new: bool) -> String {
     }
 }
 
-/// Returns the numbers of added and removed lines, or the change in words if there are none.
+/// Returns the numbers of added and removed lines. If no line differs, returns the text `without_lines`.
 pub fn counts(added: usize, removed: usize, without_lines: Option<&str>) -> String {
     without_lines.map_or_else(|| format!("+{added} -{removed}"), str::to_owned)
 }
 
 impl FileChange {
-    /// Returns the numbers of lines that it adds and removes, or the change in words if there are none.
+    /// Returns the numbers of added and removed lines. If no line differs, returns a text about the change.
     pub fn counts(&self) -> String {
         counts(self.added, self.removed, self.without_lines.as_deref())
     }
@@ -427,7 +430,7 @@ impl FactKind {
 }
 
 impl Change {
-    /// Returns the change of some files. `files` is empty if there are too many for a review.
+    /// Returns the changes of files. `files` is empty if there are too many files for a review.
     pub fn new(facts: Vec<FactLine>, excerpt: &Excerpt, files: Vec<FileChange>) -> Self {
         let (shown, more) = excerpt.shown();
         let too_many = files.is_empty() && excerpt.lines > 0;
@@ -445,12 +448,13 @@ impl Change {
         }
     }
 
-    /// Returns the numbers of lines that it adds and removes, or the change in words if there are none.
+    /// Returns the numbers of added and removed lines. If no line differs, returns a text about the change.
     pub fn counts(&self) -> String {
         counts(self.added, self.removed, self.without_lines.as_deref())
     }
 
-    /// Returns the same change with the words for its files, if no line of any of them differs.
+    /// Returns the change with the text for `without_lines`. `words` has one text for each file; a text is `None` if lines of the
+    /// file differ.
     pub fn with_words(self, words: impl IntoIterator<Item = Option<String>>) -> Self {
         let words: Option<BTreeSet<String>> = words.into_iter().collect();
         let without_lines = words.and_then(|mut words| match words.len() {
@@ -463,7 +467,7 @@ impl Change {
         }
     }
 
-    /// Returns whether a buffer is unsaved, and the paths with the lines that differ.
+    /// Returns true if a buffer has unsaved changes, and the paths of the files with their changed lines.
     pub fn changed_lines(&self) -> (bool, Vec<&str>) {
         let lines = self.files.iter().flat_map(|file| {
             let path = std::iter::once(file.path.as_str());

@@ -15,35 +15,37 @@ use co_llm::transcript::Context;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum FromEditor {
-    /// The first message: versions and settings.
+    /// The first message, with the versions and the settings.
     Hello {
         protocol: u32,
         version: String,
-        /// The settings of `setup{}` or `vim.g.co`, without those that only Lua reads.
+        /// The settings of `setup{}` or `vim.g.co`. The settings that only Lua reads are left out.
         #[serde(default)]
         settings: serde_json::Value,
     },
-    /// All settings of `setup{}` and `vim.g.co`, after a change.
+    /// All settings of `setup{}` and `vim.g.co`, after one of them has changed.
     Settings {
         #[serde(default)]
         settings: serde_json::Value,
     },
-    /// The choice of `/sandbox` in a backend that failed, for its successor, as a value of `sandbox_backend`.
+    /// The person's choice with `/sandbox`, as a value of `sandbox_backend`. Lua sends it to a new backend after the earlier one
+    /// failed.
     Sandbox { confinement: String },
-    /// A prompt. `chat` is a number of Lua, 1 and up; the first message makes the chat.
+    /// The person sent a prompt. `chat` is a number that Lua chooses, 1 or more. The first message with a new number makes the
+    /// chat.
     Prompt {
         chat: u64,
         text: String,
-        /// The invoking window's working directory; fixed by the first prompt.
+        /// The working directory of the window. It is fixed by the first prompt.
         cwd: String,
         #[serde(default)]
         context: Vec<Context>,
-        /// Edits of the turn change these lines only.
+        /// The only lines that edits of the turn may change.
         range: Option<LineRange>,
-        /// The prompt goes with the next request of the turn that runs.
+        /// True if the prompt goes with the next request of the running turn.
         #[serde(default)]
         steer: bool,
-        /// The prompt file that `text` names as a slash command.
+        /// The prompt file that `text` names with a slash command.
         file: Option<PromptFile>,
     },
     /// Asks whether the person trusts a prompt file of the workspace.
@@ -53,72 +55,74 @@ pub enum FromEditor {
         #[serde(flatten)]
         check: PromptFileCheck,
     },
-    /// Asks for a context of a prompt.
+    /// Asks for the text of a context in a prompt.
     ReadContext {
         chat: u64,
         #[serde(flatten)]
         wanted: ContextRequest,
     },
-    /// `<C-c>` in a chat: cancels the turn; a second one also drops the queued prompts.
+    /// The person typed `<C-c>` in a chat. The first one cancels the turn, and a second one drops the queued prompts.
     Cancel { chat: u64 },
-    /// Asks for the part of a resumed text that belongs above the text of the chat. `above` is the value in the part that came
-    /// before.
+    /// Asks for the part of a resumed text above the text that the chat shows. `above` is the value from the last part that Lua
+    /// got.
     EarlierText { chat: u64, above: usize },
-    /// The draft of a prompt changed. The backend keeps it with the transcript. If the chat has no transcript, the backend begins
-    /// one if `begins` is set.
+    /// The draft of a prompt changed. The backend saves the draft with the transcript. If the chat has no transcript and `begins`
+    /// is true, the backend begins one.
     Draft {
         chat: u64,
         cwd: String,
         text: String,
         begins: bool,
     },
-    /// The person writes the buffer of the plan. The backend keeps the plan with the chat.
+    /// The person saves the buffer of the plan. The backend stores the plan with the chat.
     KeepPlan {
         chat: u64,
         cwd: String,
         text: String,
     },
-    /// A slash command for the backend; `name` has no slash.
+    /// A slash command for the backend. `name` has no slash.
     Command {
         chat: u64,
         name: String,
         #[serde(default)]
         args: String,
         cwd: String,
-        /// The options of `!`, whose `args` are a command to run, and of the command of `/commit`.
+        /// The options for the command to run. Only `!`, whose `args` are the command, and `/commit` use them.
         #[serde(default)]
         options: RunOptions,
     },
-    /// Asks for the names that complete the argument of `/model`. Lua gets them with [`super::ToEditor::Models`].
+    /// Asks for the completions of the argument of `/model`. The backend answers with [`super::ToEditor::Models`].
     ListModels {
-        /// The chat whose provider is asked; none if there is no chat yet.
+        /// The chat whose provider co asks; none if there is no chat yet.
         chat: Option<u64>,
-        /// The typed text up to its first slash, which may be a profile; else empty.
+        /// The typed text up to its first slash, which may be the name of a profile; empty if it has no slash.
         head: String,
     },
-    /// `/commit`: asks the model of the chat for a commit message. The chat does not show it.
+    /// The person typed `/commit` in the buffer of a commit message: asks the model of the chat for the message. The chat does
+    /// not show the request.
     WriteCommit {
         chat: u64,
         cwd: String,
         #[serde(flatten)]
         commit: CommitPlace,
     },
-    /// The chat's buffer was deleted.
+    /// The buffer of the chat was deleted.
     Close { chat: u64 },
-    /// The answer to a [`super::ToEditor::Question`], a [`super::ToEditor::Trust`], which takes `once` or `deny`, or a
-    /// [`super::ToEditor::Changes`], which takes `reviewed` or `deny`.
+    /// The answer to a [`super::ToEditor::Question`], a [`super::ToEditor::Trust`] or a [`super::ToEditor::Changes`]. A `Trust`
+    /// accepts only `once` or `deny`, and a `Changes` accepts only `reviewed` or `deny`.
     Answer(QuestionAnswer),
-    /// Asks for the part of a text under review that follows its first `from` bytes. `id` is the id of the question, or of the
-    /// review of [`super::ToEditor::Changes`]; `file` is the index in its list of files.
+    /// Asks for the next part of a text under review, after its first `from` bytes. `id` is the id of the question or of the
+    /// [`super::ToEditor::Changes`]. `file` is the index in its list of files.
     ReadReview { id: u64, file: usize, from: usize },
-    /// Keeps the answers to the parts of a file in a review of `/review`, which may end without notice. `id` and `file` are as
-    /// in [`ReadReview`](Self::ReadReview).
+    /// Saves the answers about the parts of a file in a `/review`, because Neovim may end before the review does. `id` and `file`
+    /// have the same meaning as in [`ReadReview`](Self::ReadReview).
     KeepAnswers {
         id: u64,
         file: usize,
         answers: Vec<PartAnswer>,
     },
-    /// `:Co! cmd`. `run` is Lua's number, 1 and up, never reused. Names and input may be any bytes.
+    /// The person typed `:Co! cmd`. `run` is a number that Lua chooses, 1 or more, and never uses again. Names and input may
+    /// contain any bytes.
     Run {
         run: u64,
         #[serde(with = "serde_bytes")]
@@ -127,15 +131,15 @@ pub enum FromEditor {
         cwd: Vec<u8>,
         #[serde(default, with = "serde_bytes")]
         stdin: Option<Vec<u8>>,
-        /// Standard input stays open after `stdin`, for [`RunInput`](Self::RunInput).
+        /// True if standard input stays open after `stdin`, so that [`RunInput`](Self::RunInput) can follow.
         #[serde(default)]
         open: bool,
-        /// In a terminal of that size.
+        /// The size of the terminal; none if the command runs without a terminal.
         terminal: Option<TerminalSize>,
         #[serde(default)]
         options: RunOptions,
     },
-    /// Bytes for the standard input of a run that keeps it open, or its end.
+    /// Bytes for the standard input of a run that keeps its input open, or the end of the input.
     RunInput {
         run: u64,
         #[serde(default, with = "serde_bytes")]
@@ -143,19 +147,19 @@ pub enum FromEditor {
         #[serde(default)]
         close: bool,
     },
-    /// The terminal of a run has another size.
+    /// The size of a run's terminal has changed.
     RunResize { run: u64, size: TerminalSize },
-    /// `<C-c>` on a run.
+    /// The person typed `<C-c>` on a run.
     CancelRun { run: u64 },
-    /// A model's job outlives its chat, or no longer does.
+    /// Sets whether a job of the model outlives its chat.
     KeepRun { run: u64, keep: bool },
-    /// Asks for the first lines of a file with an output, as the screen shows lines.
+    /// Asks for the first lines of a file that contains an output, in the form in which a screen shows them.
     ReadOutput {
         request: u64,
         file: PathBuf,
         lines: usize,
     },
-    /// The person saves a file, or has saved it. `file` is its real path.
+    /// The person is about to save a file, or has saved it. `file` is its canonical path.
     Saved {
         #[serde(with = "serde_bytes")]
         file: Vec<u8>,
@@ -171,20 +175,20 @@ pub enum FromEditor {
         #[serde(flatten)]
         changed: BufferChanged,
     },
-    /// Lua cannot answer a request, because its code has failed.
+    /// Lua cannot answer a request because its code failed.
     Failed { request: u64 },
-    /// Plugins have hooks before a command, or no longer have any.
+    /// `before_command` is true if plugins have hooks before a command.
     Hooks { before_command: bool },
     /// The answer to a [`super::ToEditor::BeforeCommand`].
     CommandHooked {
         request: u64,
-        /// The reason why a plugin refuses the command.
+        /// The reason why a plugin refuses the command; none if no plugin refuses it.
         refusal: Option<String>,
     },
     /// The answer to a [`super::ToEditor::EditFile`].
     FileEdited {
         request: u64,
-        /// The reason why the program that wanted the file edited must fail. None if the person closed it.
+        /// The reason why the program that asked for the edit must fail; none if the person closed the file.
         problem: Option<String>,
     },
     /// The answer to a [`super::ToEditor::EditorQuery`].
@@ -195,7 +199,7 @@ pub enum FromEditor {
     },
     /// An agent in a terminal of Neovim calls a tool of co.
     AgentCall(AgentCall),
-    /// It no longer waits for the result of the call.
+    /// The agent no longer waits for the result of the call.
     CancelAgentCall { request: u64 },
 }
 
@@ -203,33 +207,33 @@ pub enum FromEditor {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct AgentCall {
     pub request: u64,
-    /// The number of its connection to Neovim.
+    /// The id of the agent's connection to Neovim.
     pub client: u64,
-    /// The name that it gives itself, which may be any text.
+    /// The name that the agent gives itself. It may be any text.
     pub agent: String,
     pub tool: String,
-    /// JSON.
+    /// The arguments of the call as JSON.
     pub arguments: String,
-    /// Its directory.
+    /// The working directory of the agent.
     #[serde(with = "serde_bytes")]
     pub cwd: Vec<u8>,
 }
 
-/// The answer to a question.
+/// The person's answer to a question.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct QuestionAnswer {
     pub id: u64,
     pub decision: Answer,
     pub reason: Option<String>,
-    /// With `always`: one of the offered scopes.
+    /// The scope that the person chose. It is set for `always`.
     pub scope: Option<Scope>,
-    /// With `edited`: the command to run instead.
+    /// The command to run instead. It is set for `edited`.
     #[serde(default, with = "serde_bytes")]
     pub command: Option<Vec<u8>>,
-    /// With `reviewed`: the answers to the hunks of the change, in their order.
+    /// The answers about the hunks of the change, in the order of the hunks. They are set for `reviewed`.
     #[serde(default)]
     pub hunks: Vec<HunkAnswer>,
-    /// With `chosen`: the answers to the questions, in their order.
+    /// The answers to the questions with choices, in the order of the questions. They are set for `chosen`.
     #[serde(default)]
     pub chosen: Vec<ChosenAnswer>,
 }
@@ -237,91 +241,91 @@ pub struct QuestionAnswer {
 /// The answer to a question with choices.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct ChosenAnswer {
-    /// The numbers of the choices, from 1.
+    /// The numbers of the choices. Choices are numbered from 1.
     #[serde(default)]
     pub choices: Vec<usize>,
-    /// The person's own words.
+    /// The text that the person wrote.
     #[serde(default)]
     pub text: Option<String>,
 }
 
-/// A request for a context of a prompt.
+/// A request for the text of a context in a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ContextRequest {
     pub request: u64,
     /// The working directory of the window.
     pub cwd: String,
-    /// The word of the prompt, such as `@file:README.md`.
+    /// The context as written in the prompt, such as `@file:README.md`.
     pub word: String,
     pub query: ContextQuery,
 }
 
-/// The text that a context has.
+/// The query that a context stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ContextQuery {
-    /// The text of a file, or the image in it.
+    /// The text of a file, or the image that the file contains.
     File { path: String },
-    /// A text that the editor has of files. The backend only checks that the model may get it.
+    /// A text of files that the editor already has. The backend only checks whether the model may get it.
     Text {
         paths: Vec<String>,
         text: String,
-        /// The whole lines of which `text` is a part.
+        /// The whole lines, if `text` is only a part of them.
         lines: Option<String>,
     },
-    /// The changes that git knows, staged and not.
+    /// The diff of git, with staged and unstaged changes.
     Diff,
     /// A commit of git, or another object.
     Commit { revision: String },
-    /// The lines that contain a text.
+    /// The lines of the workspace that contain a text.
     Search { text: String },
     /// The text of a skill.
     Skill { name: String },
     /// A resource of a tool server of the chat.
     Resource { server: String, uri: String },
-    /// A prompt of a tool server of the chat, with `NAME=value` or plain values as its arguments.
+    /// A prompt of a tool server of the chat. Its arguments are `NAME=value` or plain values.
     ServerPrompt {
         server: String,
         name: String,
         arguments: Vec<String>,
     },
-    /// The words that complete an argument of a prompt of a tool server, a word on each line. A server that does not run has
-    /// none.
+    /// The completions of an argument of a tool server's prompt, one on each line. The result is empty if the server does not
+    /// run.
     ServerArguments {
         server: String,
         name: String,
-        /// The words before it.
+        /// The arguments before it.
         arguments: Vec<String>,
-        /// The start of the word.
+        /// The start of the argument.
         text: String,
     },
-    /// The addresses of a tool server that begin like `uri`, an address on each line.
+    /// The addresses of a tool server that begin with `uri`, one on each line.
     ServerAddresses { server: String, uri: String },
-    /// The lines where language servers know a name.
+    /// The places in files at which language servers find a name.
     Places {
         definitions: Vec<ServerPlace>,
         references: Vec<ServerPlace>,
-        /// The number of references beyond the limit.
+        /// The number of references that were left out because of the limit.
         more: usize,
     },
 }
 
-/// The place of a commit whose message is edited.
+/// The repository of a commit whose message the person edits.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct CommitPlace {
-    /// A directory of the work tree.
+    /// A directory inside the work tree.
     pub directory: String,
-    /// The variables that git gave its editor, such as `GIT_INDEX_FILE`.
+    /// The environment variables that git gave its editor, such as `GIT_INDEX_FILE`.
     #[serde(default)]
     pub variables: Vec<(String, String)>,
 }
 
-/// Lines of a file.
+/// A range of lines of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct LineRange {
-    /// The real path.
+    /// The canonical path of the file.
     pub file: String,
-    /// The first and the last line, from 1.
+    /// The number of the first line; `last` is that of the last line. Lines are numbered from 1.
     pub first: usize,
     pub last: usize,
 }
@@ -329,9 +333,9 @@ pub struct LineRange {
 /// The text of a loaded buffer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct BufferText {
-    /// The real path of its file, as it was asked for.
+    /// The canonical path of the buffer's file, as the request named it.
     pub file: String,
-    /// The text with a line break after each line, except perhaps the last one.
+    /// The text, with a line break after each line. The last line may have none.
     #[serde(default, with = "serde_bytes")]
     pub text: Vec<u8>,
     /// The 'changedtick' of the buffer.
@@ -343,15 +347,15 @@ pub struct BufferText {
     /// True if the buffer has unsaved changes.
     #[serde(default)]
     pub modified: bool,
-    /// The reason why co cannot read or change it.
+    /// The reason why co cannot read or change the buffer; none if it can.
     pub problem: Option<String>,
 }
 
 impl BufferText {
-    /// Returns the text as co has it.
+    /// Returns the text of the buffer as a [`FileText`].
     ///
     /// # Errors
-    /// It is not text.
+    /// The content of the buffer is not text.
     pub fn file_text(&self) -> Result<FileText, NotText> {
         FileText::of_buffer(&self.text, &self.encoding)
     }
@@ -361,58 +365,58 @@ impl BufferText {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct BufferChanged {
-    /// The buffer no longer has the tick of the request, so nothing was changed.
+    /// True if the 'changedtick' of the buffer differs from the one in the request, so that nothing was changed.
     pub moved: bool,
-    /// The reason why nothing was changed.
+    /// The reason why the buffer was not changed; none if it was changed.
     pub problem: Option<String>,
-    /// The reason why the file does not have the change: the buffer is not saved.
+    /// The reason why the buffer was changed but not saved; none if it was saved.
     pub unsaved: Option<String>,
-    /// The text of the buffer after the write, if autocommands changed it; none if they changed nothing.
+    /// The text of the buffer after it was saved, if autocommands changed the text; none if they did not.
     #[serde(with = "serde_bytes")]
     pub text: Option<Vec<u8>>,
-    /// The diagnostics that were not there before the change: `line:column: severity: message`.
+    /// The diagnostics that are new since the change, each as `line:column: severity: message`.
     pub diagnostics: Vec<String>,
 }
 
-/// The answer of Neovim or of a language server.
+/// The answer of Neovim or of a language server to a query.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct EditorAnswer {
     pub entries: Vec<EditorEntry>,
     /// The places of a name. The backend reads their lines.
     pub places: Vec<ServerPlace>,
-    /// The edits that rename a symbol, and the unit of their characters.
+    /// The edits that rename a symbol, and the unit in which they count characters.
     pub files: Vec<FileEdits>,
     pub unit: Option<CharacterUnit>,
-    /// The number of entries or places beyond the limit, which were not sent.
+    /// The number of entries or places that were left out because of the limit.
     pub more: usize,
-    /// The reason why there is no answer, for a sentence.
+    /// The reason why there is no answer, as part of a sentence.
     pub problem: Option<String>,
 }
 
 /// The edits of a language server to a file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct FileEdits {
-    /// The real path of the file.
+    /// The canonical path of the file.
     pub file: String,
-    /// The 'changedtick' of the buffer for which the edits are made; none if the file is not loaded.
+    /// The 'changedtick' of the buffer to which the edits apply; none if the file is not loaded.
     pub tick: Option<u64>,
     pub edits: Vec<PlacedEdit>,
 }
 
-/// A place in a file, as a language server names it.
+/// A place in a file, in the form in which a language server gives it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ServerPlace {
     #[serde(with = "serde_bytes")]
     pub file: Vec<u8>,
-    /// The row and the character in it, from 0.
+    /// The row; `character` is the character in this row. Both count from 0.
     pub row: usize,
     pub character: usize,
     pub unit: CharacterUnit,
 }
 
 impl ServerPlace {
-    /// Returns the path as the language server gave it.
+    /// Returns the path that the language server gave.
     pub fn path(&self) -> &Path {
         Path::new(OsStr::from_bytes(&self.file))
     }
@@ -422,17 +426,17 @@ impl ServerPlace {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct EditorEntry {
-    /// The real path of the file that it is about.
+    /// The canonical path of the file that the line is about.
     #[serde(with = "serde_bytes")]
     pub file: Vec<u8>,
-    /// The place in the file, from 1; the column counts bytes.
+    /// The line in the file; `column` is its byte column. Both count from 1.
     pub line: Option<u64>,
     pub column: Option<u64>,
     #[serde(with = "serde_bytes")]
     pub text: Vec<u8>,
 }
 
-/// The text of a prompt file that the person may trust.
+/// A prompt file that the person may trust.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct PromptFileCheck {
     pub request: u64,
@@ -443,52 +447,53 @@ pub struct PromptFileCheck {
     pub text: String,
 }
 
-/// A prompt that a file has. The person types only a slash command.
+/// A prompt that comes from a file. The person types only its slash command.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct PromptFile {
-    /// None if the person wrote the file, so that it needs no trust.
+    /// The path of the file; none if the person wrote the file, so that it needs no trust.
     pub path: Option<PathBuf>,
     /// The whole text of the file.
     pub text: String,
-    /// The prompt for the model, with the person's arguments.
+    /// The prompt that the model gets, with the person's arguments filled in.
     pub prompt: String,
 }
 
-/// Options of a person's own command.
+/// The options for a command of the person.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RunOptions {
-    /// `++env=`; none takes the setting `run_environment`.
+    /// The value of `++env=`. `None` means the setting `run_environment`.
     pub environment: Option<RunEnvironment>,
-    /// `++timeout=`, seconds, 0 is no limit; none takes the setting `run_timeout`.
+    /// The value of `++timeout=` in seconds; 0 means no limit. `None` means the setting `run_timeout`.
     pub timeout: Option<u64>,
-    /// `/sandbox build`: builds the image of the settings in place of the command, outside of all confinements.
+    /// True for `/sandbox build`, which builds the container image of the settings. The build replaces the command, and runs
+    /// without confinement.
     #[serde(default)]
     pub builds_image: bool,
-    /// `++try`: runs it as a trial, and then asks what to keep.
+    /// True for `++try`: co runs the command as a trial, and then asks which changes to keep.
     #[serde(default)]
     pub trial: bool,
-    /// The shell and the environment of the person's Neovim at that moment.
+    /// The shell and the environment of the person's Neovim when the command was typed.
     pub host: Option<HostEnvironment>,
 }
 
-/// The environment of a person's own command.
+/// The environment variables and the shell for a command of the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEnvironment {
-    /// The allowlist, and bash.
+    /// The variables of the allowlist, and bash.
     Restricted,
-    /// Neovim's variables without the forbidden ones, and the person's shell.
+    /// The variables of Neovim except the forbidden ones, and the person's shell.
     Inherit,
 }
 
-/// The person's answer to a hunk of a change.
+/// The person's answer about a hunk of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct HunkAnswer {
     pub accept: bool,
-    /// The lines that the person wrote in place of the new ones.
+    /// The lines that the person wrote in place of the new lines of the hunk.
     pub lines: Option<Vec<String>>,
-    /// A remark for the model.
+    /// A comment for the model.
     pub comment: Option<String>,
 }
 
@@ -499,41 +504,41 @@ pub enum Answer {
     Once,
     Always,
     Deny,
-    /// Run the command that the person wrote instead, unless a deny rule forbids it.
+    /// Run the command that the person wrote instead. co refuses it if a deny rule forbids it.
     Edited,
-    /// Make the parts of a change that the person accepted.
+    /// Make only the parts of the change that the person accepted.
     Reviewed,
-    /// The answers to questions with choices.
+    /// The person answered questions with choices.
     Chosen,
-    /// Drop what the trial of the command changed, and run it for real.
+    /// Drop the changes of the trial, and run the command for real.
     Real,
-    /// Run the command as a trial first.
+    /// Run the command as a trial before the person decides.
     Try,
-    /// Run this command as a trial first. Later commands of the workspace run as trials first without this question.
+    /// Run the command as a trial. From now on, also run later commands of the workspace as trials before co asks.
     TryFirst,
 }
 
-/// The commands that the answer `always` allows.
+/// The calls that the answer `always` allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// This same command, for the chat. In a question about hosts: these hosts, for this same command of the chat.
+    /// This exact command, in this chat. In a question about hosts: these hosts, for this exact command in this chat.
     Command,
-    /// Every command that starts with the offered prefix, for the chat.
+    /// Every command that starts with the offered prefix, in this chat.
     Prefix,
-    /// Every command that starts with the offered prefix, in this workspace, from now on.
+    /// Every command that starts with the offered prefix, in this workspace, permanently.
     PrefixSaved,
-    /// Every edit of a file of the workspace, for the chat.
+    /// Every edit of a file of the workspace, in this chat.
     Edits,
-    /// All commands, for the chat. Deny rules still refuse.
+    /// Every command, in this chat. Deny rules still apply.
     Everything,
-    /// The hosts of the question, for confined commands of the chat.
+    /// The hosts of the question, for confined commands of this chat.
     Hosts,
-    /// The hosts of the question, for confined commands in this workspace, from now on.
+    /// The hosts of the question, for confined commands in this workspace, permanently.
     HostsSaved,
-    /// Every tool of the tool server, for the chat.
+    /// Every tool of the tool server, in this chat.
     Server,
-    /// Every tool of the tool server, in this workspace, from now on.
+    /// Every tool of the tool server, in this workspace, permanently.
     ServerSaved,
 }
 

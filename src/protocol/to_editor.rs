@@ -10,32 +10,33 @@ use co_llm::transcript::{Cost, Image, Usage};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToEditor {
-    /// Plugin and backend fit: Lua may send the messages that waited.
+    /// The versions of plugin and backend match. Lua can now send the messages that waited.
     Ready { protocol: u32, version: String },
-    /// The confinement of unasked commands, for the winbar: `unasked: read-only`, or why there is none.
+    /// The confinement of commands that run without approval, for the winbar, such as `unasked: read-only`. If there is none, the
+    /// reason.
     Isolation { isolation: String },
-    /// `/sandbox` now confines approved commands by this value of `sandbox_backend`.
+    /// `/sandbox` has changed the confinement of approved commands to this value of `sandbox_backend`.
     Sandbox { confinement: String },
-    /// Plugin and backend do not fit, or the backend could not start. It ends.
+    /// The versions of plugin and backend do not match, or the backend could not start. The backend ends.
     Refused { message: String },
     /// A notice for the person.
     Notice {
         level: NoticeLevel,
         message: String,
-        /// The notice answers a command that the person typed: it is shown whole.
+        /// True if the notice answers a command that the person typed. Lua then shows the whole text.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         answer: bool,
     },
-    /// Text for the end of a chat's buffer.
+    /// Adds text to the end of a chat's buffer.
     Append { chat: u64, text: String },
-    /// A call of a chat: a new one at the end of the text, or the new state of the call with this number.
+    /// A call of a chat. A call with a new number is added to the end of the text; otherwise, the line of the known call changes.
     Call {
         chat: u64,
         call: u64,
         #[serde(flatten)]
         line: CallLine,
     },
-    /// A change of the output of the call that names this block.
+    /// A change of the output in this block.
     Block {
         chat: u64,
         block: u64,
@@ -43,7 +44,7 @@ pub enum ToEditor {
         patch: Option<ScreenPatch>,
         done: bool,
     },
-    /// The content of the winbar.
+    /// The state of a chat, which the winbar shows.
     State {
         chat: u64,
         state: ChatState,
@@ -52,44 +53,44 @@ pub enum ToEditor {
         model: String,
         cwd: String,
         confinement: String,
-        /// The tokens of the whole chat.
+        /// The numbers of tokens that the whole chat used.
         #[serde(flatten)]
         used: TokenUse,
-        /// The tokens of the turn that runs or ran last.
+        /// The numbers of tokens that the current or last turn used.
         turn: Box<TokenUse>,
-        /// The part of the model's context window that the last request takes, in percent. None before the first request.
+        /// The percentage of the model's context window that the last request filled; none before the first request.
         #[serde(skip_serializing_if = "Option::is_none")]
         window_used: Option<u64>,
-        /// The first line of each command in the foreground: calls of the model and `!` lines.
+        /// The first line of each command that runs in the foreground: calls of the model and `!` lines.
         commands: Vec<String>,
-        /// The prompts that wait for the end of the turn.
+        /// The number of prompts that wait for the end of the turn.
         queued: usize,
-        /// The prompts that go with the next request of the turn.
+        /// The number of prompts that go with the next request of the turn.
         steering: usize,
         /// The number of prompts that no longer wait: they are in the transcript, or a cancel dropped them.
         taken_prompts: u64,
-        /// The chat's id in the store, once it has one. `/resume` takes it.
+        /// The id of the chat's transcript, which `/resume` accepts; none if there is no transcript yet.
         transcript: Option<String>,
-        /// The first words of the first prompt, or the title of `/rename`. Empty before the first prompt.
+        /// The title that the person set with `/rename`, or the first words of the first prompt. Empty before the first prompt.
         title: String,
-        /// The model is not that of the settings.
+        /// True if the person chose a model other than the one in the settings.
         chosen: bool,
-        /// The things that wait, or that the person allowed or chose, in a few words each, such as `ASKS NOTHING`.
+        /// Short notes about what waits, and about unusual choices of the person, such as `ASKS NOTHING`.
         unusual: Vec<String>,
-        /// None if the person has answered all changes.
+        /// A summary of the open changes; none if the person has accepted or rejected all changes.
         #[serde(skip_serializing_if = "Option::is_none")]
         open: Option<OpenSummary>,
-        /// None if no step of the model's plan is open.
+        /// The progress of the model's plan; none if no step of a plan is open.
         #[serde(skip_serializing_if = "Option::is_none")]
         plan: Option<PlanProgress>,
-        /// The mode of the chat's agent; none if it has no modes.
+        /// The mode of the chat's agent; none if the agent has no modes.
         #[serde(skip_serializing_if = "Option::is_none")]
         mode: Option<String>,
     },
-    /// The words that complete the slash commands of the chat's agent.
+    /// The completions of the slash commands of the chat's agent.
     AgentWords {
         chat: u64,
-        /// None if a model answers in the chat.
+        /// The name of the agent; none if a model answers in the chat.
         #[serde(skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
         commands: Vec<AgentCommand>,
@@ -97,26 +98,27 @@ pub enum ToEditor {
         models: Vec<String>,
         efforts: Vec<String>,
     },
-    /// The words that complete what the tool servers of the chat offer.
+    /// The completions of the prompts and resources of the chat's tool servers.
     ServerWords {
         chat: u64,
-        /// Slash commands, by the server and the prompt.
+        /// The prompts, which complete slash commands. A name consists of the server and the prompt.
         prompts: Vec<ServerWord>,
-        /// Contexts, by the server and the address.
+        /// The resources, which complete contexts. A name consists of the server and the address.
         resources: Vec<ServerWord>,
     },
-    /// The lines of the chat's changes that the person has not answered yet, in the place of those of the last message.
+    /// The changed lines of the chat that the person has neither accepted nor rejected yet. They replace those of the last such
+    /// message.
     OpenChanges { chat: u64, files: Vec<OpenLines> },
     /// Asks the person a question.
     Question(Box<Question>),
-    /// The first checkpoint was made, or could not be made. The questions of the chat that have a `no_undo` now get this reason,
-    /// or none.
+    /// The first checkpoint was taken, or could not be taken. The field `no_undo` of the chat's open questions changes to this
+    /// reason, or to none.
     NoUndo {
         chat: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },
-    /// The answer to a [`super::FromEditor::ReadOutput`]; no lines if the file cannot be read.
+    /// The answer to a [`super::FromEditor::ReadOutput`]. `lines` is empty if the file cannot be read.
     OutputRead { request: u64, lines: Vec<String> },
     /// The answer to a [`super::FromEditor::ReadContext`].
     ContextRead {
@@ -130,48 +132,48 @@ pub enum ToEditor {
         text: String,
         failed: bool,
     },
-    /// A question whether a file of the workspace is trusted, or a context may be sent.
+    /// Asks the person whether they trust a file of the workspace, or whether a context may be sent.
     Trust(TrustQuestion),
-    /// The question is settled, so Lua closes its float.
+    /// The question no longer waits. Lua closes its float.
     Settled { id: u64, decision: String },
-    /// A run began: its `$ cmd` line may be shown.
+    /// A run started. Lua can now show its line `$ cmd`.
     RunStarted {
         run: u64,
         command: String,
         cwd: String,
-        /// The job of the model; none for a run of the person.
+        /// The chat and the job that the run belongs to; none for a run of the person.
         #[serde(skip_serializing_if = "Option::is_none")]
         owner: Option<Owner>,
-        /// The confinement in a few words, and a hint for a command that may want a terminal.
+        /// A short description of the confinement, and a hint if the command may need a terminal.
         #[serde(skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
     },
-    /// The person runs this command in a terminal: Lua starts it as a run.
+    /// The person runs this command in a terminal. Lua starts the command as a run.
     OpenTerminal { command: String, cwd: String },
-    /// New output of a run.
+    /// New output of a run without a terminal.
     RunOutput { run: u64, patch: ScreenPatch },
-    /// New output of a run in a terminal, with its escape sequences.
+    /// New output of a run in a terminal, including escape sequences.
     RunData { run: u64, data: String },
-    /// A run ended. `status` is its last line, `spill` the file that keeps its output.
+    /// A run ended. `status` is its last line, and `spill` is the file that contains its output.
     RunEnded {
         run: u64,
         status: String,
         exit: Option<i32>,
         spill: Option<std::path::PathBuf>,
-        /// Something of it goes on, until [`LeftEnded`](Self::LeftEnded): processes that it left running, or the question about
-        /// its trial.
+        /// True if something of the run continues until [`LeftEnded`](Self::LeftEnded): processes that it left running, or the
+        /// question about its trial.
         left: bool,
     },
-    /// The processes that a run left running have ended, or the question about its trial is settled. `status` replaces that of
-    /// [`RunEnded`](Self::RunEnded).
+    /// The processes that a run left running have ended, or the question about its trial is settled. `status` replaces the status
+    /// of [`RunEnded`](Self::RunEnded).
     LeftEnded {
         run: u64,
         status: String,
-        /// The person wants the command of the trial for real: Lua runs it again, as a new run.
+        /// True if the person wants to run the command of the trial for real. Lua then runs it again as a new run.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         again: bool,
     },
-    /// The prompts of a resumed chat, the oldest first, and its draft.
+    /// The earlier prompts of a resumed chat, the oldest first, and its draft.
     Prompts {
         chat: u64,
         transcript: String,
@@ -179,44 +181,45 @@ pub enum ToEditor {
         #[serde(skip_serializing_if = "Option::is_none")]
         draft: Option<String>,
     },
-    /// The backend has dealt with a [`super::FromEditor::Draft`].
+    /// The backend has handled a [`super::FromEditor::Draft`].
     DraftKept { chat: u64 },
-    /// The plan of a chat, for its buffer.
+    /// The plan of a chat, for the plan's buffer.
     Plan {
         chat: u64,
         text: String,
-        /// The person asked for it: Lua opens the buffer.
+        /// True if Lua must open the buffer, because the person asked for the plan.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         open: bool,
     },
-    /// A prompt was not accepted. Lua puts it back into the draft.
+    /// A prompt was not sent. Lua puts its text back into the draft.
     Unsent { chat: u64, text: String },
-    /// The text that follows is a message of the person or the model.
+    /// The next text in the chat is a message of the person or the model.
     MessageBegins {
         chat: u64,
         /// The time of a prompt, in seconds since 1970; none for an answer.
         #[serde(skip_serializing_if = "Option::is_none")]
         at: Option<u64>,
     },
-    /// The text that follows is the model's answer, which `/retry` replaces.
+    /// The next text in the chat is the model's answer, which `/retry` replaces.
     AnswerBegins { chat: u64 },
-    /// The last answer is the end of its turn. Calls came before it, so a blank line belongs above it.
+    /// The last answer ends its turn. Lua puts a blank line above it, because calls precede it.
     SeparateAnswer { chat: u64 },
-    /// The model no longer sees the last answer: fold its text.
+    /// The last answer is no longer sent to the model. Lua folds its text.
     FoldAnswer { chat: u64 },
-    /// Replaces the text of a chat (`/resume`). If the text is long, `part` is only its end.
+    /// Replaces the text of a chat after `/resume`. If the text is long, `part` is only the end of the text.
     Replace {
         chat: u64,
         #[serde(flatten)]
         part: TextPart,
     },
-    /// The part of the text that belongs above the text of a chat.
+    /// The part of a resumed text above the text that the chat shows.
     Earlier {
         chat: u64,
         #[serde(flatten)]
         part: TextPart,
     },
-    /// Choices for `vim.ui.select`. Lua sends the chosen one back as the command `name` with its `value`.
+    /// Lets the person choose with `vim.ui.select`. Lua sends the `value` of the chosen entry back as the argument of the command
+    /// `name`.
     Choose {
         chat: u64,
         name: String,
@@ -230,34 +233,36 @@ pub enum ToEditor {
         head: String,
         words: Vec<String>,
     },
-    /// Fills the quickfix list and opens it.
+    /// Fills the quickfix list and opens its window.
     Quickfix {
         title: String,
         entries: Vec<QuickfixEntry>,
-        /// Take the place of an earlier list of `/review`, if that is the present one, and open nothing.
+        /// True if the list must replace the current list only if that is an earlier list of `/review`, and the window must not
+        /// open.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         update: bool,
     },
-    /// Opens the review of a chat's changes. The answer is `reviewed` with the hunks of all files, or `deny`.
+    /// Opens the review of a chat's changes. Lua answers with `reviewed` and the hunks of all files, or with `deny`.
     Changes(ChangesReview),
-    /// The next part of the text of a file under review, which [`super::FromEditor::ReadReview`] asked for.
+    /// The next part of a text under review, which Lua asked for with [`super::FromEditor::ReadReview`].
     ReviewPart {
         id: u64,
         file: usize,
-        /// The bytes that came before.
+        /// The number of bytes of the text before this part.
         from: usize,
         text: String,
-        /// There is more text.
+        /// True if more text follows.
         more: bool,
     },
-    /// Asks for the texts of the buffers of these files, which are real paths. Lua answers with [`super::FromEditor::Buffers`].
+    /// Asks for the texts of the buffers of these files. The paths are canonical. Lua answers with
+    /// [`super::FromEditor::Buffers`].
     ReadBuffers {
         request: u64,
         /// The chat whose turn waits for the answer.
         #[serde(skip_serializing_if = "Option::is_none")]
         chat: Option<u64>,
         files: Vec<String>,
-        /// A real path. The buffers with unsaved changes of this file, or of files below it, are wanted too.
+        /// A canonical path. Lua also sends the buffers with unsaved changes of this file, or of files below this directory.
         #[serde(skip_serializing_if = "Option::is_none")]
         modified_below: Option<String>,
     },
@@ -271,28 +276,29 @@ pub enum ToEditor {
         change: BufferChange,
     },
     /// The backend no longer waits for the answer to this `ReadBuffers`, `ChangeBuffer` or `EditFile`. If a command of the person
-    /// delays it, Lua drops it. A change is answered all the same. A file that is open stays open.
+    /// still delays the request, Lua drops the request, and answers a `ChangeBuffer` all the same. A file that Lua has opened
+    /// stays open.
     WithdrawRequest { request: u64 },
-    /// co deleted a file, or gave it the name `to`. The paths are real. Its buffer follows.
+    /// co deleted a file, or renamed it to `to`. The paths are canonical. Lua updates the buffer of the file.
     FileGone {
         file: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         to: Option<String>,
     },
-    /// Asks about the editor. Lua answers with [`super::FromEditor::EditorAnswer`].
+    /// Asks Neovim or a language server. Lua answers with [`super::FromEditor::EditorAnswer`].
     EditorQuery {
         request: u64,
         #[serde(flatten)]
         query: EditorQuery,
     },
-    /// Asks the hooks of plugins about a command. Lua answers with [`super::FromEditor::CommandHooked`].
+    /// Calls the hooks of plugins before a command. Lua answers with [`super::FromEditor::CommandHooked`].
     BeforeCommand {
         request: u64,
         #[serde(flatten)]
         command: PlannedCommand,
     },
-    /// Opens a file that a command of the person wants edited. Lua answers with [`super::FromEditor::FileEdited`] when it is
-    /// closed.
+    /// Opens a file that a command of the person wants to be edited. Lua answers with [`super::FromEditor::FileEdited`] when the
+    /// person has closed the file.
     EditFile {
         request: u64,
         #[serde(flatten)]
@@ -306,14 +312,15 @@ pub enum ToEditor {
         #[serde(skip_serializing_if = "Option::is_none")]
         problem: Option<String>,
     },
-    /// The answer to [`super::FromEditor::CheckPromptFile`]. `question` is the question that waits for the person's answer.
+    /// The answer to [`super::FromEditor::CheckPromptFile`]. `question` is the id of the question that waits for the person's
+    /// answer.
     PromptFileChecked {
         request: u64,
         trusted: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         question: Option<u64>,
     },
-    /// A `User` autocommand, e.g. `CoTurnDone`.
+    /// Raises a `User` autocommand, such as `CoTurnDone`.
     Event {
         name: String,
         data: serde_json::Value,
@@ -323,9 +330,9 @@ pub enum ToEditor {
 /// An entry of the quickfix list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct QuickfixEntry {
-    /// The whole path; empty if the entry is about no file.
+    /// The absolute path; empty if the entry belongs to no file.
     pub file: String,
-    /// From 1.
+    /// The line in the file. Lines are numbered from 1.
     pub line: usize,
     pub text: String,
 }
@@ -333,26 +340,27 @@ pub struct QuickfixEntry {
 /// A change of a buffer's text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BufferChange {
-    /// The real path of its file.
+    /// The canonical path of the buffer's file.
     pub file: String,
-    /// The 'changedtick' of the text that the change is made for.
+    /// The 'changedtick' of the buffer when the change was computed.
     pub tick: u64,
-    /// The lines to replace, in order.
+    /// The replaced lines, from the first to the last.
     pub replacements: Vec<BufferReplacement>,
-    /// The text ends with a line break.
+    /// True if the text ends with a line break.
     pub final_newline: bool,
 }
 
-/// A question about the editor.
+/// A query about the editor or its language servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EditorQuery {
     pub topic: EditorTopic,
-    /// The real path of the file that language servers are asked about.
+    /// The canonical path of the file that language servers are asked about.
     pub file: Option<String>,
-    /// The name to look up, and the line of the file where it stands, from 1; without a line, anywhere in the file.
+    /// The name to look up. `line` is the line that contains it, numbered from 1. Without `line`, the name is looked up in the
+    /// whole file.
     pub name: Option<String>,
     pub line: Option<u64>,
-    /// With [`EditorTopic::Rename`]: the new name.
+    /// The new name. It is set for [`EditorTopic::Rename`].
     pub new_name: Option<String>,
 }
 
@@ -362,26 +370,26 @@ pub struct PlannedCommand {
     pub chat: u64,
     pub command: String,
     pub cwd: String,
-    /// True if the command runs without approval, because it only looks or is a trial.
+    /// True if the command runs without approval, because it is read-only or runs as a trial.
     pub unasked: bool,
-    /// The job into which the model types `command`.
+    /// The job to whose input the model sends `command`; none for a new command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<u64>,
 }
 
-/// A file that a command of the person wants edited.
+/// A file that a command of the person wants to be edited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileEdit {
-    /// An absolute path.
+    /// The absolute path.
     pub file: String,
-    /// The line of the cursor, from 1.
+    /// The line at which the cursor is put, numbered from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
     /// The command as the person typed it.
     pub command: String,
-    /// The working directory of the program.
+    /// The working directory of the program that wants the file to be edited.
     pub directory: String,
-    /// The variables of git that the program has, such as `GIT_INDEX_FILE`.
+    /// The environment variables of git that this program has, such as `GIT_INDEX_FILE`.
     pub variables: Vec<(String, String)>,
 }
 
@@ -389,7 +397,7 @@ pub struct FileEdit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EditorTopic {
-    /// The person's file, cursor and visible lines, and the open files.
+    /// The person's current file, cursor and visible lines, and the open files.
     State,
     Diagnostics,
     Quickfix,
@@ -404,17 +412,18 @@ pub enum EditorTopic {
     Rename,
 }
 
-/// New lines of a buffer in the place of others.
+/// New lines of a buffer that replace a range of lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BufferReplacement {
-    /// The lines that are replaced, from 0, without the line at `end`.
+    /// The first replaced line; `end` is the line after the last replaced one. Lines are numbered from 0.
     pub start: usize,
     pub end: usize,
     /// The new lines, without line breaks.
     pub lines: Vec<BufferLine>,
 }
 
-/// A line as Neovim has it in a buffer: UTF-8, unless the person has read the file in this way.
+/// A line in the form in which Neovim stores it in a buffer. It is UTF-8, unless the person opened the file with another
+/// interpretation of its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BufferLine(pub Vec<u8>);
 
@@ -427,10 +436,10 @@ impl Serialize for BufferLine {
     }
 }
 
-/// New lines in the place of others.
+/// New lines that replace a range of lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Replacement {
-    /// The lines that are replaced, from 0, without the line at `end`.
+    /// The first replaced line; `end` is the line after the last replaced one. Lines are numbered from 0.
     pub start: usize,
     pub end: usize,
     /// The new lines, without line breaks.
@@ -442,12 +451,12 @@ pub struct Replacement {
 pub struct TokenUse {
     pub input: u64,
     pub output: u64,
-    /// The part of `input` that the provider had cached.
+    /// The number of tokens of `input` that came from the provider's cache.
     pub cached: u64,
-    /// US dollars; none if no price is known.
+    /// The cost in US dollars; none if no price is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// Some prices are not known, so the whole cost is higher.
+    /// True if some prices are not known, so that the real cost is higher.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
 }
@@ -473,30 +482,31 @@ pub struct PlanProgress {
     pub steps: u16,
 }
 
-/// A call as the person sees it: a line, and lines below it.
+/// A call as the chat shows it: a line for the call, and lines below it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct CallLine {
     pub state: CallState,
-    /// The line, without the sign of the state before it.
+    /// The text of the line, without the sign of the state at its start.
     pub text: String,
-    /// Details that the person need not know, for the right edge of the line.
+    /// Less important details, which are shown at the right edge of the line.
     pub details: String,
-    /// Lines above the output: the rest of a command.
+    /// The lines above the output, such as the rest of a command.
     pub lead: Vec<String>,
-    /// Lines below the output.
+    /// The lines below the output.
     pub remarks: Vec<String>,
-    /// The block that is its output.
+    /// The number of the block that contains the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<u64>,
-    /// The file with its whole output, if that is long.
+    /// The file with the whole output; none if the output is short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spill: Option<String>,
-    /// The call has ended: so many last lines of its output stay visible, the others are folded.
+    /// The number of last lines of the output that stay visible after the call has ended. The other lines are folded. None while
+    /// the call runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<usize>,
-    /// True if all lines below the line are folded into it when there are more of them than `kept`.
+    /// True if all lines below the line are folded when there are more of them than `kept`.
     pub whole: bool,
-    /// The output is a difference.
+    /// True if the output is a diff.
     pub diff: bool,
 }
 
@@ -504,56 +514,56 @@ pub struct CallLine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallState {
-    /// The call waits for an answer.
+    /// The call waits for the person's answer.
     #[default]
     Waits,
     Runs,
-    /// The call ended, and could change nothing.
+    /// The call has ended, and could not change anything.
     Looks,
     Done,
     Failed,
 }
 
-/// A call in a part of the text of a chat.
+/// The rows of a call in a part of a chat's text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CallRows {
-    /// The row of its line.
+    /// The row of the call's line.
     pub row: usize,
-    /// The number of lines of output. They are below the line of the call and its lead, and above its remarks.
+    /// The number of lines of output. They are between the lead and the remarks of the call.
     pub output: usize,
-    /// The number of lines at the start of the output that are left out.
+    /// The number of lines that are left out at the start of the output.
     pub skipped: usize,
     #[serde(flatten)]
     pub line: CallLine,
 }
 
-/// A message in a part of the text of a chat.
+/// The row of a message in a part of a chat's text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct MessageRow {
-    /// The row of its first line.
+    /// The first row of the message.
     pub row: usize,
     /// The time of a prompt, in seconds since 1970; none for an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
 }
 
-/// A part of the text of a chat.
+/// A part of a chat's text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct TextPart {
-    /// A part above other text ends with a line break, unless it ends within a line that is too long for one part.
+    /// The text. If another part follows, it ends with a line break, unless it ends within a line that is too long for one part.
     pub text: String,
-    /// Rows to be folded, first and last, counted from the first row of `text`: long outputs, and answers that the model no
-    /// longer sees. A fold may end below `text`.
+    /// The first and the last row of each fold, counted from the first row of `text`. Folded are long outputs, and answers that
+    /// the model no longer gets. A fold may end below `text`.
     pub folds: Vec<[usize; 2]>,
-    /// The row of `text` at which the last answer begins.
+    /// The row of `text` at which the last answer begins; none if it begins elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<usize>,
     /// The messages of the person and the model that begin in `text`, from top to bottom.
     pub messages: Vec<MessageRow>,
-    /// The calls whose lines are in `text`, from top to bottom. Their outputs are in `text`; their lines, leads and remarks are
-    /// empty rows there.
+    /// The calls whose lines are in `text`, from top to bottom. `text` contains their outputs, and empty rows in place of their
+    /// lines, leads and remarks.
     pub calls: Vec<CallRows>,
-    /// The number of bytes of the text above this part, for which Lua asks later.
+    /// The number of bytes of the text above this part. Lua asks for them later.
     pub above: usize,
 }
 
@@ -563,62 +573,63 @@ pub struct Question {
     pub id: u64,
     #[serde(flatten)]
     pub asker: Asker,
-    /// Printable: control and bidirectional characters are escaped.
+    /// The command as printable text: control characters and bidirectional characters are escaped.
     pub command: String,
     pub cwd: String,
-    /// Seconds; none if it has no limit.
+    /// The time-out in seconds; none if there is no limit.
     pub timeout: Option<u64>,
     /// True if the command runs in a terminal.
     pub terminal: bool,
     /// True if the command runs in the background, as a job.
     pub background: bool,
-    /// The job of the chat that `command` is typed into.
+    /// The job of the chat to whose input `command` is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<u64>,
     pub confinement: String,
     /// The reasons for the question, one sentence each.
     pub reasons: Vec<String>,
-    /// The range of bytes in `command` that the first reason is about; none for the whole command.
+    /// The byte range of `command` that the first reason is about; none for the whole command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub span: Option<[usize; 2]>,
-    /// True if the command may destroy data; the border of the float shows that.
+    /// True if the command may destroy data. The border of the float then has another color.
     pub destructive: bool,
-    /// The prefix that `always` may allow; none if it may allow this command only.
+    /// The prefix that `always` can allow; none if `always` can allow only this command.
     pub prefix: Option<String>,
-    /// No permission would hold for a later call, so `always` is no answer.
+    /// True if no permission would apply to a later call, so that `always` is not possible.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub only_once: bool,
-    /// The reason why only a key in the float approves it: it may reach a secret or leave the workspace.
+    /// The reason why only a key in the float can approve the command: it may reach a secret file or leave the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alone: Option<String>,
     /// The reason why the changes of the command cannot be taken back; none if they can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_undo: Option<String>,
-    /// The command can run as a trial: the answers `try` and `try_first` are possible.
+    /// True if the command can run as a trial, so that the answers `try` and `try_first` are possible.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub may_try: bool,
-    /// The command ran as a trial. `change` has what it changed, if it changed something.
+    /// The result of the trial, if the command ran as one. `change` contains the changes of the trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tried: Option<TrialSummary>,
-    /// The person answered with a command that a deny rule forbids, so co asks again.
+    /// The edited command that a deny rule forbids, so that co asks again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused_edit: Option<RefusedEdit>,
-    /// The change of a file that the question is about; none if it is about a command.
+    /// The change of files that the question is about; none for a command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
-    /// The commit that `/commit` asks about; `command` makes it.
+    /// The commit that `/commit` asks about. `command` makes the commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<Commit>,
-    /// The hosts that `command`, which runs, wants to reach. The question is about them.
+    /// The hosts that the running `command` wants to contact. If there are any, the question is about them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<AskedHost>,
-    /// The tool server that `command` calls. The question is about this call.
+    /// The tool server that the call uses. If it is set, the question is about this call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<AskedServer>,
-    /// The questions that the model asks, in the place of a command. No answer approves anything.
+    /// The questions with choices that the model asks. If there are any, there is no command, and no answer approves anything.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<ChoiceQuestion>,
-    /// The person asked for a change of lines of this file. The review opens at once while they look at it.
+    /// The file in which the person asked for a change of selected lines. If the person looks at this file, the review opens at
+    /// once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<String>,
 }
@@ -635,18 +646,18 @@ impl Question {
     }
 }
 
-/// A host that a command wants to reach.
+/// A host that a command wants to contact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AskedHost {
-    /// A name, or an address.
+    /// A host name or an IP address.
     pub host: String,
     pub port: u16,
-    /// The owner of the address, such as "this machine", if it is not on the internet.
+    /// A note about an address that is not on the internet, such as "this machine".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub special: Option<String>,
 }
 
-/// The tool of a tool server that a call is for. Its texts are printable.
+/// The tool server and the tool that a call uses. The texts are printable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AskedServer {
     /// The name of the server.
@@ -654,44 +665,46 @@ pub struct AskedServer {
     pub tool: String,
 }
 
-/// A slash command of an agent. Its texts are printable.
+/// A slash command of an agent. The texts are printable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AgentCommand {
     pub name: String,
     pub about: String,
 }
 
-/// A prompt or a resource of a tool server. Its texts are printable.
+/// A prompt or a resource of a tool server. The texts are printable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerWord {
-    /// Such as `server:prompt` or `server:file:///x`.
+    /// The name, such as `server:prompt` or `server:file:///x`.
     pub name: String,
     pub about: String,
-    /// The names of the arguments of a prompt. For a resource with open parts: its URI template, whose first text is in `name`.
+    /// The names of a prompt's arguments. For a resource with variables, the URI template; `name` then contains the text before
+    /// the first variable.
     pub arguments: Vec<String>,
 }
 
-/// A question with choices. Its texts are printable.
+/// A question with choices. The texts are printable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChoiceQuestion {
     pub question: String,
     pub choices: Vec<OfferedChoice>,
-    /// The person may choose several.
+    /// True if the person may choose more than one.
     pub several: bool,
     pub kind: ChoiceKind,
 }
 
-/// The kind of a question with choices. It says what the person may answer beside a choice.
+/// The kind of a question with choices. It determines which other answers the person may give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChoiceKind {
-    /// A question of the model. Own words are an answer; a reason for no answer goes to the model.
+    /// A question of the model. The person may also write a text. If the person refuses to answer, the model gets the reason.
     Model,
-    /// A field of a form. Own words are an answer.
+    /// A field of a form. The person may also write a text.
     Form,
-    /// The permission that an agent asks for. Own words refuse it, and are the next prompt.
+    /// A request of an agent for permission. If the person writes a text, the request is refused, and the text becomes the next
+    /// prompt.
     Permission,
-    /// Only a choice is an answer.
+    /// A question that only a choice answers.
     Plain,
 }
 
@@ -701,20 +714,20 @@ pub struct OfferedChoice {
     pub label: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
-    /// The model advises it.
+    /// True if the model recommends this choice.
     pub advised: bool,
-    /// The key of a plain yes chooses it.
+    /// True if the key for yes selects this choice.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_yes: bool,
 }
 
-/// The chat that asks, the run of the person whose trial has ended, or an agent in a terminal of Neovim.
+/// The origin of a question: a chat, a run of the person whose trial has ended, or an agent in a terminal of Neovim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asker {
     Chat(u64),
     Run(u64),
-    /// Its name, which is printable.
+    /// The printable name of the agent.
     Agent(String),
 }
 
@@ -724,32 +737,32 @@ impl Default for Asker {
     }
 }
 
-/// A commit before it is made. Its texts are printable.
+/// A commit that has not been made yet. The texts are printable.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Commit {
     pub message: String,
-    /// The files of the commit, each with the letter that git gives its change.
+    /// The files of the commit, each with git's letter for its change.
     pub files: Vec<String>,
-    /// True if the files are staged already.
+    /// True if the files are already staged.
     pub staged: bool,
-    /// The files that are not part of it: those that git does not track, and changes that are not staged.
+    /// The changed files that are not part of the commit: untracked files, and changes that are not staged.
     pub left_out: Vec<String>,
 }
 
 /// The result of a trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct TrialSummary {
-    /// The exit status of the command, in words.
+    /// The exit status of the command as text.
     pub status: String,
-    /// The last lines of its output, printable.
+    /// The last lines of the command's output, in printable form.
     pub output: Vec<String>,
     /// The changes of the trial in `.git`, which are never kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<String>,
     /// Remarks for the person, one sentence each.
     pub notes: Vec<String>,
-    /// The command failed, perhaps because of the trial, or made changes that cannot be kept. A yes runs it again without a
-    /// trial.
+    /// True if the command failed, perhaps because of the trial, or made changes that cannot be kept. If the person says yes, the
+    /// command runs again, without a trial.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub runs_again: bool,
 }
@@ -757,53 +770,53 @@ pub struct TrialSummary {
 /// A command of the person that a deny rule forbids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RefusedEdit {
-    /// The question that it answered. The new question takes its place.
+    /// The id of the question that the person answered with this command. The new question replaces it.
     pub question: u64,
     pub command: String,
     /// The reason, in one sentence.
     pub why: String,
 }
 
-/// A question whether the model may be sent the text of a file.
+/// A question that asks whether co may send the text of a file to the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TrustQuestion {
     pub id: u64,
-    /// The file, by its name in the workspace.
+    /// The name of the file in the workspace.
     pub name: String,
-    /// The whole path. This and the texts below are printable.
+    /// The absolute path. The path and the texts below are printable.
     pub path: String,
-    /// Bytes.
+    /// The size in bytes.
     pub size: usize,
     /// The content of the file.
     pub text: String,
     /// Remarks for the person, one sentence each.
     pub notes: Vec<String>,
-    /// The slash command that sends it, the context of a skill, or `/mcp` if it is not sent but names tool servers. None if it
-    /// goes with each prompt.
+    /// The slash command that sends the text, or the context of a skill. It is `/mcp` for a file that names tool servers and is
+    /// not sent, and `None` for a text that goes with each prompt.
     pub slash: Option<String>,
-    /// The text goes with one prompt, as a context. From then on, this chat sends it without a question.
+    /// True if the text goes with one prompt as a context. After a yes, this chat can send the file again without a question.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub context: bool,
 }
 
-/// A context of a prompt, or the reason why there is none.
+/// The text of a context, or the reason why there is none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ContextRead {
-    /// None for an image, and for a text that the editor has and may send.
+    /// The text; none for an image, or if the editor already has the text and may send it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The bytes of the whole file, of which `text` may be the start.
+    /// The size of the whole file in bytes. `text` may be only its start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<Image>,
-    /// A remark for the name of the context.
+    /// A note that is added to the name of the context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The reason why the prompt goes without it.
+    /// The reason why the prompt is sent without the context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// The person cancelled, so the prompt comes back.
+    /// True if the person cancelled, so that the prompt goes back to the person.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,
 }
@@ -812,18 +825,18 @@ pub struct ContextRead {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Owner {
     pub chat: u64,
-    /// The number of the job in that chat.
+    /// The number of the job in the chat.
     pub job: u64,
-    /// True if the job has a terminal, whose return key is not the end of a line.
+    /// True if the job has a terminal. The return key of a terminal does not end a line.
     pub terminal: bool,
 }
 
-/// One entry of [`ToEditor::Choose`].
+/// An entry of [`ToEditor::Choose`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Choice {
     pub label: String,
     pub value: String,
-    /// Lua asks this, and sends the value after a yes only.
+    /// A question that Lua asks before it sends the value. Lua sends the value only after a yes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirm: Option<String>,
 }

@@ -1,4 +1,5 @@
-//! The open questions about runs: the changes of a trial of the person, and the hosts that a command wants to reach.
+//! The open questions about runs: the questions about the changes of the person's trials, and about the hosts that a command
+//! wants to contact.
 
 use std::sync::Arc;
 
@@ -21,12 +22,12 @@ impl RunQuestions {
         Self(Arc::new(Mutex::new(OpenQuestions::new(editor))))
     }
 
-    /// Takes the person's answer. Does nothing if it is for another question.
+    /// Handles the person's answer. Does nothing if the answer belongs to a question of a chat.
     pub(super) fn answer(&self, answered: QuestionAnswer) {
         self.open().answer(answered.id, answered.into());
     }
 
-    /// Sends a part of a text under review, if its question is here.
+    /// Sends the next part of a text under review. Does nothing if the question does not belong to a run.
     pub(super) fn show_part(&self, id: u64, file: usize, from: usize) {
         self.open().show_part(id, file, from);
     }
@@ -53,7 +54,7 @@ impl Questioner for RunQuestions {
         Ok(Vec::new())
     }
 
-    /// Does nothing: permissions for a chat do not apply to a run, which has none.
+    /// Does nothing. Permissions belong to a chat, and a run has no chat.
     async fn allow(&self, _allowance: Allowance) -> Result<(), CallHalt> {
         Ok(())
     }

@@ -1,6 +1,7 @@
-//! `:Co! ++try`: the command runs as a trial, and then the person answers what to keep of its changes.
+//! `:Co! ++try` runs a command as a trial, and then asks the person which of its changes to keep.
 //!
-//! The chats share the code: `tool::tried` reads the changes and keeps them, and the question is that of a trial of a model.
+//! Trials in chats use the same code: `tool::tried` reads the changes and keeps them. The question has the same form as in a
+//! chat.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,42 +28,42 @@ use co_exec::{Caller, CommandOutcome, Program};
 use co_llm::transcript::Decision;
 use co_text::{counted, one_line};
 
-/// The remark about a trial of which nothing is kept.
+/// The remark about a trial whose changes are dropped.
 const DROPPED: &str = "its changes are dropped";
-/// The hint after the reason why a trial cannot run.
+/// The hint that follows the reason why a trial is not possible.
 const FOR_REAL: &str = ":Co! without ++try runs it for real";
 
-/// A run whose command has run as a trial.
+/// A run whose command ran as a trial.
 pub(super) struct TrialRun<'a> {
     pub(super) services: &'a Services,
     pub(super) questions: &'a RunQuestions,
-    /// Cancelled by the person, or when Neovim has gone.
+    /// Cancelled by the person, or when Neovim ends.
     pub(super) token: &'a CancellationToken,
     pub(super) run: u64,
     pub(super) command: String,
     pub(super) cwd: PathBuf,
 }
 
-/// A command whose processes have ended.
+/// A command that has ended with all its processes.
 pub(super) struct EndedCommand<'a> {
     pub(super) outcome: &'a CommandOutcome,
     pub(super) conditions: &'a RunConditions,
-    /// The hosts that it wanted.
+    /// The hosts that the command wanted to contact.
     pub(super) hosts: &'a HostReport,
 }
 
-/// The end of a trial, after the answer.
+/// The result of a trial after the person's answer.
 struct SettledTrial {
-    /// The clause for the status of the run.
+    /// The clause about the result in the status of the run.
     words: String,
-    /// The person wants the command for real.
+    /// True if the person wants to run the command for real.
     again: bool,
 }
 
-/// Makes the layer of a trial in the workspace of the directory `cwd`.
+/// Creates the layer of a trial in the workspace that contains the directory `cwd`.
 ///
 /// # Errors
-/// A sentence: trials do not exist here, and what to do.
+/// A sentence that says why trials are not possible here, and what to do.
 pub(super) async fn begin(services: &Services, cwd: PathBuf) -> Result<TrialPlace, String> {
     if services.probe.isolation().await.in_container() {
         return Err(format!(
@@ -83,10 +84,10 @@ pub(super) async fn begin(services: &Services, cwd: PathBuf) -> Result<TrialPlac
     tried::begin(services, judge).await
 }
 
-/// Returns what the command of a trial gets because it starts a program of an agent; none if it starts none.
+/// Returns the additional access of a trial whose command starts the program of an agent; none if it starts no such program.
 ///
 /// # Errors
-/// The directory of the agent cannot be made: a sentence.
+/// A sentence: the directory of the agent cannot be created.
 pub(super) async fn grants(
     services: &Arc<Services>,
     command: &str,
@@ -105,7 +106,7 @@ pub(super) async fn grants(
 }
 
 impl TrialRun<'_> {
-    /// Compares the trial with the workspace when its command has ended, shows that, and carries out the answer of the person.
+    /// Compares the trial with the workspace after its command has ended, shows the changes, and carries out the person's answer.
     pub(super) async fn end(
         &self,
         place: TrialPlace,
@@ -144,7 +145,7 @@ impl TrialRun<'_> {
         });
     }
 
-    /// Reads the changes of the trial. Returns a clause about them, and the trial if the person must answer.
+    /// Reads the changes of the trial. Returns a clause about them. If the person must answer, also returns the trial.
     async fn read(
         &self,
         place: TrialPlace,
@@ -189,7 +190,7 @@ impl TrialRun<'_> {
         dropped(&words)
     }
 
-    /// Returns the answer; none if the question is withdrawn.
+    /// Asks the person. Returns `None` if the question is withdrawn.
     async fn ask(&self, tried: &mut TriedCommand) -> Option<Reply> {
         let question = Question {
             id: self.services.id(),
@@ -213,7 +214,7 @@ impl TrialRun<'_> {
         }
     }
 
-    /// Keeps the changes, or the parts that the person accepted. Returns the clause about that.
+    /// Keeps the changes, or only the parts that the person accepted. Returns a clause about the result.
     async fn keep(&self, mut tried: TriedCommand, hunks: Option<Vec<HunkAnswer>>) -> String {
         let _person_run = self.services.person_runs().await;
         let unsent = hunks.as_deref().and_then(comments);
@@ -249,7 +250,7 @@ impl TrialRun<'_> {
     }
 }
 
-/// Returns the clause about a trial whose question waits.
+/// Returns the clause about a trial whose question is open.
 fn waiting(tried: &TriedCommand, failed: bool) -> String {
     let changes = match tried.changes.count() {
         _ if failed => "it may have failed because it was a trial".to_owned(),

@@ -1,10 +1,10 @@
-//! The provider of a chat in which an agent works: it has the name of the agent, and no model.
+//! The provider of a chat in which an agent works. Its name is the agent's name, and it has no model.
 
 use async_trait::async_trait;
 
 use co_llm::{Deltas, Fault, ModelRequest, Provider};
 
-/// The agent in the place of a provider.
+/// The name of an agent, in the role of a provider.
 pub(super) struct AgentLabel {
     pub(super) name: String,
 }

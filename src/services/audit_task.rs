@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use crate::audit::Record;
 use crate::services::Services;
 
-/// Writes a line, with the hash of a long output; the line is in the file when the task has ended.
+/// Writes a line with the hash of a long output to the audit file. The line is in the file when the returned task has ended.
 pub(crate) fn write(
     services: &Arc<Services>,
     mut record: Record,

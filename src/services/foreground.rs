@@ -1,4 +1,4 @@
-//! The commands that run in the foreground of chats. A person who quits Neovim sees them.
+//! The commands that run in the foreground of chats. co shows them to a person who quits Neovim.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use co_text::short_command;
 
-/// The foreground commands of all chats, the oldest first.
+/// The foreground commands of all chats. The oldest command comes first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Foreground {
     entries: Arc<Entries>,
@@ -21,7 +21,7 @@ struct ForegroundEntry {
     name: String,
 }
 
-/// Keeps a command in the list until it is dropped.
+/// Keeps a command in the list until this value is dropped.
 #[derive(Debug)]
 #[must_use = "dropping it says that the command has ended"]
 pub(crate) struct ForegroundGuard {
@@ -30,7 +30,7 @@ pub(crate) struct ForegroundGuard {
 }
 
 impl Foreground {
-    /// Adds a command of a chat with a unique id.
+    /// Adds a command of a chat to the list. `id` must be unique.
     pub(crate) fn add(&self, chat: u64, id: u64, command: &str) -> ForegroundGuard {
         let name = co_text::printable(&short_command(command));
         self.entries.lock().push(ForegroundEntry { id, chat, name });
@@ -40,7 +40,7 @@ impl Foreground {
         }
     }
 
-    /// Returns the first lines of a chat's commands.
+    /// Returns the first line of each command of a chat.
     pub(crate) fn of(&self, chat: u64) -> Vec<String> {
         let entries = self.entries.lock();
         let here = entries.iter().filter(|it| it.chat == chat);

@@ -12,21 +12,21 @@ use tokio_util::sync::CancellationToken;
 use crate::workspace::job_input::UnfinishedLine;
 use co_exec::{CommandInput, InputError, RunningCommand};
 
-/// The running jobs of all chats of a backend, by their id.
+/// The running jobs of all chats of a backend, by the id of each job.
 #[derive(Debug, Default)]
 pub struct RunningJobs {
     controls: Mutex<HashMap<u64, JobControl>>,
 }
 
-/// Controls one job, also after its chat has ended.
+/// Controls one job, even after the chat of the job has ended.
 #[derive(Debug, Clone)]
 pub(crate) struct JobControl {
     cancel: CancellationToken,
     input: Option<CommandInput>,
-    /// The start of a typed line that has no end yet.
+    /// The start of a typed line that has no line break yet.
     line: Arc<Mutex<UnfinishedLine>>,
     kept: Arc<AtomicBool>,
-    /// Cancelled when the chat ends.
+    /// Cancelled when the chat of the job ends.
     pub(crate) over: CancellationToken,
 }
 
@@ -41,12 +41,12 @@ impl RunningJobs {
         control.map(|control| control.cancel.cancel()).is_some()
     }
 
-    /// Writes to a job's standard input, and closes the input if `close` is set. Returns none if there is no such job.
+    /// Writes to a job's standard input. If `close` is true, then closes the input. Returns `None` if there is no such job.
     pub fn input(&self, run: u64, data: Vec<u8>, close: bool) -> Option<Result<(), InputError>> {
         Some(self.control(run)?.write(data, close))
     }
 
-    /// Keeps a job after its chat ends, or no longer keeps it. Returns false if there is no such job.
+    /// Sets whether a job continues after its chat ends. Returns false if there is no such job.
     pub fn keep(&self, run: u64, keep: bool) -> bool {
         let Some(control) = self.control(run) else {
             return false;
@@ -58,7 +58,7 @@ impl RunningJobs {
         true
     }
 
-    /// Forgets a job that has ended.
+    /// Removes a job that has ended from the list.
     pub(crate) fn remove(&self, run: u64) {
         self.controls.lock().remove(&run);
     }
@@ -79,7 +79,7 @@ impl JobControl {
         }
     }
 
-    /// Writes to the job's standard input, and closes it if `close` is set.
+    /// Writes to the job's standard input. If `close` is true, then closes the input.
     ///
     /// # Errors
     /// The input is full or closed.
@@ -91,7 +91,7 @@ impl JobControl {
         Ok(())
     }
 
-    /// Returns the start of a typed line that has no end yet.
+    /// Returns the start of a typed line that has no line break yet.
     pub(crate) fn line(&self) -> String {
         self.line.lock().text().to_owned()
     }

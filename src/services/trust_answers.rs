@@ -1,4 +1,4 @@
-//! The person's answers about trust in files, and the questions about trust that are open. All chats share them.
+//! The person's answers about trust in files, and the open questions about trust. All chats share them.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -9,41 +9,41 @@ use tokio::sync::broadcast;
 use crate::blocking::blocking;
 use crate::trust::{FileText, Trust, TrustAnswer};
 
-/// The capacity of the channel. It is enough, because a person removes answers one by one. A chat that misses a message
-/// cancels its turn too.
+/// The capacity of the channel of revoked files. A person revokes answers one by one, so it is enough. A chat that misses a
+/// message cancels its turn too.
 const MAX_WAITING_REVOKED: usize = 16;
 
 /// The answers about trust in files, and the open questions.
 pub(crate) struct TrustAnswers {
     pub(crate) trust: Trust,
     pub(crate) state: Mutex<AnswerState>,
-    /// Held while the answers on disk change.
+    /// Locked while the answers on disk change.
     pub(crate) writing: tokio::sync::Mutex<()>,
-    /// Sends the files that the person no longer trusts.
+    /// Sends the paths of the files that the person no longer trusts.
     pub(crate) revoked: broadcast::Sender<PathBuf>,
 }
 
 #[derive(Default)]
 pub(crate) struct AnswerState {
     pub(crate) questions: Vec<OpenTrustQuestion>,
-    /// The last answer about each file, if it is not on disk yet or could not be saved.
+    /// The last answer about each file whose answer is not on disk yet, or could not be saved.
     pub(crate) unsaved: HashMap<PathBuf, TrustAnswer>,
-    /// The problems that co has reported to the person, with their workspaces.
+    /// The problems that co has reported to the person, each with its workspace.
     pub(crate) told: HashSet<(PathBuf, String)>,
 }
 
-/// A question that waits for its answer.
+/// An open question about trust.
 pub(crate) struct OpenTrustQuestion {
     pub(crate) id: u64,
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) sha256: String,
-    /// The slash command that sends the text, or `/mcp`; none if it goes with each prompt.
+    /// The slash command that sends the text, or `/mcp`; none if the text goes with each prompt.
     pub(crate) slash: Option<String>,
 }
 
 impl AnswerState {
-    /// Returns the last answer about a file, also if it was about another text. `saved` are the answers on disk.
+    /// Returns the last answer about a file, even if the answer was about another text. `saved` are the answers on disk.
     pub(crate) fn answer<'a>(
         &'a self,
         saved: &'a [TrustAnswer],
@@ -64,12 +64,12 @@ impl TrustAnswers {
         }
     }
 
-    /// Returns a receiver of the files that the person no longer trusts.
+    /// Returns a receiver of the paths of the files that the person no longer trusts.
     pub(crate) fn revoked(&self) -> broadcast::Receiver<PathBuf> {
         self.revoked.subscribe()
     }
 
-    /// Calls `use_answers` with the state and all answers on disk.
+    /// Calls `use_answers` with the state of the questions and all answers on disk.
     ///
     /// # Errors
     /// The answers cannot be read.
@@ -86,7 +86,7 @@ impl TrustAnswers {
         Ok(use_answers(&mut state, &saved))
     }
 
-    /// Returns the answers about files below any of the directories.
+    /// Returns the answers about files below any of these directories.
     ///
     /// # Errors
     /// The answers cannot be read.
@@ -97,7 +97,7 @@ impl TrustAnswers {
         Ok(entries)
     }
 
-    /// Forgets the answer about a file, so that co asks again at the next prompt. Returns false if there was no answer.
+    /// Deletes the answer about a file, so that co asks again at the next prompt. Returns false if there was no answer.
     ///
     /// # Errors
     /// The file of the answers cannot be written.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// A transcript could not be found, read or written.
+/// A failure to find, read or write a transcript.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("there is no chat {id}")]

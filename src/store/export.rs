@@ -3,7 +3,7 @@
 use co_llm::transcript::{self, Decision, End, Item, Usage};
 use co_text::code_block;
 
-/// Returns the transcript as markdown, with the tokens of each turn, and of all turns at the end.
+/// Returns the transcript as markdown. It contains the number of tokens of each turn, and of all turns at the end.
 pub fn export_markdown(items: &[Item]) -> String {
     let mut page = String::new();
     let total = transcript::used(items);
@@ -27,7 +27,7 @@ pub fn export_markdown(items: &[Item]) -> String {
     page
 }
 
-/// Returns the markdown of an item; none if it is not for readers.
+/// Returns the markdown of an item; none if readers do not need the item.
 fn item_text(item: &Item) -> Option<String> {
     Some(match item {
         Item::User { text, context, .. } => context.iter().fold(text.clone(), |told, piece| {

@@ -1,19 +1,19 @@
-//! The lines of a transcript file that are not items: the header and later titles.
+//! The lines of a transcript file that are not items: the header, and later titles.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// The version of the format, which changes with the meaning of a line.
+/// The version of the file format. It changes when the meaning of a line changes.
 pub(super) const VERSION: u32 = 1;
 
-/// The data of a chat that are known when it begins.
+/// The facts about a chat that are known when it begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Meta {
     pub workspace: PathBuf,
     pub cwd: PathBuf,
-    /// If empty, lists show the first prompt instead.
+    /// The title. If it is empty, lists show the first prompt instead.
     pub title: String,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Header {
     pub(super) cwd: PathBuf,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) title: String,
-    /// Seconds since 1970.
+    /// The time of creation in seconds since 1970.
     #[serde(default)]
     pub(super) created: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Reads transcript files, and makes names for new ones.
+//! Reads transcript files, and creates ids for new ones.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use super::header::{Header, Renamed, VERSION};
 use co_llm::transcript::Item;
 use co_text::shorten_chars;
 
-/// A chat in a list.
+/// The entry of a chat in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatSummary {
     pub id: String,
@@ -21,7 +21,7 @@ pub struct ChatSummary {
     pub items: usize,
 }
 
-/// The most characters of a title in a list.
+/// The largest number of characters of a title in a list.
 const MAX_TITLE_CHARS: usize = 60;
 
 /// The content of a transcript file.
@@ -29,7 +29,7 @@ const MAX_TITLE_CHARS: usize = 60;
 pub(super) struct Contents {
     pub(super) header: Header,
     pub(super) items: Vec<Item>,
-    /// The last line has no end.
+    /// True if the last line has no line break at its end.
     pub(super) torn: bool,
     no_header: bool,
     unknown: usize,
@@ -52,7 +52,7 @@ impl Contents {
         Ok(contents)
     }
 
-    /// Returns the title for a list: that of the person, or the first prompt.
+    /// Returns the title for a list: the title that the person set, or the first prompt.
     pub(super) fn title(&self) -> String {
         let prompt = self.items.iter().find_map(|item| match item {
             Item::User { text, .. } => Some(text.as_str()),
@@ -105,7 +105,7 @@ impl Contents {
         contents
     }
 
-    /// Reads the first line, which is an item if the header never came to disk.
+    /// Reads the first line. It is an item if the header was never written to disk.
     fn first_line(&mut self, line: &[u8]) {
         if let Ok(header) = serde_json::from_slice(line) {
             self.header = header;
@@ -129,7 +129,7 @@ impl Contents {
     }
 }
 
-/// Returns the list entry of a file; none if it is not a transcript.
+/// Returns the list entry of a transcript file; none if the file is not a transcript.
 pub(super) fn entry(path: &Path) -> Option<ChatSummary> {
     if path.extension()? != "jsonl" {
         return None;
@@ -151,8 +151,8 @@ pub(super) fn entry(path: &Path) -> Option<ChatSummary> {
     })
 }
 
-/// Returns the header with the last title, the first prompt, and the number of items. It parses few lines, because a list
-/// has many long files.
+/// Returns the header with the last title, the first prompt, and the number of items. Parses only a few lines, because a list may
+/// have many long files.
 fn skim(bytes: &[u8]) -> (Header, String, usize) {
     let mut header = Header::default();
     let mut prompt = String::new();
@@ -179,7 +179,7 @@ fn skim(bytes: &[u8]) -> (Header, String, usize) {
     (header, prompt, items)
 }
 
-/// Returns an id that sorts by time.
+/// Returns a new id. Ids sort by time.
 pub(super) fn new_id() -> String {
     let millis = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -187,7 +187,7 @@ pub(super) fn new_id() -> String {
     format!("{millis:011x}-{:08x}", fastrand::u32(..))
 }
 
-/// Makes a directory that only its owner can read.
+/// Creates a directory that only its owner can read.
 pub(super) fn make_private(directory: &Path) -> io::Result<()> {
     fs::DirBuilder::new()
         .recursive(true)

@@ -1,4 +1,4 @@
-//! Appends lines to a transcript file, and locks it.
+//! Locks a transcript file, and appends lines to it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -20,12 +20,12 @@ pub struct TranscriptWriter {
     title: String,
     path: PathBuf,
     file: File,
-    /// The last line has no end, so the next one needs a line break before it.
+    /// True if the last line has no line break, so that the next line needs one before it.
     torn: bool,
 }
 
 impl TranscriptWriter {
-    /// Appends an item, which is on disk when this returns.
+    /// Appends an item. The item is on disk when this method returns.
     pub fn append(&mut self, item: &Item) -> Result<(), Error> {
         self.line(item)
     }
@@ -100,13 +100,13 @@ impl TranscriptWriter {
         Ok(log)
     }
 
-    /// Continues after the content of the file.
+    /// Continues after the existing content of the file.
     pub(super) fn after(&mut self, contents: &Contents) {
         self.torn = contents.torn;
         self.title = contents.title();
     }
 
-    /// Locks the file. The kernel unlocks it when this process ends.
+    /// Locks the file. The kernel releases the lock when this process ends.
     fn lock(&self) -> Result<(), Error> {
         flock(&self.file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
             if errno == rustix::io::Errno::WOULDBLOCK {
@@ -136,7 +136,7 @@ impl TranscriptWriter {
         Ok(())
     }
 
-    /// Writes to another file from now on, such as `/dev/full`. Returns the file so far.
+    /// Writes to another file from now on, such as `/dev/full`. Returns the file that was used so far.
     #[cfg(test)]
     pub(crate) fn replace_file(&mut self, file: File) -> File {
         std::mem::replace(&mut self.file, file)
@@ -151,7 +151,7 @@ impl TranscriptWriter {
 }
 
 impl Drop for TranscriptWriter {
-    /// Unlocks explicitly: a child process that is starting right now may keep the file open a little longer.
+    /// Unlocks the file explicitly, because a child process that is just starting may keep the file open a little longer.
     fn drop(&mut self) {
         if let Err(error) = flock(&self.file, FlockOperation::Unlock) {
             tracing::warn!(%error, "a chat stayed locked until its file is closed");
