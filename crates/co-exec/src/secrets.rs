@@ -1,8 +1,9 @@
 //! Finds the secret files of a workspace, and removes secret values from text.
 //!
-//! `names` (of co-policy) decides by name alone, [`content`] by what a file contains. [`survey()`] walks a workspace once, and
-//! [`Surveys`] keeps what it finds; the sandbox hides these files. [`Values`] reads their values, and [`redact`] removes these
-//! from text for a model. `exposure` finds secrets that appeared while a command ran. Nothing here decides about commands.
+//! `names` (of co-policy) recognizes secret files by their names alone, and [`content`] recognizes them by their contents.
+//! [`survey()`] walks a workspace once, and [`Surveys`] caches the results, so that the sandbox can hide these files. [`Values`]
+//! reads the secret values from the files, and [`redact`] removes these values from text for a model. `exposure` finds secrets
+//! that appeared while a command ran. This module does not judge commands.
 
 pub(crate) mod config_credential;
 pub mod content;

@@ -13,56 +13,58 @@ use crate::settings::container::ContainerSettings;
 /// The settings of an [`Executor`](crate::Executor).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecSettings {
-    /// Further variables that commands get: names and `PREFIX_*`.
+    /// Names of further variables that commands get, or patterns such as `PREFIX_*`.
     pub env_allow: Vec<String>,
     /// True to use the PATH of the login shell.
     pub login_path: bool,
-    /// The longest time of a model's command.
+    /// The highest time-out of a model's command.
     pub max_timeout: Duration,
-    /// The most bytes of the output of a command that a model reads.
+    /// The most bytes of a command's output that are passed to a model.
     pub max_output: usize,
     /// The number of lines that a screen keeps of one run.
     pub screen_lines: usize,
-    /// The most bytes of one spill file. Of a longer output, the file keeps the first and the last part, each half as large. 0
-    /// means no file.
+    /// The most bytes of one spill file. From a longer output, the file has the first and the last part, each half of this size.
+    /// 0 means no spill files.
     pub spill_max: u64,
-    /// The most bytes of output. A command that prints more is ended.
+    /// The most bytes that a command may print. A command that prints more is ended.
     pub flood_max: u64,
-    /// The directory of spill files, with mode 0700.
+    /// The directory for spill files, with mode 0700.
     pub spill_dir: PathBuf,
-    /// The age at which spill files are removed, and the most bytes of all of them.
+    /// The age at which spill files are removed; below, the most bytes of all spill files together.
     pub spill_age: Duration,
     pub spill_total: u64,
-    /// The most bytes of memory that a model's command may use with all its processes. `None` means no limit, here and below.
+    /// The most bytes of memory for a model's command with all its processes. Here and in the fields below, `None` means no
+    /// limit.
     pub memory: Option<u64>,
-    /// The most processes and threads of a model's command.
+    /// The most processes and threads for a model's command.
     pub processes: Option<u64>,
     /// The most bytes in the private temporary directory of a model's confined command.
     pub tmp_size: Option<u64>,
-    /// The most bytes and files that a trial may write in the workspace. In its caches, it may write a tenth of the files.
+    /// The most bytes that a trial may write in the workspace; below, the most files. In the caches, the limit of files is a
+    /// tenth of it.
     pub trial_size: Option<u64>,
     pub trial_files: Option<u64>,
-    /// The most bytes of ignored files and caches that trials leave for later ones, in all workspaces.
+    /// The most bytes of ignored files and caches that trials keep for later trials, in all workspaces together.
     pub trial_cache: Option<u64>,
-    /// The limits of memory and processes for commands that run unasked, if they are lower.
+    /// The limits on memory and on processes for commands that run without a question, if these are lower.
     pub unasked_memory: Option<u64>,
     pub unasked_processes: Option<u64>,
-    /// The most open files of each process of a command that runs unasked, if this is lower than `open_files`.
+    /// The most open files of each process of a command that runs without a question, if this is lower than `open_files`.
     pub unasked_open_files: Option<u64>,
-    /// The limits of each process of any command: seconds, number, bytes.
+    /// The limits on each process of any command: processor time in seconds, number of open files, size of a file in bytes.
     pub cpu_seconds: Option<u64>,
     pub open_files: Option<u64>,
     pub file_size: Option<u64>,
-    /// True to use user and mount namespaces if the kernel allows them.
+    /// True if commands get namespaces, if the kernel allows them.
     pub namespaces: bool,
-    /// The places outside the workspace that confined commands read beside the system and the tools. `~/` stands for
-    /// the home directory.
+    /// Paths outside the workspace that confined commands may read in addition to system paths and tools. `~/` stands for the
+    /// home directory.
     pub read_roots: Vec<PathBuf>,
     pub container: ContainerSettings,
 }
 
 impl ExecSettings {
-    /// Returns the default settings with this directory of spill files.
+    /// Returns the default settings, with the given directory for spill files.
     pub fn new(spill_dir: PathBuf) -> Self {
         Self {
             env_allow: home::variables()
@@ -101,10 +103,10 @@ impl ExecSettings {
 }
 
 impl ExecSettings {
-    /// Checks that every value is in its range.
+    /// Checks that each value is in its range.
     ///
     /// # Errors
-    /// The first setting that is out of range, with its range.
+    /// The first setting that is out of range, together with its range.
     pub fn check(&self) -> Result<(), Error> {
         let seconds = self.max_timeout.as_secs();
         check_range("shell_max_timeout", seconds, 1..=7 * 86_400)?;
@@ -150,7 +152,7 @@ fn check_range(name: &'static str, value: u64, range: RangeInclusive<u64>) -> Re
     Err(Error::Setting { name, value, range })
 }
 
-/// Returns three quarters of the machine's memory, in bytes; `None` if the size is unknown.
+/// Returns three quarters of the machine's memory in bytes. Returns `None` if the size is unknown.
 fn default_memory() -> Option<u64> {
     let facts = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = facts
@@ -160,20 +162,21 @@ fn default_memory() -> Option<u64> {
     Some(kibibytes * 1024 / 4 * 3)
 }
 
-/// Returns enough processes and threads for a build that uses every processor, and few enough that co notices a fork
-/// bomb while the machine still responds.
+/// Returns a default for processes and threads: enough for a build that uses every processor, but low enough that co notices a
+/// fork bomb while the machine still responds.
 fn default_processes() -> u64 {
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     512 + 64 * processors
 }
 
-/// Returns enough processes and threads for the runtimes of read-only programs. Java and Go start threads for every processor.
+/// Returns a default for processes and threads: enough for the runtimes of read-only programs. Java and Go start threads for
+/// every processor.
 fn default_unasked_processes() -> u64 {
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     64 + 2 * processors
 }
 
-/// Returns whether `name` is the name of a variable or `PREFIX_*`.
+/// Returns whether `name` is the name of a variable, or a pattern such as `PREFIX_*`.
 pub fn names_variables(name: &str) -> bool {
     let stem = name.strip_suffix('*').unwrap_or(name);
     !stem.is_empty()

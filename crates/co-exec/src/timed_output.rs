@@ -1,4 +1,5 @@
-//! Runs a program of co's own, such as git, with limits of its time, its memory and its output. It may read what a command made.
+//! Runs programs for co itself, such as git, with limits on time, memory and output, because they may read files that a command
+//! created.
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -9,15 +10,15 @@ use std::time::Duration;
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions};
 use rustix::process::{getrlimit, kill_process_group, prlimit, waitid};
 
-/// The most bytes of memory that it may write.
+/// The most bytes of memory that the program may write.
 const MAX_MEMORY: u64 = 2 << 30;
-/// The most bytes of its output. A program that prints more fails.
+/// The most bytes of the program's output. A program that prints more fails.
 const MAX_OUTPUT: u64 = 256 << 20;
 
-/// Runs a command and returns its output, or `None` if it was killed after `limit`.
+/// Runs a program and returns its output. Returns `None` if the program was killed after the time `limit`.
 ///
 /// # Errors
-/// The command did not start.
+/// The program did not start.
 pub fn timed_output(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
     // Its own processes may hold its streams open, so the whole group is killed.
     let streams = command
@@ -72,7 +73,7 @@ pub fn timed_output(command: &mut Command, limit: Duration) -> io::Result<Option
     }))
 }
 
-/// Limits the memory of a process. Without this, only its time is limited.
+/// Limits the memory of a process. If the system refuses, only the time is limited.
 fn limit_memory(process: Pid) {
     // Files that it only reads do not count, such as the packs of git.
     let most = getrlimit(Resource::Data).maximum;

@@ -1,8 +1,9 @@
-//! Tells which directories of a workspace have changed since an earlier look, so that the next look reads only those.
+//! Reports the directories of a workspace that have changed since an earlier moment, so that surveys and checkpoints read only
+//! these directories.
 //!
-//! One inotify watch for each directory. The queue is read by a thread, so that it does not overflow, and to its end before each
-//! answer. If events may be missing, the answer is that anything may have changed, and the watcher ends. inotify reports a write
-//! through a memory mapping only when the file is closed.
+//! Each directory has an inotify watch. A thread reads the queue of events so that it does not overflow. Before each answer, the
+//! queue is read to its end. If events may be missing, the answer says that anything may have changed, and the watcher ends.
+//! inotify reports a write through a memory mapping only when the file is closed.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -26,20 +27,20 @@ use crate::path_map::{Packed, PathMap, Unpacker, pack_number};
 #[cfg(test)]
 mod tests;
 
-/// The most directories of a workspace that is watched.
+/// The most directories that a watched workspace may have.
 const MAX_DIRECTORIES: usize = 150_000;
 
-/// The part of a user's watches that one workspace may take, because the editor needs watches too.
+/// The divisor for the watches of a user: one workspace may use this fraction, because the editor needs watches too.
 const WATCH_SHARE: usize = 3;
 
-/// The setting with the number of watches that a user may have.
+/// The kernel setting that limits the watches of a user.
 const MAX_USER_WATCHES: &str = "/proc/sys/fs/inotify/max_user_watches";
 
-/// The kernel's list of mounts. `poll` on it reports changes.
+/// The kernel's list of mounts. `poll` on this file reports changes of the list.
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// The file systems that report each change: ext, xfs, btrfs, f2fs, bcachefs, zfs, tmpfs and ramfs. Files of other file systems
-/// may change on another machine, or below an overlay.
+/// The magic numbers of file systems that report each change: ext, xfs, btrfs, f2fs, bcachefs, zfs, tmpfs and ramfs. On other
+/// file systems, files may change on another machine, or below an overlay.
 const TELLING: [u64; 8] = [
     0xef53,
     0x5846_5342,
@@ -51,25 +52,25 @@ const TELLING: [u64; 8] = [
     0x8584_58f6,
 ];
 
-/// The bytes of events that are read at once.
+/// The size in bytes of the buffer for events.
 const EVENT_BYTES: usize = 64 << 10;
 
-/// The most events that are read before one answer. A program may make them faster than co reads.
+/// The most events that are read before one answer, because a program may cause events faster than co reads them.
 const MAX_EVENTS: usize = 200_000;
 
-/// The most events that a log keeps until they are taken: a command that unpacks a large archive makes one for each file.
+/// The most events that a log keeps. A command that unpacks a large archive causes an event for each file.
 const MAX_LOGGED: usize = 200_000;
 
-/// The most changed directories that are remembered.
+/// The most changed directories that the watcher remembers.
 const MAX_CHANGED: usize = 50_000;
 
-/// The most unpacked watches beyond the number of packed watches.
+/// The most watches that stay unpacked, in addition to the number of packed watches.
 const MAX_UNPACKED: usize = 4_096;
 
-/// The time between two readings of the queue, in which a program would have to make 16,384 events to overflow it.
+/// The pause between two reads of the queue. To overflow the queue in this time, a program must cause 16,384 events.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The time without a question after which a watcher ends, and the time after which a failed start is tried again.
+/// The time without a question after which a watcher ends. Also the time after which a failed start is tried again.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
 
 /// The reason why a workspace is not watched.
@@ -93,7 +94,7 @@ impl From<Errno> for Unwatched {
     }
 }
 
-/// The watchers of workspaces, which clones share. They end with the last clone.
+/// The watchers of workspaces. Clones share the watchers, which end when the last clone is dropped.
 #[derive(Debug, Clone, Default)]
 pub struct Watchers(Arc<Slots>);
 
@@ -104,11 +105,11 @@ struct Slots(Mutex<HashMap<PathBuf, Slot>>);
 enum Slot {
     Starting,
     Watching(Arc<Watcher>),
-    /// The watcher could not start at this moment.
+    /// The watcher could not start. Contains the time of the attempt.
     Refused(Instant),
 }
 
-/// A moment in the life of one watcher.
+/// A mark for a moment in the life of a watcher.
 #[derive(Debug, Clone)]
 pub struct ChangeMark {
     watcher: Arc<()>,
@@ -118,14 +119,14 @@ pub struct ChangeMark {
 /// The answer of a watcher.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// The moment of this answer; `None` if the workspace is not watched.
+    /// The mark for the moment of this answer. `None` if the workspace is not watched.
     pub mark: Option<ChangeMark>,
-    /// The directories whose entries or files may have changed since the earlier moment, by their canonical paths; `None` if
-    /// anything may have changed. Below a new directory, all directories are in it.
+    /// The canonical paths of directories whose entries or files may have changed since the given mark. For a new directory,
+    /// contains all directories below it too. `None` if anything may have changed.
     pub dirs: Option<HashSet<Arc<Path>>>,
 }
 
-/// The names that come, go and move in the directories of a workspace, from the making of the log on.
+/// A log of the names that appear, disappear and move in the directories of a workspace. It begins when the log is created.
 #[derive(Debug)]
 pub(crate) struct NameLog {
     watcher: Arc<Watcher>,
@@ -134,32 +135,33 @@ pub(crate) struct NameLog {
 
 #[derive(Debug)]
 struct LoggedEvents {
-    /// Returns whether the names in a directory are left out, by its path below the workspace.
+    /// Returns true if the log skips the names in a directory, given by its path relative to the workspace.
     is_left_out: fn(&Path) -> bool,
-    /// The directories whose names are in the log in any case.
+    /// The directories whose names are logged in any case.
     wanted: HashSet<PathBuf>,
     events: Vec<NameEvent>,
-    /// True if there were too many events.
+    /// True if events were dropped because there were too many.
     lost: bool,
 }
 
-/// A name that came, went or moved.
+/// An event about a name that appeared, disappeared or moved.
 #[derive(Debug)]
 pub(crate) struct NameEvent {
     pub(crate) path: PathBuf,
     pub(crate) flags: ReadFlags,
-    /// The same number for both halves of a move.
+    /// A number that both halves of a move share.
     pub(crate) cookie: u32,
 }
 
 impl NameLog {
-    /// Adds directories, by their canonical paths. The log always has the names that change in them.
+    /// Adds directories, given by their canonical paths, whose names are logged in any case.
     pub(crate) fn want<'a>(&self, dirs: impl Iterator<Item = &'a Path>) {
         let mut log = self.events.lock();
         log.wanted.extend(dirs.map(Path::to_owned));
     }
 
-    /// Takes the events since the last call, in their order; `None` if some may be missing.
+    /// Removes and returns the events since the last call, from the oldest to the newest. Returns `None` if events may be
+    /// missing.
     ///
     /// Blocks on files.
     pub(crate) fn take(&self) -> Option<Vec<NameEvent>> {
@@ -174,8 +176,8 @@ impl NameLog {
 }
 
 impl Watchers {
-    /// Returns a log of the names in the workspace `root`, a canonical path; `None` if it is not watched. The log lacks
-    /// directories of which `is_left_out` is true, by their paths below the workspace.
+    /// Creates a log of the names in the workspace `root`, a canonical path. Returns `None` if the workspace is not watched. The
+    /// log skips directories for which `is_left_out` returns true; its argument is the path relative to the workspace.
     ///
     /// Blocks on files.
     pub(crate) fn names(&self, root: &Path, is_left_out: fn(&Path) -> bool) -> Option<NameLog> {
@@ -219,7 +221,7 @@ impl Watchers {
         }
     }
 
-    /// Returns the directories of the workspace `root` that may have changed since a moment.
+    /// Returns the directories of the workspace `root` that may have changed since the mark `since`.
     ///
     /// Blocks on files.
     pub fn changes(&self, root: &Path, since: Option<&ChangeMark>) -> Changes {
@@ -234,7 +236,7 @@ impl Watchers {
         changes
     }
 
-    /// Watches a workspace until nobody asks any more.
+    /// Watches a workspace until no question has come for [`IDLE_LIMIT`].
     fn watch(slots: &Weak<Slots>, root: &Path) {
         let watchers = || slots.upgrade().map(Self);
         let made = Watcher::new(root).map(Arc::new);
@@ -259,7 +261,7 @@ impl Watchers {
         }
     }
 
-    /// Ends a watcher.
+    /// Ends a watcher, and removes it from the list.
     fn forget(&self, root: &Path, watcher: &Arc<Watcher>) {
         let mut slots = self.0.0.lock();
         let same = |slot: &Slot| matches!(slot, Slot::Watching(it) if Arc::ptr_eq(it, watcher));
@@ -284,10 +286,10 @@ impl Drop for Slots {
 /// Watches the directories of one workspace.
 #[derive(Debug)]
 pub struct Watcher {
-    /// The path of the workspace, which may have links.
+    /// The path of the workspace, in which symbolic links are allowed.
     root: PathBuf,
     inotify: OwnedFd,
-    /// Wakes the thread when the watcher ends.
+    /// Wakes the watcher's thread when the watcher must end.
     ended: OwnedFd,
     state: Mutex<State>,
 }
@@ -295,17 +297,17 @@ pub struct Watcher {
 #[derive(Debug)]
 struct State {
     tree: Tree,
-    /// The time of the last question.
+    /// The time of the last question about changes.
     asked: Instant,
     over: bool,
 }
 
-/// The watched directories.
+/// The watched directories of a workspace, and their changes.
 #[derive(Debug)]
 struct Tree {
     /// The identity of the watcher.
     id: Arc<()>,
-    /// The workspace, by its canonical path.
+    /// The canonical path of the workspace.
     root: PathBuf,
     dir: Dir,
     mounts: File,
@@ -313,32 +315,32 @@ struct Tree {
     /// The directories that could not be opened.
     closed: HashSet<Arc<Path>>,
     most: usize,
-    /// The logs that somebody may still read.
+    /// The logs to which events are added. A log that was dropped leaves a dead entry here.
     logs: Vec<Weak<Mutex<LoggedEvents>>>,
     /// The number of the next mark.
     number: u64,
-    /// The directories that changed, with the number of the first mark after that.
+    /// The directories that have changed. The number is that of the first mark after the change.
     changed: HashMap<Arc<Path>, u64>,
-    /// The number of the first mark after which all changes are known.
+    /// The number of the first mark since which all changes are remembered.
     known_since: u64,
 }
 
-/// The watch of each directory, in little memory.
+/// The watches of all directories, in a compact form.
 #[derive(Debug, Default)]
 struct Watches {
-    /// The numbers of the watches.
+    /// The watch descriptor of each directory.
     numbers: PathMap<Watch>,
-    /// The packed places in `numbers`, in the order of the watches. Some are out of date.
+    /// The watch descriptors of packed entries, sorted, each with the index of its entry in `numbers`. Some are outdated.
     packed: Vec<(i32, usize)>,
-    /// The directories of the watches that are not packed.
+    /// The directories of the watches that are not packed yet.
     new: HashMap<i32, Arc<Path>>,
 }
 
-/// The number of a watch.
+/// A watch descriptor of inotify.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Watch(i32);
 
-/// An event of one directory.
+/// An event in a watched directory.
 struct Event {
     path: Arc<Path>,
     flags: ReadFlags,
@@ -346,14 +348,14 @@ struct Event {
     cookie: u32,
 }
 
-/// The events of names.
+/// The flags of events about names.
 const NAMES: ReadFlags = ReadFlags::CREATE
     .union(ReadFlags::DELETE)
     .union(ReadFlags::MOVED_FROM)
     .union(ReadFlags::MOVED_TO);
 
 impl Watcher {
-    /// Watches the workspace `root`. Takes some microseconds for each directory.
+    /// Starts to watch the workspace `root`. Takes some microseconds for each directory.
     ///
     /// # Errors
     /// The workspace cannot be watched.
@@ -404,12 +406,12 @@ impl Watcher {
         })
     }
 
-    /// Returns the number of directories.
+    /// Returns the number of watched directories.
     pub fn directories(&self) -> usize {
         self.state.lock().tree.watches.len()
     }
 
-    /// Returns the directories that changed since a moment; nothing if the watcher has missed something and must end.
+    /// Returns the directories that have changed since a mark. Returns `None` if the watcher has missed an event and must end.
     fn changes(&self, since: Option<&ChangeMark>) -> Option<Changes> {
         let mut state = self.state.lock();
         state.asked = Instant::now();
@@ -420,7 +422,7 @@ impl Watcher {
         (!state.over).then(|| state.tree.answer(since))
     }
 
-    /// Reads the queue until the watcher ends or nobody has asked for long.
+    /// Reads the queue until the watcher ends, or until no question has come for [`IDLE_LIMIT`].
     fn follow(&self) {
         loop {
             let left = {
@@ -450,7 +452,7 @@ impl Watcher {
         }
     }
 
-    /// Reads the queue. Returns whether all directories of the workspace are watched at their paths.
+    /// Reads the queue to its end. Returns true if no event was missed and each directory is still watched at its path.
     fn is_whole(&self, tree: &mut Tree) -> bool {
         let is_same = || {
             let real = self.root.canonicalize().ok()?;
@@ -556,7 +558,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Watches a directory and the directories in it, each before it is read. They count as changed.
+    /// Watches a directory and all directories below it. Sets the watch on each directory before reading it. Marks the
+    /// directories as changed.
     fn add(&mut self, inotify: &OwnedFd, dir: Arc<Path>) -> Result<(), Unwatched> {
         let mut flags = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE;
         flags |= WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE | WatchFlags::ATTRIB;
@@ -602,7 +605,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Removes the watches of a directory and those below it.
+    /// Removes the watches of a directory and of all directories below it.
     fn forget(&mut self, inotify: &OwnedFd, dir: &Path) {
         self.closed.retain(|path| !path.starts_with(dir));
         for (path, watch) in self.watches.at_and_below(dir) {
@@ -612,7 +615,7 @@ impl Tree {
         }
     }
 
-    /// Adds an event of a name in a directory to the logs.
+    /// Adds an event about a name in `dir` to the logs.
     fn log(&self, dir: &Path, name: &Path, (flags, cookie): (ReadFlags, u32)) {
         let below = dir.strip_prefix(&self.root).unwrap_or(dir);
         for log in self.logs.iter().filter_map(Weak::upgrade) {
@@ -631,7 +634,7 @@ impl Tree {
         }
     }
 
-    /// Returns whether somebody may still read a log. Forgets the others.
+    /// Forgets dropped logs. Returns true if any log is left.
     fn has_logs(&mut self) -> bool {
         self.logs.retain(|log| log.strong_count() > 0);
         !self.logs.is_empty()
@@ -645,7 +648,7 @@ impl Tree {
         self.changed.insert(path, self.number);
     }
 
-    /// Returns whether nothing is mounted in the workspace.
+    /// Returns true if no other file system is mounted in the workspace.
     fn has_its_mounts(&self) -> bool {
         let mut fds = [PollFd::new(&self.mounts, PollFlags::PRI)];
         let polled = poll(&mut fds, Some(&Timespec::default()));
@@ -659,7 +662,7 @@ impl Watches {
         self.numbers.len()
     }
 
-    /// Returns the directory of a watch.
+    /// Returns the directory that a watch descriptor belongs to.
     fn path(&self, watch: i32) -> Option<Arc<Path>> {
         if let Some(path) = self.new.get(&watch) {
             return Some(Arc::clone(path));
@@ -670,7 +673,7 @@ impl Watches {
         (self.numbers.get(&path) == Some(Watch(watch))).then(|| path.into())
     }
 
-    /// Returns the watches of a directory and of those below it.
+    /// Returns the watches of a directory and of all directories below it.
     fn at_and_below(&self, dir: &Path) -> Vec<(PathBuf, i32)> {
         let own = self.numbers.get(dir).map(|watch| (dir.to_owned(), watch));
         let all = own.into_iter().chain(self.numbers.below(dir));
@@ -717,7 +720,7 @@ impl Packed for Watch {
     }
 }
 
-/// Returns the place of a mount in the directory `root`.
+/// Returns a mount point inside the directory `root`, if there is any.
 fn mount_below(root: &Path) -> std::io::Result<Option<PathBuf>> {
     let mounts = std::fs::read(MOUNTS)?;
     let places = mounts
@@ -728,7 +731,7 @@ fn mount_below(root: &Path) -> std::io::Result<Option<PathBuf>> {
     Ok(below.next())
 }
 
-/// Returns a path of the kernel's list, in which a blank is `\040`.
+/// Decodes a path from the kernel's list, in which special characters such as spaces are octal numbers (`\040`).
 fn unescaped(text: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Finds credentials in configuration files that are no secrets by name: those of git, cargo and go.
+//! Finds credentials in configuration files whose names are not secret: those of git, cargo and Go.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -8,14 +8,14 @@ use regex::Regex;
 use super::extract;
 use crate::beneath;
 
-/// A key of a credential with a value: `token = "…"` in cargo's configuration, `oauthtoken = …` in git's.
+/// A key for a credential, and its value: `token = "…"` in cargo's configuration, `oauthtoken = …` in git's.
 static CREDENTIAL: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r#"(?im)^\s*[\w.-]*(?:token|password|passwd|secret|secret-key|api-?key)\s*=\s*["']?[^\s"'#;]{6,}"#)
         .expect("the tests compile this expression")
 });
 
-/// Returns whether a configuration file contains a credential: a token, or a password in an address or header. A file
-/// that cannot be read contains none.
+/// Returns true if a configuration file contains a credential: a token, or a password in a URL or a header. Returns false for a
+/// file that cannot be read.
 pub(crate) fn is_in(config: &Path) -> bool {
     let text = beneath::text_resolved(config).unwrap_or_default();
     CREDENTIAL.is_match(&text) || !extract::git_config(&text).is_empty()

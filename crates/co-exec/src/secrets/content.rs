@@ -1,4 +1,4 @@
-//! Finds files that are secret by their contents, because other files have the same or any names.
+//! Finds files that are secret by their contents, because their names may also belong to harmless files.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -10,19 +10,19 @@ use super::extract;
 use crate::beneath::Dir;
 use co_policy::secret_names as names;
 
-/// The most bytes of a file of credentials. Larger files are data.
+/// The most bytes of a file with credentials. Larger files are data.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// The most bytes of a file with any name that is searched for a private key.
+/// The most bytes of a file that is searched for a private key although its name does not suggest one.
 pub(super) const MAX_KEY_BYTES: usize = 64 << 10;
 
-/// Extensions of files that are no keys. They are not read, because there are many of them.
+/// Extensions of files that contain no keys. Such files are not read, because there are many of them.
 const NO_KEYS: [&str; 26] = [
     "a", "avif", "bin", "class", "d", "dll", "exe", "gif", "gz", "ico", "jar", "jpeg", "jpg",
     "lock", "map", "mp3", "mp4", "o", "pdf", "png", "pyc", "so", "svg", "webp", "woff2", "zip",
 ];
 
-/// Directories of translations, in which "password" is the label of a field.
+/// Names of directories with translations, in which "password" is the label of a field.
 const LOCALES: [&str; 8] = [
     "i18n",
     "l10n",
@@ -34,28 +34,28 @@ const LOCALES: [&str; 8] = [
     "translations",
 ];
 
-/// A private key in a file of any name, also within a string that has `\n` for its line breaks.
+/// The header of a private key in any file, even inside a string in which `\n` stands for line breaks.
 static KEY_HEADER: LazyLock<bytes::Regex> = LazyLock::new(|| {
     bytes::Regex::new(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:\r?\n|\\[nr]|\z)")
         .expect("the tests compile this expression")
 });
 
-/// A private key in source text. A header alone may belong to a program that reads keys.
+/// A private key in source text. A header without a key may belong to a program that reads keys.
 static KEY_LINES: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?m)^-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----\r?\n(?:[^\n]*: [^\n]*\n|\r?\n)*[A-Za-z0-9+/=]{16,}\r?$")
         .expect("the tests compile this expression")
 });
 
-/// Returns whether a file contains credentials although its name does not show it: a service account, an `auth.json`, a
-/// private key. Reads only files that may be one of these.
+/// Returns true if a file contains credentials although its name does not show this: a service account, an `auth.json`, or a
+/// private key. Reads the file only if its name allows one of these.
 ///
-/// `path` is a canonical path, no component of which may be a symbolic link.
+/// `path` must be a canonical path, no component of which may be a symbolic link.
 pub fn is_secret(path: &Path) -> bool {
     let dir = Dir::open(path.parent().unwrap_or(path));
     dir.is_ok_and(|dir| is_secret_in(&dir, path))
 }
 
-/// As [`is_secret`], for a file whose directory is open.
+/// Returns the same as [`is_secret`], for a file whose directory is already open.
 pub fn is_secret_in(dir: &Dir, path: &Path) -> bool {
     let file = path.file_name().unwrap_or_default();
     let name = file.to_string_lossy();
@@ -68,12 +68,12 @@ pub fn is_secret_in(dir: &Dir, path: &Path) -> bool {
     }
 }
 
-/// True for the name of a file that is often secret by its content.
+/// Returns true for the name of a file whose content often makes it secret.
 pub(super) fn decides(name: &str) -> bool {
     names::is_key(name) || is_json(name)
 }
 
-/// Returns whether the file at `path`, whose directory is open, is secret by its content. Its `name` must pass [`decides`].
+/// Returns whether the file at `path` in the open directory is secret by its content. Its `name` must pass [`decides`].
 pub(super) fn has_secret(dir: &Dir, path: &Path, name: &str) -> bool {
     let file = path.file_name().unwrap_or_default();
     let bytes = dir.read(file, MAX_FILE_BYTES).unwrap_or_default();
@@ -85,7 +85,7 @@ pub(super) fn has_secret(dir: &Dir, path: &Path, name: &str) -> bool {
     }
 }
 
-/// True for the name of a file in which a private key is looked for if it is small.
+/// Returns true for the name of a file that must be searched for a private key if the file is small.
 pub(super) fn may_hold_key(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let extension = lower
@@ -94,7 +94,7 @@ pub(super) fn may_hold_key(name: &str) -> bool {
     !names::is_source(&lower) && !NO_KEYS.contains(&extension)
 }
 
-/// Returns whether a text contains a private key.
+/// Returns whether the bytes contain the header of a private key.
 pub(super) fn holds_key(bytes: &[u8]) -> bool {
     KEY_HEADER.is_match(bytes)
 }
@@ -110,7 +110,7 @@ fn is_service_account(text: &str) -> bool {
             .is_ok_and(|json| json["type"] == "service_account" && json["private_key"].is_string())
 }
 
-/// Returns whether a value looks like a password and not like a label.
+/// Returns whether the text of an `auth.json` has a value that looks like a password and not like a label.
 fn is_auth(path: &Path, text: &str) -> bool {
     let is_locale = path
         .iter()

@@ -1,9 +1,8 @@
-//! Finds secrets that appeared where a command could read, after the survey by which secrets are closed to the command and before
-//! its end.
+//! Finds secrets that appeared where a command could read them. They appeared after the survey by which secrets were closed to
+//! the command, and before the command ended.
 //!
-//! Another survey finds the secrets that are there at the end. The names that changed meanwhile in the directories of the
-//! workspace (inotify) show the secrets that came and went. The times of files show the secrets that had another name for a
-//! while.
+//! A second survey finds the secrets that exist at the end. The names that changed meanwhile in the directories of the workspace
+//! (inotify) show secrets that existed only for a while. The times of files show secrets that had another name for a while.
 
 mod names;
 
@@ -22,13 +21,13 @@ use crate::error::refusal::HidingRefusal;
 use crate::regular::FileStamp;
 use crate::secrets::{Survey, Surveys};
 
-/// The most secrets that are named.
+/// The most secrets that a message names.
 const MAX_NAMED_SECRETS: usize = 10;
 
-/// The most surveys before a start, if secrets appear during each of them.
+/// The most surveys before the start of a command. co surveys again if secrets appeared during the last survey.
 const MAX_SURVEYS: usize = 4;
 
-/// The secrets of a workspace while they are closed to a command, with a watch for new secrets. Clones share what they find.
+/// The secrets that are closed to a command, with a watch for new secrets in the workspace. Clones share their findings.
 #[derive(Debug, Clone)]
 pub(crate) struct SecretWatch {
     surveys: Surveys,
@@ -36,9 +35,9 @@ pub(crate) struct SecretWatch {
     before: Arc<Survey>,
     closed_by: ClosedBy,
     shown: ShownSecrets,
-    /// The secrets at the start.
+    /// The stamps of the secret files when the watch began.
     stamps: Arc<SecretStamps>,
-    /// Git's index at the start, if not all names are watched.
+    /// The stamp of git's index when the watch began. `None` if all names are watched.
     index: Option<FileStamp>,
     state: Arc<Mutex<WatchState>>,
 }
@@ -47,12 +46,12 @@ pub(crate) struct SecretWatch {
 struct WatchState {
     exposed: Vec<PathBuf>,
     phase: Phase,
-    /// `None` if the kernel cannot tell the names, or that would take long.
+    /// The watch for changed names. `None` if the kernel cannot report names, or if watching them would take too long.
     names: Option<NameWatch>,
     places: Places,
 }
 
-/// A part of the life of a command.
+/// The phase of a command's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Starting,
@@ -61,12 +60,12 @@ enum Phase {
 }
 
 impl SecretWatch {
-    /// Starts to watch. If secrets appear or move meanwhile, looks for them again.
+    /// Starts to watch. If secrets appear or move meanwhile, surveys the workspace again.
     ///
     /// Blocks on files.
     ///
     /// # Errors
-    /// Secrets still appear or move when co has looked for them the last time.
+    /// In the last attempt, secrets still appeared or moved during the survey.
     pub(crate) fn new(
         surveys: &Surveys,
         secrets: ClosedSecrets<'_>,
@@ -124,12 +123,12 @@ impl SecretWatch {
         FileStamp::of(&index)
     }
 
-    /// Returns the survey by which secrets are closed.
+    /// Returns the survey by which the secrets are closed.
     pub(crate) fn before(&self) -> &Survey {
         &self.before
     }
 
-    /// Notes that the command starts now. From then on, it may make secrets itself.
+    /// Records that the command starts now. From now on, the command may itself create secrets.
     ///
     /// Blocks on files.
     pub(crate) fn command_starts(&self) {
@@ -141,8 +140,8 @@ impl SecretWatch {
         state.phase = Phase::Running;
     }
 
-    /// Returns the secrets that the command may have read until the moment `since`, also those that an earlier call found. If co
-    /// cannot look everywhere, returns the workspace.
+    /// Returns the secrets that the command may have read until the time `since`, including those that an earlier call found. If
+    /// co cannot search the whole workspace, returns the workspace.
     ///
     /// Blocks on files.
     pub(crate) fn exposed(&self, since: Instant) -> Vec<PathBuf> {
@@ -153,7 +152,7 @@ impl SecretWatch {
         state.exposed.clone()
     }
 
-    /// Ends the watch when the command has ended. Blocks some milliseconds, in which the kernel forgets the names.
+    /// Ends the watch after the command has ended. Blocks for some milliseconds until the kernel has removed its watches.
     pub(crate) fn end(&self) {
         let mut state = self.state.lock();
         state.phase = Phase::Ended;
@@ -162,8 +161,7 @@ impl SecretWatch {
         drop(names);
     }
 
-    /// Looks for secrets: first for secrets that are there after the moment `since`, then for secrets that could be read since
-    /// the last look.
+    /// Finds secrets that the command could read since the last call. Uses a survey that was checked after the time `since`.
     fn look(&self, state: &mut WatchState, since: Instant) -> Vec<PathBuf> {
         let git_is_busy = state.names.as_ref().is_some_and(NameWatch::is_git_busy);
         let now = self.surveys.since(&self.workspace, since);
@@ -219,7 +217,7 @@ impl SecretWatch {
         exposed
     }
 
-    /// Returns the line for a model in place of the output until the moment `since`, if a secret may be in it.
+    /// Returns a line that replaces the output for a model, if a secret may be in the output until the time `since`.
     ///
     /// Blocks on files.
     pub(crate) fn withheld(&self, since: Instant) -> Option<String> {
@@ -245,7 +243,7 @@ impl SecretWatch {
     }
 }
 
-/// The stamps of secret files, and of the directories that they are in.
+/// The stamps of secret files, and of the directories that contain them.
 #[derive(Debug, Default)]
 struct SecretStamps {
     files: Vec<(PathBuf, FileStamp)>,
@@ -274,8 +272,8 @@ impl SecretStamps {
         }
     }
 
-    /// Returns the files that may have had another name for a while: nothing wrote them, but the time of their last change
-    /// differs. If the workspace cannot be opened, returns `root`.
+    /// Returns secret files that may have had another name for a while: only their metadata has changed. If the workspace cannot
+    /// be opened, returns `root`.
     fn linked(&self, root: &Path) -> Vec<PathBuf> {
         let Ok(opened) = Dir::open(root) else {
             return vec![root.to_owned()];
@@ -286,7 +284,7 @@ impl SecretStamps {
         linked.map(|(path, _)| path.clone()).collect()
     }
 
-    /// Returns whether the files are as they were, and whether the directories are.
+    /// Returns whether all files still have their stamps, and whether all directories still have theirs.
     fn are_current(&self, root: &Path) -> (bool, bool) {
         let Ok(opened) = Dir::open(root) else {
             return (false, false);
@@ -300,13 +298,13 @@ impl SecretStamps {
     }
 }
 
-/// Returns the stamp of a file below an open directory `root`, if it is there.
+/// Returns the stamp of a file in the open directory `root`, if the file exists.
 fn stamp(opened: &Dir, root: &Path, path: &Path) -> Option<FileStamp> {
     let below = path.strip_prefix(root).ok()?;
     FileStamp::below(opened, below, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// Returns a place of a secret that only one of two surveys has.
+/// Returns the path of a secret that only one of the two surveys contains.
 fn first_difference(one: &Survey, other: &Survey) -> Option<PathBuf> {
     let (one, other): (HashSet<_>, HashSet<_>) = (one.closed().collect(), other.closed().collect());
     one.symmetric_difference(&other)
@@ -315,13 +313,13 @@ fn first_difference(one: &Survey, other: &Survey) -> Option<PathBuf> {
 }
 
 impl WatchState {
-    /// Returns whether all names are watched.
+    /// Returns whether the names in all directories are watched.
     fn sees_all(&self) -> bool {
         self.names.as_ref().is_some_and(|names| names.whole)
     }
 }
 
-/// Returns the secrets of `now` that a command could read if it started at `before`.
+/// Returns the secrets in the survey `now` that a command could read if its secrets were closed by the survey `before`.
 fn new_secrets(before: &Survey, now: &Survey, closed_by: ClosedBy) -> Vec<PathBuf> {
     let new = now.closed().filter(|path| !before.closes(path));
     let readable = |path: &Path| {

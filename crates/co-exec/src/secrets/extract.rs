@@ -1,6 +1,6 @@
-//! Extracts secret values from the text of a secret file: dotenv, JSON, YAML, TOML, netrc, pgpass, PEM.
+//! Extracts secret values from the text of a secret file: dotenv, JSON, YAML, TOML, netrc, pgpass and PEM.
 //!
-//! A value counts as secret if the name of its key suggests it, or if it looks random.
+//! A value counts as secret if the name of its key suggests this, or if the value looks random.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -12,18 +12,18 @@ use serde_json::Value;
 use super::redact::{is_stand_in, promises};
 use super::value::SecretValue;
 
-/// The least characters of a random value. Shorter text may be a name or a version.
+/// The least number of characters in a random value. Shorter text may be a name or a version.
 const MIN_RANDOM: usize = 16;
 
-/// The least changes between capitals, small letters and digits in a random value.
+/// The least number of changes between capitals, small letters and digits in a random value.
 const MIN_CHANGES: usize = 5;
 
-/// A block of PEM, also within a string that has `\n` for its line breaks.
+/// A PEM block, even inside a string in which `\n` stands for line breaks.
 static PEM: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"-----BEGIN (?P<kind>[A-Z0-9 ]+)-----(?s:(?P<body>.*?))(?:-----END [A-Z0-9 ]+-----|\z)")
 });
 
-/// `key=value`, `key: value` and the like, one on each line.
+/// A line with a key and a value, such as `key=value` or `key: value`.
 static PAIR: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r#"(?m)^[\s\-]*(?:export\s+|set\s+|declare\s+-x\s+)?["']?(?P<key>[\w.\-/:@]+?)["']?[ \t]*(?:=>|:=|=|:[ \t])[ \t]*(?P<value>\S.*)$"#,
@@ -34,11 +34,11 @@ static PAIR: LazyLock<Regex> = LazyLock::new(|| {
 static NETRC: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?:^|\s)(?P<key>password|passwd|account)\s+(?P<value>\S+)"));
 
-/// A user and a password in an address.
+/// A user and a password in a URL.
 static ADDRESS: LazyLock<Regex> =
     LazyLock::new(|| regex(r"://(?P<key>[^\s/:@]*):(?P<value>[^\s@]+)@"));
 
-/// A token in an address, in the place of the user.
+/// A token in a URL, in the place of the user.
 static TOKEN_ADDRESS: LazyLock<Regex> =
     LazyLock::new(|| regex(r"://(?P<value>[^\s/:@]{16,})(?::[^\s@]*)?@"));
 
@@ -80,7 +80,7 @@ pub(super) fn values(name: &str, text: &str) -> BTreeSet<SecretValue> {
     found.values
 }
 
-/// Returns the credentials in the addresses and headers of a git configuration.
+/// Returns the credentials in the URLs and headers of a git configuration.
 pub(super) fn git_config(text: &str) -> BTreeSet<SecretValue> {
     let mut found = Extraction::default();
     found.addresses(text);
@@ -130,7 +130,7 @@ impl Extraction {
         }
     }
 
-    /// Extracts the lines of private keys, and returns the text without PEM blocks.
+    /// Extracts the lines of private keys. Returns the text without its PEM blocks.
     fn blocks(&mut self, text: &str) -> String {
         for block in PEM.captures_iter(text) {
             if block["kind"].contains("PRIVATE KEY") {
@@ -163,7 +163,7 @@ impl Extraction {
         }
     }
 
-    /// Extracts random values.
+    /// Extracts the words that look random.
     fn tokens(&mut self, text: &str) {
         let between = |c: char| c.is_whitespace() || "\"'`,;:&?@=|<>(){}[]".contains(c);
         for token in text.split(between).filter(|token| is_random(token)) {
@@ -171,7 +171,7 @@ impl Extraction {
         }
     }
 
-    /// Extracts the last of the five fields of each line. The field before it is the user.
+    /// Extracts the password of each line, the last of five fields, with the user, the field before it, as its key.
     fn pgpass(&mut self, text: &str) {
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let (mut fields, mut escaped) = (0, false);
@@ -188,14 +188,14 @@ impl Extraction {
     }
 }
 
-/// Returns false for a placeholder, a path and an address.
+/// Returns false for a placeholder, a path and a URL.
 fn may_be_secret(value: &str) -> bool {
     let stem = value.trim_start_matches(['/', '.', '~']);
     let is_path = stem.len() < value.len() && (stem.contains('/') || !is_random(stem));
     !is_stand_in(value) && !is_path && !value.contains("://")
 }
 
-/// Returns a value without its quotes or the comment after it.
+/// Returns a value without its quotation marks and without a comment after it.
 fn unquoted(value: &str) -> &str {
     let value = value.trim();
     if let Some(quote) = value.chars().next().filter(|c| "\"'`".contains(*c)) {
@@ -206,7 +206,7 @@ fn unquoted(value: &str) -> &str {
     value[..end].trim_end_matches([',', ';', ' ', '\t'])
 }
 
-/// Returns whether a program, not a person, chose these letters and digits.
+/// Returns true if the text looks random: a program chose it, not a person.
 fn is_random(text: &str) -> bool {
     if text.len() < MIN_RANDOM || text.starts_with(['/', '.', '~']) || !text.is_ascii() {
         return false;

@@ -1,4 +1,4 @@
-//! Finds secret values in a text: as they are, in JSON, in base64, in hex and URL-encoded.
+//! Finds secret values in a text: in their plain form, and encoded as JSON, base64, hex or URL.
 
 use std::ops::Range;
 
@@ -8,19 +8,19 @@ use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
 
 use super::value::{Place, SecretValue};
 
-/// The most bytes of a value that is searched for in encodings too.
+/// The most bytes of a value whose encodings are searched too.
 const MAX_ENCODED: usize = 4 << 10;
 
-/// Finds a set of values.
+/// Finds the values of a set in a text.
 #[derive(Debug, Default)]
 pub struct Matcher {
     search: Option<AhoCorasick>,
-    /// The places of each pattern of the search.
+    /// For each search pattern, the places in a text at which a hit counts.
     places: Vec<Place>,
 }
 
 impl Matcher {
-    /// Returns a matcher for `values`.
+    /// Creates a matcher for `values`.
     ///
     /// # Errors
     /// The values are too many for one search.
@@ -45,7 +45,7 @@ impl Matcher {
         })
     }
 
-    /// Returns the positions of values in `text`. Ranges may overlap.
+    /// Returns the ranges of `text` that contain values. Ranges may overlap.
     pub fn find(&self, text: &str) -> Vec<Range<usize>> {
         let Some(search) = &self.search else {
             return Vec::new();
@@ -57,7 +57,7 @@ impl Matcher {
     }
 }
 
-/// Returns the encodings of a value that differ from it.
+/// Returns the encoded forms of a value that differ from the value itself.
 fn encodings(value: &str) -> Vec<String> {
     // The last digit also depends on what follows, such as a line end.
     let digits = 8 * value.len() / 6;
@@ -79,7 +79,7 @@ fn encodings(value: &str) -> Vec<String> {
     forms
 }
 
-/// URL-encodes all but the unreserved characters.
+/// URL-encodes all characters except the unreserved ones.
 fn url(value: &str, escape: fn(u8) -> String) -> String {
     let encode = |byte: u8| match byte {
         byte if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {

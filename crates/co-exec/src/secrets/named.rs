@@ -1,14 +1,13 @@
-//! The secrets that a command names.
+//! Finds the secrets that a command names.
 
 use std::path::{Path, PathBuf};
 
 use super::Survey;
 
-/// Returns the secret files and directories of a survey that a command names in its words, by their canonical paths.
+/// Returns the secret files and directories of a survey that the words of a command name, by their canonical paths.
 ///
-/// A word names a path by its whole text, by the part after the first `=`, or after an `@` at its start. Relative
-/// paths count from `cwd` and from each directory that a `cd` names. For a file in a secret directory, the directory
-/// is returned.
+/// The path may be the whole word, the part after the first `=`, or either of them after an `@`. Relative paths are resolved
+/// against `cwd`, and against each directory that a `cd` names. For a file in a secret directory, returns the directory.
 ///
 /// Blocks on files.
 pub fn named(words: &[Vec<String>], cwd: &Path, survey: &Survey) -> Vec<PathBuf> {
@@ -31,7 +30,7 @@ pub fn named(words: &[Vec<String>], cwd: &Path, survey: &Survey) -> Vec<PathBuf>
     found
 }
 
-/// Returns the parts of a word that may be a path.
+/// Returns the parts of a word that may be paths.
 fn paths(word: &str) -> impl Iterator<Item = &str> {
     let value = word.split_once('=').map(|(_, value)| value);
     let parts = std::iter::once(word).chain(value);
@@ -39,7 +38,7 @@ fn paths(word: &str) -> impl Iterator<Item = &str> {
     all.filter(|path| !path.is_empty())
 }
 
-/// Returns the secret that covers a path, if there is one.
+/// Returns the secret file or directory of the survey that contains a path. Returns `None` if the path is not secret.
 fn hidden(path: &Path, survey: &Survey) -> Option<PathBuf> {
     let real = path.canonicalize().ok()?;
     let dir = survey.dirs.iter().find(|dir| real.starts_with(dir));

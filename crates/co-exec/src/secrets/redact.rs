@@ -1,7 +1,7 @@
-//! Removes secrets from text for a model. The screen shows the original.
+//! Removes secrets from text for a model. The person still sees the original text.
 //!
-//! Finds well-known key formats, private-key blocks, credentials in addresses, values of suspicious names, the
-//! person's own keys, and the secret values of the workspace. Ordinary source text stays as it is.
+//! Finds well-known formats of keys, private-key blocks, credentials in URLs, values with suspicious names, the person's own
+//! keys, and the secret values of the workspace. Leaves ordinary source text unchanged.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -15,15 +15,16 @@ mod names;
 
 pub(super) use names::{is_stand_in, promises};
 
-/// The least length of the person's own keys. Shorter ones would match ordinary words.
+/// The least length of one of the person's own keys. A shorter text would match ordinary words.
 const MIN_OWN: usize = 8;
 
-/// Returns whether the value of a variable is a secret, by the variable's name. Secrets of a known shape are found in any text.
+/// Returns true if the value of a variable is a secret, judging by the variable's name. Secrets with a known format are found
+/// elsewhere, in any text.
 pub fn is_secret_variable(name: &str, value: &str) -> bool {
     promises(name) && !is_stand_in(value)
 }
 
-/// A text without secrets.
+/// A text from which secrets were removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RedactedText {
     pub text: String,
@@ -37,7 +38,7 @@ impl From<String> for RedactedText {
     }
 }
 
-/// Finds and replaces secrets.
+/// Finds secrets in a text and replaces them.
 #[derive(Debug, Clone)]
 pub struct Redactor {
     own: Vec<String>,
@@ -45,7 +46,7 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// Creates a redactor that also finds the values `own`.
+    /// Creates a redactor that, besides known formats, finds the values `own`.
     pub fn new(own: &[String]) -> Self {
         let mut own: Vec<String> = own
             .iter()
@@ -60,13 +61,13 @@ impl Redactor {
         }
     }
 
-    /// Returns a redactor that finds the values of this one and those in `more`.
+    /// Returns a redactor that also finds the values `more`.
     #[must_use]
     pub fn with(&self, more: &[String]) -> Self {
         Self::new(&[self.own.as_slice(), more].concat()).with_values(Arc::clone(&self.values))
     }
 
-    /// Returns a redactor that also finds `values`, also in the encodings that [`Matcher`] knows.
+    /// Sets the matcher for secret values of the workspace, which also finds encoded values.
     #[must_use]
     pub fn with_values(self, values: Arc<Matcher>) -> Self {
         Self { values, ..self }
@@ -94,7 +95,7 @@ impl Redactor {
     }
 }
 
-/// Finds private-key blocks, also those whose end is missing.
+/// Finds private-key blocks, even if their end is missing.
 fn blocks(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
     if !text.contains("PRIVATE KEY") {
         return;
@@ -122,13 +123,13 @@ fn blocks(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
     found.extend(block.map(|open| (open, "private key")));
 }
 
-/// The first line of a block: nothing follows the marker.
+/// The first line of a block, which ends after the marker.
 static BEGINS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----\s*$")
         .expect("the shape is tested to compile")
 });
 
-/// A line inside a block, perhaps after a line number, a file name or a `+`.
+/// Returns true for a line inside a block. A line number, a file name or a `+` may precede the key.
 fn is_key_line(line: &str) -> bool {
     let line = line.trim_end();
     let last = line
@@ -145,7 +146,7 @@ fn is_key_line(line: &str) -> bool {
         || line.starts_with("Comment:")
 }
 
-/// Patterns that always mean a secret. The group `s` is the secret, if it is not the whole match.
+/// Patterns that always mean a secret. If a pattern has a group `s`, the secret is this group, otherwise the whole match.
 static SHAPES: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
     let shapes = [
         ("AWS key", r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}\b"),
@@ -209,7 +210,7 @@ static SHAPES: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Replaces secrets. Overlapping secrets count as one.
+/// Replaces the found secrets. Overlapping secrets are replaced as one.
 fn replace(text: &str, mut found: Vec<(Range<usize>, &str)>) -> RedactedText {
     found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
     found.dedup_by(|(next, _), (range, _)| {

@@ -1,4 +1,4 @@
-//! A bounded walk that finds the secrets of a workspace.
+//! Finds the secrets of a workspace by a bounded walk.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
@@ -28,21 +28,21 @@ mod patch;
 #[cfg(test)]
 mod tests;
 
-/// The most entries that a survey has. A larger workspace is never surveyed whole.
+/// The most directory entries in a survey. A larger workspace is never surveyed completely.
 const MAX_ENTRIES: usize = 2_000_000;
 
-/// The most entries of each private path that are looked at.
+/// The most directory entries that are checked in a private path.
 const MAX_PRIVATE: usize = 2_000;
 
-/// Names in a git directory below which are branches and packed objects.
+/// Subdirectories of a git directory that contain branches and objects.
 const GIT_STORES: [&str; 3] = ["objects", "refs", "logs"];
 
 const GIT_CONFIGS: [&str; 2] = ["config", "config.worktree"];
 
-/// The number of stamps that two threads compare faster than one.
+/// The number of stamps from which on two threads compare them faster than one.
 const WORTH_A_THREAD: usize = 400;
 
-/// Directories with many generated files. They are walked last, and not searched for private keys.
+/// Names of directories with many generated files. These directories are walked last, and are not searched for private keys.
 const GENERATED_DIRECTORIES: [&str; 8] = [
     "node_modules",
     "target",
@@ -54,80 +54,81 @@ const GENERATED_DIRECTORIES: [&str; 8] = [
     "__pycache__",
 ];
 
-/// The secrets of a workspace, by their canonical paths.
+/// The secrets of a workspace, by their canonical paths. Also has the facts that make the next survey faster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// Secret files outside `dirs`, and every other name of a secret file.
+    /// Secret files outside `dirs`. Also other hard links to secret files.
     pub files: Vec<PathBuf>,
-    /// Directories in which everything is secret; none lies in another.
+    /// Directories that are secret as a whole. None of them is inside another one.
     pub dirs: Vec<PathBuf>,
     /// The files below `dirs`.
     pub within: Vec<PathBuf>,
-    /// Files outside the workspace that links with secret names lead to.
+    /// Files outside the workspace to which symbolic links with secret names lead.
     pub outside: Vec<PathBuf>,
-    /// Git's configuration files, which are no secrets but may contain credentials.
+    /// git's configuration files. They are not secret as a whole, but may contain credentials.
     pub git_configs: Vec<PathBuf>,
-    /// Git directories, whatever their names are.
+    /// Git directories, whatever their names.
     pub(crate) repositories: Vec<PathBuf>,
-    /// Files and links with the name `.git`, which lead to git directories.
+    /// Files and symbolic links named `.git`, which lead to git directories.
     pub(crate) git_links: Vec<PathBuf>,
-    /// False if there may be more secrets: the walk was cut short, or something in the workspace cannot be read.
+    /// False if there may be further secrets: the walk was cut short, or a part of the workspace cannot be read.
     pub complete: bool,
-    /// True if the walk was cut short and can go on.
+    /// True if the walk was cut short and can be continued.
     pub(super) cut: bool,
-    /// The workspace.
+    /// The canonical path of the workspace.
     root: PathBuf,
     /// The directories of the workspace that were read.
     read: PathMap<Directory>,
     /// The directories outside the workspace that were read.
     read_outside: HashMap<PathBuf, Directory>,
-    /// The files that may be secret by their content.
+    /// The files that may be secret by their content, with the results of checking them.
     looked: PathMap<Looked>,
-    /// The files of `looked` that have several names (hard links). They can change in directories that are not watched.
+    /// The files of `looked` that have several hard links. They can change through directories that are not watched.
     with_names: BTreeSet<PathBuf>,
-    /// The links of the workspace, except those in generated directories.
+    /// The symbolic links in the workspace, except in directories of generated files.
     links: BTreeSet<PathBuf>,
-    /// The links that have the name of a secret, with the canonical path that each leads to.
+    /// The symbolic links that have the name of a secret, each with its canonical target.
     followed: Vec<(PathBuf, Option<PathBuf>)>,
-    /// Directories with the name of a secret that have source text too, so that they are not closed as a whole.
+    /// Directories that have the name of a secret but also contain source text, so that they are not closed as a whole.
     with_source: Vec<PathBuf>,
 }
 
-/// The extent of one walk.
+/// The scope of a walk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extent<'a> {
-    /// Files and directories outside the workspace. Every other name of a file in them is secret.
+    /// Files and directories outside the workspace. Another hard link to one of these files is secret.
     pub private: &'a [PathBuf],
-    /// The most entries to read. Entries that are known already do not count.
+    /// The most directory entries to read. Cached entries do not count.
     pub most: usize,
-    /// The directories that may have changed since the survey before; `None` if any may have.
+    /// The directories that may have changed since the last survey. `None` if any directory may have changed.
     pub changed: Option<&'a HashSet<Arc<Path>>>,
 }
 
-/// A directory that was read.
+/// The contents of a directory that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Directory {
-    /// `None` for a directory that has to be read again.
+    /// The stamp of the directory. `None` if the directory must be read again.
     stamp: Option<FileStamp>,
-    /// The files and directories in the directory, if all of them could be read.
+    /// The entries of the directory. `None` if some of them could not be read.
     entries: Option<Listing>,
-    /// The files in the directory that contain a private key, though their names do not show that.
+    /// The files in the directory that contain a private key although their names do not show this.
     keys: Arc<[PathBuf]>,
 }
 
-/// A file whose content was looked at.
+/// The result of checking the content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Looked {
-    /// `None` for a file that has to be read again.
+    /// The stamp of the file. `None` if the file must be read again.
     stamp: Option<FileStamp>,
-    /// True if the file has several names (hard links): then it can change in directories that are not watched.
+    /// True if the file has several hard links, so that it can change through directories that are not watched.
     has_names: bool,
     secret: bool,
 }
 
 impl Survey {
-    /// Returns the directories of the workspace that have changed since this survey read them, or that contain a changed file
-    /// that may be secret by its content. Returns `None` if anything else may have changed too. Two threads compare many stamps.
+    /// Returns the directories of the workspace that have changed since this survey. Includes the directory of a file that may be
+    /// secret by its content if the file has changed. Returns `None` if anything else may have changed. Uses two threads to
+    /// compare many stamps.
     pub(super) fn changed(&self) -> Option<HashSet<Arc<Path>>> {
         let root = Dir::open(&self.root).ok()?;
         let is_same = |path: &Path, stamp: Option<FileStamp>| {
@@ -166,23 +167,23 @@ impl Survey {
         Some(all)
     }
 
-    /// Returns whether nothing has changed since this survey.
+    /// Returns true if nothing has changed since this survey.
     #[cfg(test)]
     fn is_current(&self) -> bool {
         self.changed().is_some_and(|changed| changed.is_empty())
     }
 
-    /// Returns the workspace.
+    /// Returns the canonical path of the workspace.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Returns the directories of the workspace that were read.
+    /// Returns the directories of the workspace that the survey has read.
     pub(crate) fn directories(&self) -> impl Iterator<Item = PathBuf> {
         self.read.iter().map(|(path, _)| path)
     }
 
-    /// Returns the directories that were read and in which everything is secret.
+    /// Returns the directories that are secret as a whole, and all directories below them.
     pub(crate) fn closed_directories(&self) -> impl Iterator<Item = PathBuf> {
         let mut todo = self.dirs.clone();
         std::iter::from_fn(move || {
@@ -199,12 +200,12 @@ impl Survey {
         })
     }
 
-    /// Returns whether a directory was there.
+    /// Returns whether the survey has read a directory.
     pub(crate) fn has_directory(&self, dir: &Path) -> bool {
         self.read.contains(dir) || self.read_outside.contains_key(dir)
     }
 
-    /// Returns the entries of a directory, if all of them are known.
+    /// Returns the entries of a directory. Returns `None` if they are not all known.
     pub(crate) fn entries(&self, dir: &Path) -> Option<Listing> {
         self.directory(dir)?.entries
     }
@@ -214,12 +215,12 @@ impl Survey {
         self.read.get(dir).or_else(outside)
     }
 
-    /// Returns the links of the workspace, except those in generated directories such as `node_modules`.
+    /// Returns the symbolic links in the workspace, except in directories of generated files such as `node_modules`.
     pub fn links(&self) -> impl Iterator<Item = &Path> {
         self.links.iter().map(PathBuf::as_path)
     }
 
-    /// Returns whether there was a file at a path of the workspace. Returns `None` if its directory was not listed.
+    /// Returns whether a file existed at a path of the workspace. Returns `None` if its directory was not read.
     pub fn had(&self, path: &Path) -> Option<bool> {
         let mut at = path;
         loop {
@@ -233,7 +234,7 @@ impl Survey {
         }
     }
 
-    /// Returns a new survey of the workspace `root`. Reads only directories and files that have changed since this survey.
+    /// Surveys the workspace `root` again. Reads only directories and files that have changed since this survey.
     pub(super) fn again(&self, root: &Path, extent: Extent<'_>) -> Self {
         let opened = (root.canonicalize()).and_then(|root| Ok((Dir::open(&root)?, root)));
         let Ok((opened, root)) = opened else {
@@ -261,7 +262,7 @@ impl Survey {
         walk.finish()
     }
 
-    /// Returns whether a file is secret, by any of its names. `real` is its canonical path.
+    /// Returns whether a file, or another hard link to it, is secret. `real` must be its canonical path.
     ///
     /// Blocks on files.
     pub fn covers(&self, real: &Path) -> bool {
@@ -273,7 +274,7 @@ impl Survey {
                 && inode(real).is_some_and(|it| files().any(|file| inode(file) == Some(it)))
     }
 
-    /// Notes a file whose content was looked at.
+    /// Records the result of checking the content of a file.
     fn look(&mut self, path: &Path, looked: Looked) {
         match looked.has_names {
             true => self.with_names.insert(path.to_owned()),
@@ -287,23 +288,23 @@ impl Survey {
         &self.repositories
     }
 
-    /// Returns all secret files and directories, also those outside the workspace.
+    /// Returns all secret files and directories, including those outside the workspace.
     pub fn closed_names(&self) -> impl Iterator<Item = &Path> {
         let files = self.files.iter().chain(&self.within).chain(&self.outside);
         files.chain(&self.dirs).map(PathBuf::as_path)
     }
 
-    /// Returns the files and directories of the workspace that are closed.
+    /// Returns the files and directories of the workspace that must be closed to commands.
     pub(crate) fn closed(&self) -> impl Iterator<Item = &PathBuf> {
         self.dirs.iter().chain(&self.files)
     }
 
-    /// Returns whether a file or directory is closed, by this path.
+    /// Returns whether the file or directory at a path must be closed to commands. Checks only this path, not other hard links.
     pub(crate) fn closes(&self, path: &Path) -> bool {
         self.dirs.iter().any(|dir| path.starts_with(dir)) || self.files.iter().any(|it| it == path)
     }
 
-    /// Returns whether there are no secrets.
+    /// Returns true if the workspace has no secrets.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty() && self.dirs.is_empty()
     }
@@ -311,9 +312,9 @@ impl Survey {
 
 /// Walks the workspace `root` and returns its secrets.
 ///
-/// Links are not followed, but the target of a link with a secret name is secret. So is a directory that cannot be
-/// listed, and a FIFO, because reading it takes a message that is meant for another program. The objects and branches of
-/// git's directories are left out, because branches may have any name.
+/// Does not follow symbolic links, but the target of a link with a secret name is secret. A directory that cannot be listed is
+/// secret. So is a FIFO, because reading it would take a message that is meant for another program. Skips the objects and
+/// branches in git directories, because branches may have any name.
 pub fn survey(root: &Path) -> Survey {
     let all = Extent {
         private: &[],
@@ -326,26 +327,26 @@ pub fn survey(root: &Path) -> Survey {
 struct Walk<'a> {
     before: &'a Survey,
     changed: Option<&'a HashSet<Arc<Path>>>,
-    /// The workspace.
+    /// The open directory of the workspace.
     root: Rc<Dir>,
     survey: Survey,
-    /// The number of entries that may still be read.
+    /// The number of directory entries that may still be read.
     left: usize,
-    /// The number of entries so far.
+    /// The number of directory entries found so far.
     entries: usize,
-    /// Source text below secret directories.
+    /// Files with source text below secret directories.
     sources: Vec<PathBuf>,
-    /// Links that have the name of a secret.
+    /// Symbolic links that have the name of a secret.
     links: Vec<PathBuf>,
-    /// Files that contain a private key, though their names do not show it.
+    /// Files that contain a private key although their names do not show this.
     keys: HashSet<PathBuf>,
-    /// Room for a file in which a private key is looked for.
+    /// A buffer for the content of a file that is searched for a private key.
     buffer: Vec<u8>,
 }
 
-/// A directory by its canonical path, which is opened when it is needed.
+/// A directory, given by its canonical path, that is opened only if necessary.
 struct LazyDir {
-    /// The workspace, and its path.
+    /// The open directory of the workspace, and its path.
     root: (Rc<Dir>, PathBuf),
     path: PathBuf,
     opened: OnceCell<io::Result<Dir>>,
@@ -372,7 +373,7 @@ impl LazyDir {
 }
 
 impl Walk<'_> {
-    /// Walks the tree below `start`. With `secret`, everything in it is secret.
+    /// Walks the tree below `start`. If `secret` is true, everything in the tree is secret.
     fn tree(&mut self, start: &Path, secret: bool) {
         let mut todo = VecDeque::from([(start.to_owned(), secret)]);
         let mut last = Vec::new();
@@ -433,14 +434,14 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns whether the watcher saw no change in a directory since the survey before.
+    /// Returns true if the watcher reported no change in a directory since the last survey.
     fn is_unchanged(&self, dir: &Path) -> bool {
         let may_differ = |changed: &HashSet<Arc<Path>>| changed.contains(dir);
         // Nothing watches the directories outside.
         dir.starts_with(&self.survey.root) && self.changed.is_some_and(|it| !may_differ(it))
     }
 
-    /// Returns whether a file in an open directory is secret by its content. Reads it only if it has changed.
+    /// Returns whether a file in an open directory is secret by its content. Reads the file only if it has changed.
     fn is_secret(&mut self, dir: &LazyDir, path: &Path, name: &str) -> bool {
         if !content::decides(name) {
             return self.keys.contains(path);
@@ -462,7 +463,7 @@ impl Walk<'_> {
         secret
     }
 
-    /// Returns the entries of a directory. Reads it only if it has changed.
+    /// Returns the entries of a directory. Reads the directory only if it has changed.
     fn entries(&mut self, dir: &LazyDir) -> Listing {
         if self.entries > MAX_ENTRIES {
             return self.cut_short();
@@ -515,14 +516,14 @@ impl Walk<'_> {
         entries
     }
 
-    /// Ends the walk. It can go on unless the workspace is too large for any survey.
+    /// Marks the survey as cut short. The walk can be continued unless the workspace is too large for any survey.
     fn cut_short(&mut self) -> Listing {
         self.survey.complete = false;
         self.survey.cut = self.entries <= MAX_ENTRIES;
         Listing::default()
     }
 
-    /// Reads a directory. Returns its entries, and whether these are all.
+    /// Reads a directory. Returns its entries, and true if these are all.
     fn read(&mut self, dir: &Path, opened: &io::Result<Dir>) -> (Listing, bool) {
         // Closed, because a command may find it readable, or find another directory at its path.
         let is_closed = |error: &io::Error| {
@@ -561,7 +562,7 @@ impl Walk<'_> {
         (found.into_iter().collect(), whole)
     }
 
-    /// Finds the targets of links with secret names.
+    /// Finds the targets of symbolic links with secret names.
     fn follow(&mut self, root: &Path) {
         for link in std::mem::take(&mut self.links) {
             let real = link.canonicalize();
@@ -586,7 +587,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds a file outside the workspace, or the files of a directory there, without its subdirectories.
+    /// Adds a file outside the workspace. For a directory there, adds its files, but not its subdirectories.
     fn outside(&mut self, real: PathBuf) {
         if !real.is_dir() {
             return self.survey.outside.push(real);
@@ -599,7 +600,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Finds the other names of secret files, and of files in the private paths.
+    /// Finds other hard links to secret files, and to files in the private paths.
     fn hard_links(&mut self, private: &[PathBuf]) {
         let survey = &self.survey;
         let known = (survey.files.iter())
@@ -712,7 +713,7 @@ fn unpack_stamp(bytes: &mut Unpacker<'_>) -> Option<Option<FileStamp>> {
 }
 
 impl Looked {
-    /// Looks into the file at `path`, whose directory is open, if it has changed since it was looked at `before`.
+    /// Checks the content of the file at `path` in the open directory. Reuses the result `before` if the file has not changed.
     fn look(dir: &Dir, path: &Path, before: Option<&Self>) -> Self {
         let name = path.file_name().unwrap_or_default();
         let node = dir.node(name).ok().flatten();
@@ -728,9 +729,10 @@ impl Looked {
     }
 }
 
-/// Returns the files of a directory that contain a private key. The directory is at `path`, which is `below` the workspace.
+/// Returns the files in a directory that contain a private key. `path` is the directory, and `below` its path relative to the
+/// workspace.
 ///
-/// This is cached with the directory. To check each such file before each command would take too long.
+/// The result is cached with the directory, because checking all these files before each command would take too long.
 fn find_keys(
     (path, below): (&Path, &Path),
     dir: &Dir,
@@ -753,14 +755,14 @@ fn find_keys(
     keys.map(|file| path.join(file)).collect()
 }
 
-/// Returns whether a path below a workspace is a directory of generated files, or is in one.
+/// Returns whether a path, relative to its workspace, is in a directory of generated files or is one.
 pub(crate) fn is_generated(below: &Path) -> bool {
     let is_one = |part| GENERATED_DIRECTORIES.iter().any(|made| part == *made);
     below.iter().any(is_one)
 }
 
-/// Returns whether names in a directory below a workspace tell nothing about its secrets: it has generated files, or objects of
-/// git.
+/// Returns true if new names in a directory, given by its path relative to the workspace, are irrelevant for secrets: the
+/// directory contains generated files or git objects.
 pub(crate) fn is_unsurveyed(below: &Path) -> bool {
     is_generated(below) || patch::is_in_git_store(below)
 }
@@ -769,13 +771,13 @@ fn is_of_git(dir: &Path) -> bool {
     dir.iter().any(|part| part == ".git")
 }
 
-/// Returns the device and inode of a file that has several names.
+/// Returns the device and the inode of a file if it has several hard links.
 fn inode(path: &Path) -> Option<(u64, u64)> {
     let meta = path.symlink_metadata().ok()?;
     (meta.nlink() > 1).then(|| (meta.dev(), meta.ino()))
 }
 
-/// Adds the devices and inodes of files with several names, at and below a path.
+/// Adds the device and the inode of each file with several hard links, at or below a path.
 fn inodes_below(path: &Path, inodes: &mut HashSet<(u64, u64)>) {
     let mut todo = vec![path.to_owned()];
     let mut left = MAX_PRIVATE;

@@ -1,4 +1,4 @@
-//! The surveys of workspaces, which are kept and brought up to date.
+//! The surveys of workspaces, which are cached and kept up to date.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -10,17 +10,18 @@ use parking_lot::Mutex;
 use super::survey::{Extent, Survey};
 use crate::watcher::{ChangeMark, Changes, Watchers};
 
-/// The most entries that a caller waits for. The rest of a larger workspace is read in the background.
+/// The most directory entries that are read while a caller waits. A thread reads the rest of a larger workspace in the
+/// background.
 const MAX_AWAITED_ENTRIES: usize = 50_000;
 
-/// The most places of earlier secrets that are remembered for a workspace.
+/// The most paths of earlier secrets that are remembered for a workspace.
 const MAX_EARLIER: usize = 1_000;
 
 /// The last survey of each workspace. Clones share the surveys.
 #[derive(Debug, Clone)]
 pub struct Surveys {
     last: Arc<Mutex<HashMap<PathBuf, Last>>>,
-    /// Files and directories outside the workspaces. Every other name of a file in them is secret.
+    /// Files and directories outside the workspaces. Another hard link to one of these files is secret.
     private: Arc<[PathBuf]>,
     at_once: usize,
     watchers: Watchers,
@@ -29,13 +30,13 @@ pub struct Surveys {
 #[derive(Debug, Clone, Default)]
 struct Last {
     survey: Arc<Survey>,
-    /// The moment at which the survey was true; `None` if nothing watched the workspace.
+    /// The watcher's mark for the time of the survey. `None` if the workspace was not watched.
     mark: Option<ChangeMark>,
-    /// The time of the last check that the survey is true; `None` before the first.
+    /// The time of the last check that the survey is up to date. `None` before the first check.
     checked: Option<Instant>,
     /// True while a thread reads the rest of the workspace.
     goes_on: bool,
-    /// The places where earlier surveys found secrets, and the last survey found none. If there are many, some may be missing.
+    /// The paths where earlier surveys found secrets but the last survey did not. If there are too many, some are missing.
     closed_earlier: Arc<HashSet<PathBuf>>,
 }
 
@@ -46,7 +47,7 @@ impl Default for Surveys {
 }
 
 impl Surveys {
-    /// Creates an empty set of surveys. Every name of a file in the `private` paths is secret.
+    /// Creates an empty set of surveys. Another hard link to a file in the `private` paths is secret.
     pub fn new(private: Vec<PathBuf>) -> Self {
         Self {
             last: Arc::default(),
@@ -56,7 +57,7 @@ impl Surveys {
         }
     }
 
-    /// Returns the watchers, which tell what a survey must look at again.
+    /// Returns the watchers, which report the directories that a survey must read again.
     pub fn watchers(&self) -> &Watchers {
         &self.watchers
     }
@@ -66,10 +67,10 @@ impl Surveys {
         self.watchers.start(root);
     }
 
-    /// Returns the survey of the workspace `root`, and takes a new one if a directory, or a file that may be secret by its
-    /// content, changed since the last survey.
+    /// Returns an up-to-date survey of the workspace `root`. Surveys again if a directory has changed since the last survey, or a
+    /// file that may be secret by its content.
     ///
-    /// The survey of a large workspace is not complete at first; a thread reads the rest. Blocks on files.
+    /// The survey of a large workspace is incomplete at first, and a thread reads the rest. Blocks on files.
     pub fn current(&self, root: &Path) -> Arc<Survey> {
         let last = self.last.lock().get(root).cloned().unwrap_or_default();
         if last.goes_on {
@@ -117,10 +118,10 @@ impl Surveys {
         survey
     }
 
-    /// Returns the last survey of the workspace `root` if it was checked after a moment, such as the start of a call. Otherwise
-    /// returns the current survey.
+    /// Returns the last survey of the workspace `root` if it was checked after the time `moment`, such as the start of a call.
+    /// Otherwise returns an up-to-date survey.
     ///
-    /// So the parts of one call share a check, which takes long without a watcher. Blocks on files.
+    /// So the parts of one call can share a check, which takes long without a watcher. Blocks on files.
     pub fn since(&self, root: &Path, moment: Instant) -> Arc<Survey> {
         let is_checked = |last: &&Last| last.checked.is_some_and(|checked| checked >= moment);
         let known = self.last.lock().get(root).filter(is_checked).cloned();
@@ -131,8 +132,8 @@ impl Surveys {
         }
     }
 
-    /// Returns the last survey of the workspace `root` if it is complete, even if the workspace has changed since then.
-    /// Otherwise returns the current survey.
+    /// Returns the last survey of the workspace `root` if it is complete, even if the workspace has changed since then. Otherwise
+    /// returns an up-to-date survey.
     ///
     /// May block on files.
     pub fn latest(&self, root: &Path) -> Arc<Survey> {
@@ -145,7 +146,7 @@ impl Surveys {
         last.unwrap_or_else(|| self.current(root))
     }
 
-    /// Takes the whole survey of the workspace `root`, however large it is.
+    /// Completes the survey of the workspace `root`, however large the workspace is.
     ///
     /// Blocks on files.
     pub fn finish(&self, root: &Path) {
@@ -153,7 +154,7 @@ impl Surveys {
         self.keep(root, last.survey.again(root, self.extent(usize::MAX)));
     }
 
-    /// Forgets the surveys that nobody has asked for in a time. The places of their secrets stay known.
+    /// Drops the surveys that were not checked for the time `time`. Keeps the paths of their secrets.
     pub fn forget_unused(&self, time: Duration) {
         for last in self.last.lock().values_mut() {
             let is_used = |checked: Instant| checked.elapsed() < time;
@@ -163,7 +164,7 @@ impl Surveys {
         }
     }
 
-    /// Starts a thread that completes a survey. Returns whether it started.
+    /// Starts a thread that completes a survey. Returns true if the thread has started.
     fn read_the_rest(&self, root: &Path, survey: &Arc<Survey>) -> bool {
         let (surveys, root, first) = (self.clone(), root.to_owned(), Arc::clone(survey));
         let work = move || {
@@ -180,7 +181,7 @@ impl Surveys {
         *known = known.next(Arc::new(survey));
     }
 
-    /// Returns the places where earlier surveys of the workspace `root` found secrets, and the last survey found none.
+    /// Returns the paths where earlier surveys of the workspace `root` found secrets but the last survey did not.
     pub(crate) fn closed_earlier(&self, root: &Path) -> Arc<HashSet<PathBuf>> {
         let all = self.last.lock();
         all.get(root)
@@ -198,7 +199,7 @@ impl Surveys {
 }
 
 impl Last {
-    /// Returns this state with a new survey.
+    /// Returns the state with a new survey, and with the paths of secrets that are gone.
     fn next(&self, survey: Arc<Survey>) -> Self {
         let closed: HashSet<&PathBuf> = survey.closed().collect();
         let gone = self.survey.closed().chain(&*self.closed_earlier);

@@ -1,38 +1,38 @@
-//! One secret value of a file.
+//! A secret value from a file.
 
 use std::sync::Arc;
 
-/// The least length of a value. A shorter one would match ordinary text.
+/// The least length of a secret value in bytes. A shorter text would match ordinary text.
 const MIN_LENGTH: usize = 6;
 
-/// The most bytes of a value. A longer text is data.
+/// The length in bytes from which on a text counts as data, not as a secret value.
 const MAX_LENGTH: usize = 16 << 10;
 
-/// Letters alone are a plain word below this length: `postgres`.
+/// The length below which a value of only letters counts as a plain word, such as `postgres`.
 const PLAIN_WORD_LENGTH: usize = 12;
 
-/// Letters and digits below this length match only as a whole word.
+/// The length below which a value of only letters and digits must be a whole word in the text.
 const WHOLE_WORD_LENGTH: usize = 16;
 
-/// A secret value, and the places in a text at which the redactor replaces it.
+/// A secret value, and the places at which the redactor replaces it in a text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SecretValue {
     pub text: Arc<str>,
     pub place: Place,
 }
 
-/// The places in a text at which a value counts.
+/// The places at which a value is replaced in a text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     Anywhere,
-    /// Between characters of other kinds, or after an option letter: `mysql -pS3cret`.
+    /// The value is replaced only as a whole word, or after an option letter: `mysql -pS3cret`.
     Word,
     /// The value is replaced only after its key: `DB_PASSWORD=postgres`.
     Key(Arc<str>),
 }
 
 impl SecretValue {
-    /// Returns the value of a key, if its length is that of a secret. A plain word needs a key.
+    /// Returns the value for a key. Returns `None` if the text is too short, too long, or a plain word without a key.
     pub(super) fn new(key: &str, text: &str) -> Option<Self> {
         let is = |kind: fn(&char) -> bool| text.chars().all(|c| kind(&c));
         let place = match text.len() {
@@ -52,7 +52,7 @@ impl SecretValue {
 }
 
 impl Place {
-    /// Returns whether a value at `start..end` of a text counts.
+    /// Returns whether the value at `start..end` of a text must be replaced.
     pub(super) fn is_at(&self, text: &str, start: usize, end: usize) -> bool {
         match self {
             Self::Anywhere => true,
@@ -82,7 +82,7 @@ fn starts_word(before: &str) -> bool {
     }
 }
 
-/// Returns whether a text ends with a key and the signs between a key and its value.
+/// Returns whether `before` ends with the key and a separator such as `=`.
 fn follows(before: &str, key: &str) -> bool {
     let rest = before.trim_end_matches(|c| " \t\"'`=:>[](".contains(c));
     let start = rest.len().checked_sub(key.len());

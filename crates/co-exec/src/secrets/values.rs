@@ -20,16 +20,16 @@ use crate::regular::{self, FileStamp, SMALL_FILE_BYTES};
 use crate::repository;
 use co_policy::secret_names as names;
 
-/// The most secret files that are read.
+/// The most secret files that are read for values.
 const MAX_FILES: usize = 1_000;
 
-/// The most bytes of all values.
+/// The most bytes of all values together.
 const MAX_BYTES: usize = 256 << 10;
 
-/// The time for searching values in tracked files. A value that was not searched for counts as secret.
+/// The longest time for searching the values in tracked files. A value that was not searched in time counts as secret.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The secret values of one workspace. Old values stay known while there is room.
+/// The secret values of a workspace. Values that are gone from the files stay known while there is room.
 #[derive(Debug)]
 pub struct Values {
     workspace: PathBuf,
@@ -40,23 +40,24 @@ pub struct Values {
 #[derive(Debug, Default)]
 struct KnownValues {
     files: HashMap<PathBuf, SecretFile>,
-    /// Values that a file contains or contained, each with true if a tracked file contains the value too: then it is not secret.
+    /// The values that a file contains or contained. The flag is true if a tracked file contains the value too, so that the value
+    /// is not secret.
     known: BTreeMap<SecretValue, bool>,
     tracked: Option<PathList>,
-    /// The matcher for the known values, once it is made.
+    /// The matcher for the known values. `None` until it is built.
     matcher: Option<Arc<Matcher>>,
 }
 
-/// A secret file that was read.
+/// The values of a secret file that was read.
 #[derive(Debug)]
 struct SecretFile {
-    /// `None` if the file must be read again.
+    /// The stamp of the file. `None` if the file must be read again.
     stamp: Option<FileStamp>,
     values: BTreeSet<SecretValue>,
 }
 
 impl Values {
-    /// Returns the values of a workspace without reading them.
+    /// Creates the store for the values of a workspace, without reading any files.
     pub fn new(workspace: PathBuf, surveys: Surveys) -> Self {
         Self {
             workspace,
@@ -65,14 +66,14 @@ impl Values {
         }
     }
 
-    /// Reads the secret files that have changed, and returns a matcher for all values so far. Takes a survey of the workspace
-    /// that was checked after the moment `since`; without a moment, the last survey. `tracked` are the paths of the files that
-    /// git tracks, below the workspace.
+    /// Reads the secret files that have changed, and returns a matcher for all known values. Uses a survey of the workspace that
+    /// was checked after the time `since`; if `since` is `None`, the last survey. `tracked` lists the files that git tracks,
+    /// relative to the workspace.
     ///
     /// Blocks on files: call it from `spawn_blocking`.
     ///
     /// # Errors
-    /// No matcher can be made for the values.
+    /// The matcher cannot be built.
     pub fn read(
         &self,
         since: Option<Instant>,
@@ -105,7 +106,7 @@ impl Values {
 }
 
 impl KnownValues {
-    /// Reads the changed files, and returns the values in all secret files and configurations of git.
+    /// Reads the changed files. Returns the values in all secret files and git configurations.
     fn read_files(&mut self, configs: &[PathBuf], survey: &Survey) -> BTreeSet<SecretValue> {
         let mut before = std::mem::take(&mut self.files);
         let (mut held, mut left) = (BTreeSet::new(), MAX_BYTES);
@@ -135,7 +136,7 @@ impl KnownValues {
         held
     }
 
-    /// Forgets the values that no file contains any more if there is no room for all. Returns the new values.
+    /// If there is no room for all values, forgets those that no file contains any more. Returns the new values among `held`.
     fn make_room(&mut self, held: BTreeSet<SecretValue>) -> BTreeSet<SecretValue> {
         let known = self.known.keys().chain(&held);
         if known.map(|value| value.text.len()).sum::<usize>() > 2 * MAX_BYTES {
@@ -146,7 +147,7 @@ impl KnownValues {
         held.into_iter().filter(is_new).collect()
     }
 
-    /// Searches for values in the tracked files that are not secret.
+    /// Searches the values in tracked files, to find out which values are not secret.
     fn classify(&mut self, open: &OpenFiles<'_>, values: BTreeSet<SecretValue>) {
         let found = match &self.tracked {
             Some(tracked) => values_in(tracked.iter().filter_map(|file| open.path(&file)), &values),
@@ -159,7 +160,7 @@ impl KnownValues {
     }
 }
 
-/// Returns git's configuration files of a workspace, which may contain credentials.
+/// Returns the configuration files of git for a workspace, which may contain credentials.
 fn git_configs(root: &Path, survey: &Survey) -> Vec<PathBuf> {
     let mut configs = survey.git_configs.clone();
     // Those of a linked work tree are outside.
@@ -176,13 +177,14 @@ fn git_configs(root: &Path, survey: &Survey) -> Vec<PathBuf> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     GitConfig,
-    /// A secret file in the workspace, by its canonical path.
+    /// A secret file in the workspace, given by its canonical path.
     Inside,
-    /// A file that a link with a secret name leads to.
+    /// A file outside the workspace to which a symbolic link with a secret name leads.
     Outside,
 }
 
-/// Returns the values in a file, or `None` if it cannot be read. `before` are those of the last reading.
+/// Reads the values in a file. Returns `None` if the file cannot be read. Reuses `before`, the result of the last reading, if the
+/// file has not changed.
 fn read_file(path: &Path, source: Source, before: Option<SecretFile>) -> Option<SecretFile> {
     let (file, node) = match source {
         Source::Inside => beneath::open_real(path),
@@ -212,7 +214,7 @@ struct OpenFiles<'a> {
 }
 
 impl OpenFiles<'_> {
-    /// Returns the canonical path of a file in the workspace, unless one of its names is secret.
+    /// Returns the canonical path of a file in the workspace. Returns `None` if one of its paths is secret.
     fn path(&self, file: &Path) -> Option<PathBuf> {
         let real = self.root.join(file).canonicalize().ok()?;
         let below = real.strip_prefix(&self.root).unwrap_or(&real);
@@ -228,7 +230,7 @@ impl OpenFiles<'_> {
     }
 }
 
-/// Returns the values that are in any of the files.
+/// Returns the values that at least one of the files contains.
 fn values_in(
     files: impl Iterator<Item = PathBuf>,
     values: &BTreeSet<SecretValue>,
@@ -255,7 +257,7 @@ fn values_in(
     found
 }
 
-/// Returns the text of an open file, unless it is binary.
+/// Returns the text of an open file, or `None` if the file is binary.
 fn text(file: File) -> Option<String> {
     let bytes = regular::read_open(file, SMALL_FILE_BYTES).ok()?;
     let text = String::from_utf8_lossy(&bytes);

@@ -1,4 +1,4 @@
-//! The settings of containers, with their defaults and the checks of their texts.
+//! The settings of containers, with their defaults and checks.
 
 /// The settings of the containers in which commands run.
 #[derive(Debug, Clone, PartialEq)]
@@ -6,25 +6,25 @@ pub struct ContainerSettings {
     /// `auto`, `docker`, `podman`, or the absolute path of a program that takes the same arguments.
     pub engine: String,
     pub image: String,
-    /// The engine's name of the network of the container.
+    /// The name of the container's network in the engine.
     pub network: String,
-    /// Bytes of memory.
+    /// The most bytes of memory.
     pub memory: u64,
-    /// Processors.
+    /// The number of processors that the container may use.
     pub cpus: f64,
-    /// `auto`, or the user as `uid` or `uid:gid`.
+    /// The user in the container: `auto`, `uid` or `uid:gid`.
     pub user: String,
-    /// True if nothing but the workspace and `/tmp` can be written.
+    /// True if commands may write only in the workspace and `/tmp`.
     pub read_only: bool,
     /// The most bytes in `/tmp`.
     pub tmp_size: u64,
 }
 
-/// The user when the caller is root.
+/// The user in the container if the caller is root.
 const NOT_ROOT: &str = "1000:1000";
 
 impl ContainerSettings {
-    /// Returns the user inside.
+    /// Returns the user in the container.
     pub(crate) fn user(&self) -> String {
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         match self.user.as_str() {
@@ -50,18 +50,18 @@ impl Default for ContainerSettings {
     }
 }
 
-/// Returns whether a text names an engine.
+/// Returns whether a text is a valid name of an engine.
 pub fn is_engine(text: &str) -> bool {
     matches!(text, "auto" | "docker" | "podman") || text.starts_with('/')
 }
 
-/// Returns whether a text may be the name of an image. It cannot be an option of the engine.
+/// Returns whether a text can be the name of an image. No option of the engine passes this check.
 pub fn is_image(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
     text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(plain)
 }
 
-/// Returns whether a text may be the name of a network. The network of another container does not count.
+/// Returns whether a text can be the name of a network. The network of another container is not allowed.
 pub fn is_network(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(plain)

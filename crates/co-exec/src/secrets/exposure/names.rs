@@ -1,10 +1,10 @@
-//! The names that come, go and move in the directories of a workspace (inotify), and the secrets that a command could read
-//! because of such a change.
+//! Watches the names that appear, disappear and move in the directories of a workspace (inotify). Finds the secrets that a
+//! command could read because of such a change.
 //!
-//! The watcher of the workspace reports the names if there is one. Otherwise each command has watches of its own.
+//! If the workspace has a watcher, the watcher reports the names. Otherwise each command has its own watches.
 //!
-//! A name is a path in a watched directory. A path counts as readable unless it is known to be closed. A file that comes from a
-//! directory that is not watched counts as readable before.
+//! A name here is a path in a watched directory. A path counts as readable unless it is known to be closed. A file that was moved
+//! from a directory without a watch counts as readable there.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -23,22 +23,22 @@ use crate::repository;
 use crate::secrets::{Survey, is_generated, is_unsurveyed};
 use crate::watcher::{self, NameEvent, NameLog, Watchers};
 
-/// The part of a user's watches that one command may take, because the editor needs watches too.
+/// The divisor for the watches of a user: one command may use this fraction, because the editor needs watches too.
 const WATCH_SHARE: usize = 4;
-/// The most watches of a command that only reads, because each makes its start slower.
+/// The most watches for a read-only command, because each watch makes its start slower.
 const MAX_QUICK_WATCHES: usize = 1_000;
 
-/// The bytes of events that are read at once.
+/// The size in bytes of the buffer for events.
 const EVENT_BYTES: usize = 16 << 10;
 
-/// The most events between the two halves of a move. The kernel tells them one after the other.
+/// The most events between the two halves of a move. The kernel normally reports the halves directly after each other.
 const PAIR_DISTANCE: usize = 100;
 
 /// The name of git's index file.
 pub(super) const INDEX: &str = "index";
 const INDEX_LOCK: &str = "index.lock";
 
-/// Watches the names in the directories of a workspace, except those of generated files.
+/// Watches the names in the directories of a workspace, except in directories of generated files.
 #[derive(Debug)]
 pub(super) struct NameWatch {
     source: EventSource,
@@ -46,18 +46,18 @@ pub(super) struct NameWatch {
     git_dir: PathBuf,
     closed_by: ClosedBy,
     most: usize,
-    /// The directories in which everything is secret.
+    /// The directories that are secret as a whole, and all directories below them.
     closed_dirs: HashSet<PathBuf>,
     changes: Vec<NameChange>,
-    /// True if all directories are watched. If there are too many, only the directories with secrets are watched.
+    /// True if all directories are watched. Otherwise there are too many, and only the directories with secrets are watched.
     pub(super) whole: bool,
-    /// True if git wrote its index: then it may have changed the work tree.
+    /// True if git has written its index, so that it may have changed the work tree.
     pub(super) git: bool,
-    /// True if changes may be missing.
+    /// True if some changes may have been lost.
     pub(super) lost: bool,
 }
 
-/// The origin of the events.
+/// The source of the events.
 #[derive(Debug)]
 enum EventSource {
     Watcher(NameLog),
@@ -78,7 +78,7 @@ pub(super) struct NameChange {
 enum ChangeKind {
     Made(PathBuf),
     Removed(PathBuf),
-    /// A path is none if its directory is not watched.
+    /// A move. A path is `None` if its directory is not watched.
     Moved {
         cookie: u32,
         from: Option<PathBuf>,
@@ -87,7 +87,7 @@ enum ChangeKind {
 }
 
 impl NameWatch {
-    /// Creates a watch of the workspace `root`, a canonical path. Returns `None` if the kernel refuses.
+    /// Creates a watch for the workspace `root`, a canonical path. Returns `None` if the kernel refuses.
     pub(super) fn new(root: &Path, closed_by: ClosedBy, watchers: &Watchers) -> Option<Self> {
         let most = watcher::user_limit().ok()? / WATCH_SHARE;
         let git_dir = git_dir(root);
@@ -118,7 +118,8 @@ impl NameWatch {
         })
     }
 
-    /// Watches the directories of a survey. Returns `None` if the kernel refuses, or there are too many directories with secrets.
+    /// Adds the directories of a survey to the watch. Returns `None` if the kernel refuses, or if too many directories contain
+    /// secrets.
     pub(super) fn with(mut self, survey: &Survey) -> Option<Self> {
         let root = &self.root;
         let above = survey.closed().flat_map(|path| path.ancestors().skip(1));
@@ -162,7 +163,7 @@ impl NameWatch {
         Some(self)
     }
 
-    /// Reads the changes since the last call. Returns whether there are any.
+    /// Reads the changes since the last call. Returns true if there are any.
     pub(super) fn read(&mut self) -> bool {
         let known = self.changes.len();
         let events = match &self.source {
@@ -213,24 +214,25 @@ impl NameWatch {
         self.changes.len() > known
     }
 
-    /// Returns whether a secret in this directory keeps its mount if it is moved. It does not if the mount covers the directory.
+    /// Returns true if the mount over a secret in this directory moves together with the secret. It does not if the mount covers
+    /// the directory instead.
     fn moves_along(&self, dir: &Path) -> bool {
         let is_covered = matches!(self.closed_by, ClosedBy::Mounts | ClosedBy::WritableMounts);
         is_covered && !self.closed_dirs.contains(dir)
     }
 
-    /// Takes the changes that were read, in their order.
+    /// Removes and returns the changes that were read, from the oldest to the newest.
     pub(super) fn take(&mut self) -> Vec<NameChange> {
         std::mem::take(&mut self.changes)
     }
 
-    /// Returns whether git changes the work tree now.
+    /// Returns true if git is changing the work tree now.
     pub(super) fn is_git_busy(&self) -> bool {
         self.git_dir.join(INDEX_LOCK).exists()
     }
 }
 
-/// Reads the events of watched directories; `None` if some are lost.
+/// Reads the events of watched directories. Returns `None` if events were lost.
 fn read_events(inotify: &OwnedFd, dirs: &HashMap<i32, PathBuf>) -> Option<Vec<NameEvent>> {
     let mut buffer = [MaybeUninit::uninit(); EVENT_BYTES];
     let mut reader = Reader::new(inotify, &mut buffer);
@@ -251,34 +253,34 @@ fn read_events(inotify: &OwnedFd, dirs: &HashMap<i32, PathBuf>) -> Option<Vec<Na
     Some(events)
 }
 
-/// The places of a workspace when its secrets were closed to a command, and what changed since then.
+/// The paths of a workspace's secrets at the time when they were closed to a command, and the changes since then.
 #[derive(Debug)]
 pub(super) struct Places {
     before: Arc<Survey>,
     closed_by: ClosedBy,
-    /// The places of secrets, also earlier ones and those that they moved to, with the directories above them.
+    /// The paths of secrets: present ones, earlier ones, and those to which secrets moved. Also the directories in these paths.
     known: HashSet<PathBuf>,
     /// The directories that are granted entry by entry.
     opened: HashSet<PathBuf>,
-    /// The directories in which everything is closed.
+    /// The directories that are closed as a whole.
     closed_dirs: Vec<PathBuf>,
-    /// New entries of the directories in `opened` that the command may be able to read.
+    /// New entries in the directories of `opened` that the command may be able to read.
     granted: HashSet<PathBuf>,
     /// New directories that the command could read.
     new_dirs: HashSet<PathBuf>,
 }
 
-/// The state of a workspace when its changes are checked.
+/// The state of a workspace at the time when changes are checked.
 #[derive(Clone, Copy)]
 pub(super) struct WorkspaceState<'a> {
     pub(super) survey: &'a Survey,
-    /// True if the command itself changes the workspace. It moves and replaces no secret, because a mount is there.
+    /// True if the command itself may have made the changes. The command cannot move or replace a secret that has a mount.
     pub(super) own: bool,
     pub(super) git_is_busy: bool,
 }
 
 impl Places {
-    /// Returns the places by the survey with which secrets are closed, and by the `earlier` places of secrets.
+    /// Returns the paths of the survey by which secrets are closed. `earlier` are the paths of earlier secrets.
     pub(super) fn new(
         before: Arc<Survey>,
         earlier: &HashSet<PathBuf>,
@@ -305,7 +307,8 @@ impl Places {
         }
     }
 
-    /// Returns the place at which the command could read a secret because of a change. Takes the changes in their order.
+    /// Returns the path at which the command could read a secret because of a change. Must be called with the changes in the
+    /// order in which they happened.
     pub(super) fn exposed(
         &mut self,
         change: NameChange,
@@ -333,7 +336,7 @@ impl Places {
         }
     }
 
-    /// Notes that something moves away. Returns whether the command could read a secret because of that.
+    /// Handles a path that disappears. Returns true if the command could read a secret because of that.
     fn leaves(&mut self, from: &Path, to: Option<&Path>, own: bool) -> bool {
         if !own && self.new_dirs.contains(from) {
             return true;
@@ -355,7 +358,7 @@ impl Places {
         !stays_closed
     }
 
-    /// Notes a new name. Returns it if the command could read a secret by it.
+    /// Handles a path that appears. Returns the path if the command could read a secret there.
     fn comes(
         &mut self,
         path: PathBuf,
@@ -395,7 +398,7 @@ impl Places {
         None
     }
 
-    /// Returns whether a rule may grant the file with this name.
+    /// Returns whether a rule may grant reading of the file at a path.
     fn is_granted(&self, path: &Path) -> bool {
         let Some(dir) = path.parent().filter(|dir| self.opened.contains(*dir)) else {
             return !self.is_within_closed(path);
@@ -409,7 +412,7 @@ impl Places {
             || !self.before.closes(path) && !self.opened.contains(path) && by_entry()
     }
 
-    /// Returns whether the file with this name counts as a secret, or may have a secret below it.
+    /// Returns whether a path counts as a secret, or may have a secret below it.
     fn is_secret(&self, path: &Path) -> bool {
         self.known.contains(path)
             || self.is_within_closed(path)
@@ -421,7 +424,7 @@ impl Places {
         dirs.any(|dir| path != dir && path.starts_with(dir))
     }
 
-    /// Returns whether a new name says nothing about secrets: in a directory of generated files, or of git.
+    /// Returns true if a new path is irrelevant for secrets, because it is among generated files or git's own files.
     fn is_skipped(&self, path: &Path) -> bool {
         let root = self.before.root();
         is_generated(path.strip_prefix(root).unwrap_or(path)) || is_gits(path, root)
@@ -433,13 +436,13 @@ fn has_secret_name(path: &Path) -> bool {
     secret_names::is_secret(&name.to_string_lossy())
 }
 
-/// Returns the git directory of the workspace `root`.
+/// Returns the git directory of the work tree `root`.
 pub(super) fn git_dir(root: &Path) -> PathBuf {
     let dirs = repository::find(root).ok().flatten();
     dirs.map_or_else(|| root.join(".git"), |dirs| dirs.own)
 }
 
-/// Returns whether a path is in a git directory of the workspace `root`, or outside of it.
+/// Returns true if a path is in a git directory of the workspace `root`, or is outside the workspace.
 fn is_gits(path: &Path, root: &Path) -> bool {
     let below = path.strip_prefix(root);
     below.map_or(true, |below| below.iter().any(|part| part == ".git"))

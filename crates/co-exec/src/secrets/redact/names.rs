@@ -1,4 +1,4 @@
-//! Finds values of suspicious names: `API_KEY=…`, `"password": "…"`, `token: …`.
+//! Finds values with suspicious names: `API_KEY=…`, `"password": "…"`, `token: …`.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -7,21 +7,22 @@ use regex::Regex;
 
 const KIND: &str = "secret value";
 
-/// `NAME=value` as in a shell or an environment file.
+/// A pair `NAME=value`, as in a shell or a dotenv file.
 static UPPER: LazyLock<Regex> = LazyLock::new(|| {
     compile(
         r#"(?m)(?P<lead>^[ \t+\-]*(?:export[ \t]+|declare -x[ \t]+|set[ \t]+)?)?\b(?P<name>[A-Z][A-Z0-9_]*)=(?:"(?P<d>[^"\n]+)"|'(?P<q>[^'\n]+)'|(?P<b>[^\s"'`,;&|<>]+))"#,
     )
 });
 
-/// `name: "value"`, `"name": "value"`, `name = 'value'`, with lower case, camel case or dashes.
+/// A name with a quoted value: `name: "value"`, `"name": "value"` or `name = 'value'`. The name may be in lower case, in camel
+/// case or with dashes.
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
     compile(
         r#"\b(?P<name>[A-Za-z][A-Za-z0-9_.\-]*)["']?\]?[ \t]*(?::|=|:=|=>)[ \t]*(?:"(?P<d>[^"\n]+)"|'(?P<q>[^'\n]+)')"#,
     )
 });
 
-/// `name: value` alone on its line, as in YAML; `name=value` in settings, flags and addresses.
+/// A name with an unquoted value: `name: value` alone on its line, as in YAML, or `name=value`, as in settings, flags and URLs.
 static BARE: LazyLock<Regex> = LazyLock::new(|| {
     compile(
         r"(?m)(?:^[ \t+\-]*(?P<yaml>[A-Za-z][A-Za-z0-9_.\-]*):[ \t]+(?P<y>[A-Za-z0-9_\-+/=.!@#$%^&*~]+)[ \t]*\r?$|\b(?P<name>[A-Za-z][A-Za-z0-9_.\-]*)=(?P<b>[A-Za-z0-9_\-+/=.!@#%^*~]+))",
@@ -66,16 +67,16 @@ pub(super) fn find(text: &str, found: &mut Vec<(Range<usize>, &'static str)>) {
     }
 }
 
-/// The kind of value that a name suggests.
+/// The kind of secret value that a name suggests.
 #[derive(Clone, Copy, PartialEq)]
 enum Promise {
-    /// A password, which may be any text, because a person chooses it.
+    /// A password. It may be any text, because a person chooses it.
     Password,
-    /// Random letters and digits of a program.
+    /// A key: random letters and digits that a program generated.
     Key,
 }
 
-/// Returns whether a name suggests a secret in a secret file, in which more words count than in source text.
+/// Returns whether the name of a key in a secret file suggests a secret value. Considers more words than for source text.
 pub(in crate::secrets) fn promises(key: &str) -> bool {
     const WORDS: [&str; 12] = [
         "pass", "passwd", "password", "pwd", "pw", "auth", "key", "pat", "private", "salt", "dsn",
@@ -90,7 +91,7 @@ pub(in crate::secrets) fn is_stand_in(value: &str) -> bool {
     !is_value(value)
 }
 
-/// Returns the words of a name, unless it names something about a secret, such as its length.
+/// Splits a name into words. Returns `None` if the name is about a property of a secret, such as its length.
 fn telling_words(name: &str) -> Option<Vec<String>> {
     const NOT_LAST: [&str; 30] = [
         "id", "len", "length", "size", "count", "max", "min", "path", "file", "dir", "url", "uri",
@@ -105,7 +106,7 @@ fn telling_words(name: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// Splits a name into words and finds the kind of secret that they suggest.
+/// Returns the kind of secret that the words of a name suggest.
 fn promise(name: &str) -> Option<Promise> {
     let words = telling_words(name)?;
     let last = words.last()?.as_str();
@@ -175,7 +176,7 @@ fn ends_line(text: &str, at: usize) -> bool {
     rest.is_empty() || rest.starts_with('#')
 }
 
-/// Returns false for a placeholder.
+/// Returns false if a text is only a placeholder for a value.
 fn is_value(value: &str) -> bool {
     const STAND_INS: [&str; 13] = [
         "true",
@@ -201,7 +202,7 @@ fn is_value(value: &str) -> bool {
             .all(|c| c == value.chars().next().unwrap_or(c))
 }
 
-/// Returns whether a text looks like an expression of a program.
+/// Returns whether a text looks like an expression in program code.
 fn is_code(value: &str) -> bool {
     let dotted = value.split('.').count() > 1
         && value.split('.').all(|part| {
@@ -211,7 +212,8 @@ fn is_code(value: &str) -> bool {
     value.contains(['(', ')', '[', ']', '{', '}']) || value.contains("::") || dotted
 }
 
-/// Checks a quoted value. A sentence is no secret, nor is one plain word unless the name suggests a password.
+/// Returns whether a quoted value is a secret. A password needs a character other than small letters and `_-.`, and a key needs
+/// both letters and digits. A sentence is no secret.
 fn is_secret(value: &str, promise: Promise) -> bool {
     if !is_value(value)
         || value.contains(char::is_whitespace)
@@ -244,13 +246,13 @@ fn is_random(value: &str, promise: Promise) -> bool {
         && !is_identifier(value)
 }
 
-/// Returns whether a text has both letters and digits.
+/// Returns whether a text contains both letters and digits.
 fn is_mixed(value: &str) -> bool {
     value.contains(|c: char| c.is_ascii_digit())
         && value.contains(|c: char| c.is_ascii_alphabetic())
 }
 
-/// Returns whether a text is a variable name with a number at its end: `token_2`, `password2`.
+/// Returns whether a text is an identifier that ends with a number: `token_2`, `password2`.
 fn is_identifier(value: &str) -> bool {
     let stem = value.trim_end_matches(|c: char| c.is_ascii_digit());
     stem.len() + 2 >= value.len() && (stem.contains('_') || promise(stem).is_some())

@@ -1,4 +1,4 @@
-//! The entries of directories, in little memory.
+//! The entries of a directory, in a compact form.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use rustix::fs::{FileType, RawMode};
 
-/// The bits of a mode that are below those of the kind.
+/// The number of bits by which the file type is shifted in a mode.
 const KIND_SHIFT: u32 = 12;
 
-/// The names in a directory, with the kinds of the files. Each is a byte with the kind, the name, and a NUL.
+/// The names and file types of a directory's entries. Each entry is stored as a byte for the type, the name, and a NUL.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Listing(Arc<[u8]>);
 
@@ -23,7 +23,7 @@ impl Listing {
         })
     }
 
-    /// Returns whether the directory has an entry.
+    /// Returns whether the directory has an entry with this name.
     pub(crate) fn has(&self, name: &OsStr) -> bool {
         self.iter().any(|(it, _)| it == name)
     }
@@ -36,7 +36,7 @@ impl Listing {
         &self.0
     }
 
-    /// Returns the listing with the bytes that [`Self::as_bytes`] returned.
+    /// Restores a listing from the bytes that [`Self::as_bytes`] returned.
     pub(super) fn from_bytes(bytes: &[u8]) -> Self {
         Self(bytes.into())
     }

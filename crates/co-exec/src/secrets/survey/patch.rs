@@ -1,15 +1,15 @@
-//! Brings a survey up to date in the directories that have changed, while their changes concern no secret.
+//! Updates a survey for the directories that have changed, if the changes are irrelevant for secrets.
 
 use super::*;
 
-/// The most entries that are read without a walk.
+/// The most directory entries that an update reads. If there are more, a new walk is necessary.
 const MAX_ENTRIES: usize = 20_000;
 
-/// Names that make a directory one of git's.
+/// Names that mark a git directory.
 const GIT_NAMES: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 
 impl Survey {
-    /// Returns this survey with the changed directories as they are now; `None` if a walk must tell what is secret.
+    /// Returns this survey, updated for the changed directories. Returns `None` if a walk must decide what is secret.
     pub(in super::super) fn patched(&self, changed: &HashSet<Arc<Path>>) -> Option<Self> {
         if !self.complete || !self.is_current_outside() {
             return None;
@@ -32,8 +32,8 @@ impl Survey {
         Some(patch.survey)
     }
 
-    /// Returns whether all that is not watched is unchanged: directories outside the workspace, links that lead anywhere, and
-    /// files with several names.
+    /// Returns true if everything outside the watched directories is unchanged: directories outside the workspace, the targets of
+    /// symbolic links, and files with several hard links.
     pub(in super::super) fn is_current_outside(&self) -> bool {
         let outside = self.read_outside.iter();
         let dirs = outside.map(|(path, dir)| (path, dir.stamp));
@@ -44,7 +44,7 @@ impl Survey {
             && (self.followed.iter()).all(|(link, real)| link.canonicalize().ok() == *real)
     }
 
-    /// Returns whether a path may be secret, or contain or be below something that is.
+    /// Returns whether a path may be secret, contain a secret, or be inside a secret directory.
     fn concerns(&self, path: &Path) -> bool {
         let lists = [
             &self.files,
@@ -67,14 +67,14 @@ impl Survey {
 struct Patch {
     root: Dir,
     survey: Survey,
-    /// The directories that are new.
+    /// The new directories that were already added.
     done: HashSet<PathBuf>,
     left: usize,
     buffer: Vec<u8>,
 }
 
 impl Patch {
-    /// Reads a directory again.
+    /// Updates the survey for one changed directory. Returns `None` if a walk is necessary.
     fn update(&mut self, path: &Path) -> Option<()> {
         if self.done.contains(path) {
             return Some(());
@@ -112,7 +112,7 @@ impl Patch {
         Some(())
     }
 
-    /// Reads a directory. Returns `None` if it cannot be read whole.
+    /// Reads a directory. Returns `None` if it cannot be read completely.
     fn read(&mut self, path: &Path) -> Option<(Dir, Directory)> {
         let below = path.strip_prefix(&self.survey.root).ok()?;
         if path.as_os_str().len() >= MAX_PATH_BYTES {
@@ -136,7 +136,7 @@ impl Patch {
         Some((dir, read))
     }
 
-    /// Checks a file that is there now.
+    /// Checks an entry that exists now. Returns `None` if it may be a secret, or is no longer one.
     fn check(&mut self, dir: &Dir, path: &Path, kind: FileType) -> Option<()> {
         if !kind.is_file() {
             return Some(());
@@ -158,7 +158,7 @@ impl Patch {
         Some(())
     }
 
-    /// Adds an entry that is new.
+    /// Adds a new entry. Returns `None` if it may be relevant for secrets.
     fn add(&mut self, path: &Path, kind: FileType) -> Option<()> {
         self.is_ordinary(path, kind).then_some(())?;
         if kind.is_symlink() && !self.is_generated(path) {
@@ -181,7 +181,7 @@ impl Patch {
         Some(())
     }
 
-    /// Removes an entry that is gone, with all below it.
+    /// Removes an entry that no longer exists, and everything below it. Returns `None` if it may have been relevant for secrets.
     fn remove(&mut self, path: &Path, kind: FileType) -> Option<()> {
         let ordinary = self.is_ordinary(path, kind) && !self.survey.concerns(path);
         ordinary.then_some(())?;
@@ -195,13 +195,13 @@ impl Patch {
         Some(())
     }
 
-    /// Returns whether the directory of a path is one of generated files, or in one.
+    /// Returns whether the parent of a path is in a directory of generated files, or is one.
     fn is_generated(&self, path: &Path) -> bool {
         let below = path.parent().map(|dir| dir.strip_prefix(&self.survey.root));
         !below.is_some_and(|below| below.is_ok_and(|below| !is_generated(below)))
     }
 
-    /// Returns whether an entry is not secret by its name, and none of git's.
+    /// Returns true if the name of an entry suggests neither a secret nor a git directory.
     fn is_ordinary(&self, path: &Path, kind: FileType) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let config = || GIT_CONFIGS.contains(&&*name) && path.parent().is_some_and(is_of_git);
@@ -210,7 +210,7 @@ impl Patch {
     }
 }
 
-/// Returns whether a path below a workspace is in a directory of git that no survey reads.
+/// Returns whether a path, relative to its workspace, is in a part of a git directory that no survey reads.
 pub(super) fn is_in_git_store(below: &Path) -> bool {
     let mut parts = below.iter().skip_while(|part| *part != ".git");
     parts.any(|part| GIT_STORES.iter().any(|store| part == *store))
