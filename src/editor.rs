@@ -258,7 +258,7 @@ impl Queue {
         }
     }
 
-    /// Takes from each output while the frame has room. Returns the number of outputs that were read.
+    /// Takes new output from each source while the frame has room. Returns the number of outputs that were read.
     fn take_live(&self, frame: &mut Frame) -> usize {
         let mut taken = 0;
         for output in &self.live {
@@ -271,7 +271,7 @@ impl Queue {
         taken
     }
 
-    /// Moves the rest of an output into the frame. Returns false if the frame is full before that.
+    /// Moves the rest of an output into the frame. Returns false if the frame became full first.
     fn drain(&self, live: u64, frame: &mut Frame) -> bool {
         let Some(output) = self.live.iter().find(|output| output.id == live) else {
             return true;
@@ -322,7 +322,7 @@ struct Frame {
 }
 
 impl Frame {
-    /// Adds a message. Returns the part that has no room.
+    /// Adds a message to the frame. Returns the part of the message that has no room.
     fn push(&mut self, message: ToEditor) -> Option<ToEditor> {
         let room = FRAME_BYTES.saturating_sub(self.bytes);
         let (first, rest) = split(message, room);
@@ -344,8 +344,8 @@ impl Frame {
     }
 }
 
-/// Divides a message with a long text, so that its first part has at most about `room` bytes. A message without a long text
-/// stays whole.
+/// Splits a message with a long text, so that its first part has at most about `room` bytes. A message without a long text is not
+/// split.
 fn split(message: ToEditor, room: usize) -> (Option<ToEditor>, Option<ToEditor>) {
     match message {
         ToEditor::Append { chat, mut text } if fitting(&text, room) < text.len() => {
@@ -393,7 +393,7 @@ fn block_of(chat: u64, block: u64, patch: ScreenPatch, done: bool) -> ToEditor {
     }
 }
 
-/// Returns whether `new` changes the end of the lines of `old`, as a thought does that arrives.
+/// Returns true if `new` continues the lines of the same block at their end, as the next piece of a thought does.
 fn continues(old: &ToEditor, new: &ToEditor) -> bool {
     match (old, new) {
         (
@@ -420,7 +420,7 @@ fn continues(old: &ToEditor, new: &ToEditor) -> bool {
     }
 }
 
-/// Adds the lines of a block that continues another one.
+/// Appends the lines of `new`, which continues the block of `old`.
 fn append(old: &mut ToEditor, new: ToEditor) {
     if let (
         ToEditor::Block {
@@ -441,7 +441,7 @@ fn append(old: &mut ToEditor, new: ToEditor) {
     }
 }
 
-/// Returns the size of a character in a text for Neovim.
+/// Returns the size of a character for Neovim, in bytes of text that take as long.
 fn char_size(char: char) -> usize {
     if char == '\n' {
         LINE_BYTES
@@ -454,7 +454,7 @@ fn text_size(text: &str) -> usize {
     text.chars().map(char_size).sum()
 }
 
-/// Returns the length of the start of a text that has at most so much size.
+/// Returns the length in bytes of the longest start of a text whose size for Neovim is at most `room`.
 fn fitting(text: &str, room: usize) -> usize {
     let mut size = 0;
     let fits = |(_, char): &(usize, char)| {
@@ -465,7 +465,7 @@ fn fitting(text: &str, room: usize) -> usize {
     last.map_or(0, |(at, char)| at + char.len_utf8())
 }
 
-/// Returns the size of a patch. A line or a style takes Neovim as long as some bytes of text.
+/// Returns the size of a patch for Neovim. A line or a style counts as some bytes of text.
 fn size(patch: &ScreenPatch) -> usize {
     let lines: usize = patch.lines.iter().map(|line| line.len() + LINE_BYTES).sum();
     lines + patch.styles.len() * STYLE_BYTES
@@ -478,7 +478,7 @@ fn chat_of(message: &ToEditor) -> Option<u64> {
     }
 }
 
-/// Returns whether a message may wait for the next one. Lua itself shows the line of a run that it started.
+/// Returns true if a message may wait for the next message. Lua itself shows the line of a run that it started.
 fn may_wait(message: &ToEditor) -> bool {
     matches!(
         message,
@@ -490,7 +490,7 @@ fn may_wait(message: &ToEditor) -> bool {
     )
 }
 
-/// Returns whether a person waits for a message.
+/// Returns true if the person is waiting for this message.
 fn is_urgent(message: &ToEditor) -> bool {
     matches!(
         message,

@@ -1,15 +1,15 @@
-//! The error texts that a person reads: a message that names the failed object, and a hint that says what to do next.
+//! The error texts for the person. Each has a message that names the failed object, and a hint that says what to do next.
 
 use crate::store;
 
-/// The text of an error.
+/// The text of an error for the person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorText {
-    /// The message, which names the failed object and has no full stop.
+    /// The message, which names the failed object. It has no full stop at its end.
     pub message: String,
-    /// The words of a server about the failure.
+    /// The error message of a server.
     pub details: Option<String>,
-    /// The next thing to do.
+    /// The hint that says what to do next.
     pub hint: Option<String>,
 }
 
@@ -22,7 +22,7 @@ where
 }
 
 impl ErrorText {
-    /// Returns message, details and hint in one line.
+    /// Returns the message, the details and the hint in one line.
     pub fn plain(&self) -> String {
         joined([
             Some(&self.message),
@@ -31,12 +31,12 @@ impl ErrorText {
         ])
     }
 
-    /// Returns message and details in one line.
+    /// Returns the message and the details in one line.
     pub fn without_hint(&self) -> String {
         joined([Some(&self.message), self.details.as_ref()])
     }
 
-    /// Returns message, details and hint in one line of markdown.
+    /// Returns the message, the details and the hint in one line of markdown.
     pub fn markdown(&self) -> String {
         match joined([self.details.as_ref(), self.hint.as_ref()]) {
             rest if rest.is_empty() => format!("**{}**", self.message),

@@ -1,7 +1,7 @@
-//! The front end of a chat for Neovim: makes markdown of the chat's events and sends it.
+//! The front end of a chat for Neovim: converts the chat's events into markdown and sends it.
 //!
-//! It owns the words and the layout. Another front end implements [`crate::chat::events::FrontEnd`] too; chats know only
-//! that trait.
+//! It decides the wording and the layout. All front ends implement [`crate::chat::events::FrontEnd`], and chats know only this
+//! trait.
 
 mod call;
 mod fault;

@@ -1,6 +1,6 @@
 //! The backend of co, an agent and a shell for Neovim.
 //!
-//! A module may use those that stand below it in this list, and the crates `co_acp`, `co_mcp`, `co_llm`, `co_exec`, `co_proxy`,
+//! A module may use only modules below it in this table, and the crates `co_acp`, `co_mcp`, `co_llm`, `co_exec`, `co_proxy`,
 //! `co_policy`, `co_edit` and `co_text`:
 //!
 //! | module | content |
@@ -10,13 +10,13 @@
 //! | [`front_end`] | markdown and messages for Neovim, made from the events of a chat |
 //! | [`run`] | the person's own commands (`:Co!`) |
 //! | [`chat`] | one conversation: turns, steps, calls, questions, jobs |
-//! | [`agent`] | other agents: their presets, and the confined process of one |
+//! | [`agent`] | other agents: their presets, and the confined process of an agent |
 //! | [`tool`] | the tools of the model |
-//! | [`services`] | what all chats and runs share: the executor, the settings, the store, the judges |
+//! | [`services`] | the services that all chats and runs share: the executor, the settings, the store, the judges |
 //! | [`trial`] | commands that run over a layer above the workspace, and their changes |
 //! | [`checkpoint`] | the files before and after each call, to take changes back |
 //! | [`mcp`] | tool servers: their processes and connections, which chats share |
-//! | [`network`] | the hosts that a command reaches, by rule or by question |
+//! | [`network`] | the hosts that a command may connect to, by a rule or an answer of the person |
 //! | [`workspace`] | one workspace: facts and verdicts of the policy, and how its files are read and changed |
 //! | [`nvim`] | the connection to Neovim |
 //! | [`buffers`] | the texts of Neovim's buffers, and questions about the editor |
@@ -30,9 +30,8 @@
 //! | [`config`] | the settings |
 //! | [`paths`] | the directories of co's files |
 //!
-//! The private modules `shared_file` and `rotation` hold what several of these share for their files, and `blocking` runs work
-//! that waits for files. `cancellable` waits for a command that can be cancelled. `program_places` finds the directories that a
-//! program needs.
+//! The private modules `shared_file` and `rotation` write files that several backends share. `blocking` runs work that waits for
+//! files. `cancellable` waits for a command, with cancellation. `program_places` finds the directories that a program needs.
 
 pub mod agent;
 pub mod app;

@@ -1,6 +1,7 @@
-//! The log of the backend: one private file, written by a thread of its own.
+//! The log of the backend: one private file, which a separate thread writes.
 //!
-//! Nothing goes to standard output, which is the pipe to Neovim. Standard error gets only the error that ends the process.
+//! Nothing is written to standard output, which is the pipe to Neovim. Only the error that ends the process is written to
+//! standard error.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,27 +14,27 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::rotation::RotatingFile;
 
-/// The environment variable with the filter of the log, in the syntax of `tracing`: `debug`, `co_exec=trace`.
+/// The environment variable with the filter of the log, in the syntax of `tracing`, such as `debug` or `co_exec=trace`.
 pub const VARIABLE: &str = "CO_CLI_LOG";
 
-/// The crates of co, which a filter may name.
+/// The crates of co that a filter may name.
 const CRATES: [&str; 4] = ["co", "co_exec", "co_llm", "co_policy"];
 
-/// The most lines that wait for the disk. Memory for them is allocated at the start, so it is kept small.
+/// The largest number of lines that wait for the disk. The memory for them is allocated at the start, so the number is small.
 const MAX_WAITING_LINES: usize = 1024;
 
-/// The size at which a new file begins. The full one is kept beside it as `co.log.1`.
+/// The size in bytes at which a new file begins. The full file is kept as `co.log.1`.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Keeps the log's thread alive. Dropping it writes the lines that still wait.
+/// Keeps the log's thread alive. Dropping the guard writes the lines that still wait.
 #[must_use]
 pub struct LogGuard {
     _worker: WorkerGuard,
-    /// The fault of the filter, in a sentence; the filter is `info` then.
+    /// A sentence about an invalid filter. In this case the filter is `info`.
     pub problem: Option<String>,
 }
 
-/// The log could not be started.
+/// The reason why the log cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot write the log {path}: {source}; check who owns it")]
@@ -42,7 +43,7 @@ pub enum Error {
     Twice,
 }
 
-/// Sends everything logged from now on to `file`, filtered by `filter` (default `info`).
+/// Starts to write log records to `file`. `filter` selects the records; its default is `info`.
 ///
 /// # Errors
 /// The file cannot be opened.
@@ -101,7 +102,7 @@ fn refused(why: &str) -> String {
     format!("{VARIABLE} is not a log filter ({why}); give a level such as debug")
 }
 
-/// Returns false for a misspelt level, which `tracing` would take for the name of a module, and log nothing.
+/// Returns false if a part of a filter is a misspelt level. `tracing` would take it for the name of a module and log nothing.
 fn is_known(part: &str) -> bool {
     let part = part.trim();
     let level = part.parse::<tracing::level_filters::LevelFilter>().is_ok();
@@ -109,8 +110,8 @@ fn is_known(part: &str) -> bool {
     level || part.contains(['=', '[']) || CRATES.contains(&name)
 }
 
-/// Returns whether a record may be logged at all: nvim-rs and rmcp log whole messages, with all they hold, rmcp also in its
-/// warnings.
+/// Returns false for records that must not be logged: those in which nvim-rs and rmcp log whole messages with their content. rmcp
+/// does so even in warnings.
 fn wanted(target: &str, level: Level) -> bool {
     let is_of = |name: &str| {
         let rest = target.strip_prefix(name);

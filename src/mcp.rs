@@ -1,7 +1,7 @@
-//! Tool servers (MCP): their processes in their confinement, and the connections to them and to servers that others run. Chats of one
-//! workspace share a server.
+//! Tool servers (MCP): their confined processes, and the connections to them and to servers over HTTP. Chats of one workspace
+//! share a server.
 //!
-//! This module knows no chat and no model. It believes nothing that a server says about itself: the confinement decides what a
+//! This module knows no chat and no model. It trusts nothing that a server says about itself: only the confinement decides what a
 //! server can do.
 
 mod download;
@@ -24,7 +24,7 @@ pub use server::{ReadyServer, ServerState, ToolServer, ToolServers};
 pub use shown::{ShownTool, shown_tools, tool_hash};
 pub use workspace_file::{WORKSPACE_FILE, WorkspaceServers};
 
-/// The name and version of co for servers.
+/// The name and version that co tells servers.
 const CLIENT: ClientName = ClientName {
     name: "co",
     version: env!("CARGO_PKG_VERSION"),

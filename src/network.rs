@@ -1,7 +1,8 @@
 //! The access of one command to the hosts that the person allows.
 //!
-//! A [`HostAccess`] has the rules. The command gets variables that lead programs to a proxy at its own loopback interface. The
-//! proxy is in this process, so the command reaches no other host, and no address. co asks about a host that no rule names.
+//! A [`HostAccess`] has the rules. Environment variables make the programs of the command use a proxy at the command's own
+//! loopback interface. The proxy runs in this process. The command can connect only to this proxy, so it can reach no other host
+//! and no IP address directly. co asks the person about each host that no rule names.
 
 mod attempt;
 mod decider;
@@ -25,16 +26,18 @@ use co_text::size_text;
 pub use attempt::try_access;
 pub use decider::HostAsker;
 
-/// The port of the proxy in the command's own network, or the next one that no rule takes. It is one that servers seldom use.
+/// The port of the proxy in the command's network namespace. If a rule uses this port, the next free one is taken. Servers seldom
+/// use it.
 const PROXY_PORT: u16 = 17_480;
 
-/// The most addresses of this machine that a command reaches at its loopback interface. `localhost:8080` has two of them.
+/// The largest number of addresses of this machine that a command can connect to at its loopback interface. `localhost:8080`
+/// counts as two.
 const MAX_LOOPBACK: usize = 48;
 
-/// The most hosts that a text names. It counts the others.
+/// The largest number of hosts that a text names. It only counts the others.
 const MOST_NAMED: usize = 8;
 
-/// The access of a command to the hosts that an asker allows.
+/// The access of a command to hosts, before the command starts. An asker decides about the hosts.
 pub struct HostAccess {
     asker: Arc<dyn HostAsker>,
     outer: OuterProxy,
@@ -42,32 +45,33 @@ pub struct HostAccess {
     has_own_port: bool,
 }
 
-/// The addresses of a command's own loopback interface that need a listening socket.
+/// The addresses at the command's own loopback interface that need a listening socket.
 #[derive(Debug)]
 struct OwnAddresses {
     /// The port of the proxy.
     proxy: u16,
-    /// The port that the starter of the command serves itself.
+    /// A port that the caller serves itself. It is `None` if the caller asked for none.
     own: Option<u16>,
-    /// The addresses in the command's network that lead to this machine, each with the addresses that it leads to.
+    /// The addresses at the command's loopback interface that are forwarded to this machine. Each has the addresses of this
+    /// machine to connect to.
     forwarded: Vec<(SocketAddr, Vec<SocketAddr>)>,
 }
 
-/// The open access of a running command. It ends when this is dropped.
+/// The access of a running command to hosts. Dropping it ends the access.
 pub struct OpenAccess {
     proxy: Proxy,
     own_port: Option<TcpListener>,
 }
 
-/// A running command with its access to hosts, if it has any.
+/// A running command with its access to hosts. The access is `None` if the command has none.
 pub type OpenCommand = (RunningCommand, Option<OpenAccess>);
 
-/// A command did not start, or gets no access to hosts.
+/// The reason why a command did not start or gets no access to hosts.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]
     Command(#[from] co_exec::Error),
-    /// The rules about hosts cannot be read: a sentence.
+    /// The rules about hosts cannot be read. The text is a sentence.
     #[error("{0}")]
     Rules(String),
     #[error(
@@ -82,7 +86,7 @@ pub enum StartError {
 }
 
 impl HostAccess {
-    /// Makes the access of one command. The environment of this process may name a proxy and certificates of the person.
+    /// Makes the access for one command. Reads the person's own proxy and certificates from the environment of this process.
     pub fn new(asker: Arc<dyn HostAsker>) -> Self {
         let environment: Vec<_> = std::env::vars_os().collect();
         Self::with_environment(asker, &environment)
@@ -97,7 +101,7 @@ impl HostAccess {
         }
     }
 
-    /// Adds a port at the command's loopback interface, which [`OpenAccess::take_own_port`] returns.
+    /// Adds a port at the command's loopback interface. [`OpenAccess::take_own_port`] returns its listening socket.
     #[must_use]
     pub fn with_own_port(self) -> Self {
         Self {
@@ -106,8 +110,8 @@ impl HostAccess {
         }
     }
 
-    /// Opens the access of a command. `listeners` are the sockets for `addresses`. While a question is open, the time-out of the
-    /// command is paused.
+    /// Opens the access of a started command. `listeners` are the sockets for `addresses`. While a question to the person is
+    /// open, the time-out of the command is paused.
     fn open(
         self,
         addresses: OwnAddresses,
@@ -134,10 +138,11 @@ impl HostAccess {
     }
 }
 
-/// Starts a command. With `access`, it must have a network of its own; it may then reach hosts, as long as the result lives.
+/// Starts a command. If `access` is given, the command must have its own network namespace. It can then connect to hosts as long
+/// as the returned value lives.
 ///
 /// # Errors
-/// The command did not start, or was ended because its access could not be opened.
+/// The command did not start, or it was ended because its access could not be opened.
 pub async fn start(
     executor: &Executor,
     mut spec: CommandSpec,
@@ -159,7 +164,8 @@ pub async fn start(
 }
 
 impl OwnAddresses {
-    /// Finds the addresses that the rules need. `has_ipv6` is true if this machine has the address ::1.
+    /// Finds the addresses that the rules need. `has_ipv6` is true if this machine has the address `::1`. `has_own_port` is true
+    /// if the caller needs a port of its own.
     fn new(rules: &HostRules, has_ipv6: bool, has_own_port: bool) -> Result<Self, StartError> {
         let ports = rules.loopback_ports();
         if ports.len() > MAX_LOOPBACK {
@@ -176,7 +182,7 @@ impl OwnAddresses {
         })
     }
 
-    /// Returns all addresses. The first one is that of the proxy, the next one that of the own port.
+    /// Returns all addresses: first that of the proxy, then that of the caller's own port, then the forwarded ones.
     fn all(&self) -> Vec<SocketAddr> {
         let ports = std::iter::once(self.proxy).chain(self.own);
         let ports = ports.map(|port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
@@ -186,40 +192,40 @@ impl OwnAddresses {
 }
 
 impl StartError {
-    /// Returns true if the system refused to run the program.
+    /// Returns true if the system refused to run the program for lack of permission.
     pub fn is_permission(&self) -> bool {
         matches!(self, Self::Command(error) if error.is_permission())
     }
 }
 
 impl OpenAccess {
-    /// Returns the listening socket that [`HostAccess::with_own_port`] asked for, once.
+    /// Returns the listening socket that [`HostAccess::with_own_port`] asked for. A second call returns `None`.
     pub fn take_own_port(&mut self) -> Option<TcpListener> {
         self.own_port.take()
     }
 
-    /// Returns the hosts that the command wanted so far.
+    /// Returns the hosts that the command has tried to connect to so far.
     pub fn report(&self) -> HostReport {
         HostReport(self.proxy.traffic())
     }
 
-    /// Ends the access. Returns the hosts that the command wanted.
+    /// Ends the access. Returns the hosts that the command tried to connect to.
     pub fn close(self) -> HostReport {
         self.report()
     }
 }
 
-/// The hosts that a command reached or was refused.
+/// The hosts that a command tried to connect to: those that it reached, and those that were refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostReport(Vec<TargetTraffic>);
 
 impl HostReport {
-    /// Returns true if the command wanted no host.
+    /// Returns true if the command did not try to connect to any host.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns what the command did after an earlier report about it.
+    /// Returns the difference to an earlier report about the same command.
     pub fn since(self, earlier: &Self) -> Self {
         let news = |it: TargetTraffic| {
             let old = earlier.0.iter().find(|old| old.target == it.target);
@@ -241,8 +247,8 @@ impl HostReport {
         Self(self.0.into_iter().filter_map(news).collect())
     }
 
-    /// Returns the hosts that were reached, with the bytes, in a clause for a person; none if there are none. Those that the
-    /// command sent most to come first.
+    /// Returns a clause for the person about the hosts that the command reached, with their numbers of bytes. The hosts that got
+    /// most data come first. Returns `None` if there are no such hosts.
     pub fn reached(&self) -> Option<String> {
         let reached = self.0.iter().filter(|it| it.connections > 0);
         let mut reached: Vec<_> = reached.collect();
@@ -266,7 +272,7 @@ impl HostReport {
         (!all.is_empty()).then(|| format!("it reached {}", all.join(", ")))
     }
 
-    /// Returns the hosts that were refused, each once; none if there are none.
+    /// Returns a list of the hosts that were refused, without duplicates, or `None` if there are none.
     pub fn refused(&self) -> Option<String> {
         let refused = self.0.iter().filter(|it| it.refused.is_some());
         let refused: Vec<_> = refused.map(|it| it.target.to_string()).collect();
@@ -278,7 +284,7 @@ impl HostReport {
         (!all.is_empty()).then(|| all.join(", "))
     }
 
-    /// Returns the hosts that were reached and those that were refused, in a clause for a person; none if there are none.
+    /// Returns a clause for the person about the refused and the reached hosts, or `None` if there are none.
     pub fn words(&self) -> Option<String> {
         let refused = self
             .refused()
@@ -287,7 +293,7 @@ impl HostReport {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    /// Returns a line for the model about the refused hosts; none if no host was refused.
+    /// Returns a sentence for the model about the refused hosts, or `None` if there are none.
     pub fn for_model(&self) -> Option<String> {
         self.refused().map(|hosts| {
             format!(
@@ -296,12 +302,12 @@ impl HostReport {
         })
     }
 
-    /// Returns the reasons why hosts were refused, a sentence for each.
+    /// Returns a sentence for each refused host about the reason.
     pub fn refusals(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|it| it.refused.as_deref())
     }
 
-    /// Returns an object for each host.
+    /// Returns the hosts as a JSON array of objects.
     pub fn json(&self) -> serde_json::Value {
         let one = |it: &TargetTraffic| {
             serde_json::json!({
@@ -321,7 +327,7 @@ impl HostReport {
     }
 }
 
-/// Returns a host and its port, for a question.
+/// Returns a host and its port in the wording for a question.
 pub fn named(target: &Target) -> String {
     let Target { host, port } = target;
     match host.special() {
@@ -330,7 +336,7 @@ pub fn named(target: &Target) -> String {
     }
 }
 
-/// Returns a time as the audit file has it.
+/// Returns a time in the format of the audit file: seconds since 1970.
 fn seconds(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{}.{:03}", since.as_secs(), since.subsec_millis())

@@ -1,7 +1,7 @@
-//! The connection to Neovim. Only this module knows nvim-rs.
+//! The connection to Neovim. Only this module uses nvim-rs.
 //!
-//! Incoming messages are decoded and queued, nothing more: nvim-rs handles notifications one at a time, so waiting here
-//! would stop everything. One task, `writer`, sends outgoing messages.
+//! Incoming messages are only decoded and queued. nvim-rs handles notifications one at a time, so a handler that waits would
+//! block all others. A single task, `writer`, sends outgoing messages.
 
 mod bounded;
 pub mod remote;
@@ -26,10 +26,10 @@ use self::text::{Received, Refusal};
 use crate::editor::Editor;
 use crate::protocol::{FromEditor, NoticeLevel, ToEditor};
 
-/// The most messages that wait for the app. A person cannot fill the queue; a runaway script gets an error.
+/// The capacity of the queue of incoming messages. A person cannot fill it; a script that sends too fast gets an error.
 const INBOX_CAPACITY: usize = 1024;
 
-/// The reason why the backend stopped reading messages, other than the end of Neovim.
+/// The reason why the backend stopped reading messages although Neovim has not ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
@@ -49,11 +49,11 @@ pub enum Error {
 
 /// A connection to Neovim.
 pub struct Connection {
-    /// The messages of Neovim. The channel closes when Neovim ends.
+    /// Receives the messages of Neovim. The channel closes when Neovim ends.
     pub messages: mpsc::Receiver<FromEditor>,
-    /// The handle that sends to Neovim.
+    /// Sends messages to Neovim.
     pub editor: Editor,
-    /// The reason for the end of the messages, once they have ended.
+    /// Receives the reason why the backend stopped reading messages, if there is one.
     pub broken: oneshot::Receiver<Error>,
 }
 
@@ -99,7 +99,7 @@ pub fn connect() -> io::Result<Connection> {
     })
 }
 
-/// Returns the reason for the end of the loop; none if Neovim has ended.
+/// Returns the reason why the I/O loop ended, or `None` if Neovim has ended.
 fn reason(error: &LoopError, unfinished: &UnfinishedMessage) -> Option<Error> {
     tracing::info!(%error, "neovim closed the channel");
     if unfinished.is_too_long() {
@@ -108,13 +108,13 @@ fn reason(error: &LoopError, unfinished: &UnfinishedMessage) -> Option<Error> {
     (!error.is_reader_error()).then_some(Error::Malformed)
 }
 
-/// Decodes notifications.
+/// Decodes the notifications of Neovim and queues the messages in them.
 #[derive(Clone)]
 struct Inbox {
     messages: mpsc::Sender<FromEditor>,
     editor: Editor,
     unfinished: UnfinishedMessage,
-    /// Receives the error of the first message that cannot be read.
+    /// Sends the error about the first message that cannot be decoded.
     unknown: Arc<Mutex<Option<oneshot::Sender<Error>>>>,
 }
 
@@ -165,8 +165,8 @@ impl Inbox {
         }
     }
 
-    /// Tells the person about a message with bytes that are no UTF-8. If the message answers a request, the request gets no
-    /// answer.
+    /// Tells the person about a message that was refused because it has bytes that are not UTF-8. If the message answers a
+    /// request of the backend, the request fails.
     fn refuse(&self, refusal: &Refusal) {
         self.tell(
             NoticeLevel::Error,
@@ -180,7 +180,7 @@ impl Inbox {
         }
     }
 
-    /// Stops reading. Plugin and backend have different versions, so later messages would fail too.
+    /// Stops reading messages. The versions of the plugin and the backend differ, so later messages would fail too.
     fn give_up(&self, error: &rmpv::ext::Error) {
         let mut unknown = self.unknown.lock();
         if let Some(unknown) = unknown.take() {
@@ -197,7 +197,7 @@ impl Inbox {
     }
 }
 
-/// Returns the first part of serde's message, without the list of known names.
+/// Returns the first part of serde's error message, without the list of known names.
 fn shown(error: &rmpv::ext::Error) -> String {
     let rmpv::ext::Error::Syntax(said) = error;
     let first = said.split(", expected").next().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! The directories of co: configuration, state and data of one person.
+//! The directories of co: the configuration, the state and the data of one person.
 //!
-//! They do not depend on `NVIM_APPNAME`: a chat that was started under one configuration of Neovim can be resumed under
-//! another. Each directory is made, readable by its owner alone, when it is first asked for.
+//! They do not depend on `NVIM_APPNAME`, so a chat that was started under one configuration of Neovim can be resumed under
+//! another. Each directory is made at its first use, and only its owner can read it.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -11,28 +11,28 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 use sha2::{Digest, Sha256};
 
-/// The name of co's directory below each of the person's base directories.
+/// The name of co's directory in each of the person's base directories.
 const NAME: &str = "co-nvim";
 
-/// The base directories of co's files, and the person's home.
+/// The base directories for co's files, and the person's home directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
     /// The directory of `config.toml`, which the person writes.
     pub config: PathBuf,
-    /// The directory of files that may be lost without harm: the log, spill files, answers that co would ask for again.
+    /// The directory for files that can be lost without harm: the log, spill files, and answers that co would ask for again.
     pub state: PathBuf,
-    /// The directory of files that the person wants kept: transcripts, saved rules.
+    /// The directory for files that the person wants to keep, such as transcripts and saved rules.
     pub data: PathBuf,
-    /// The person's home directory, from `HOME`, else from the user database.
+    /// The person's home directory, from `HOME` or else from the user database.
     pub home: PathBuf,
 }
 
-/// A directory could not be found or made.
+/// The reason why a directory cannot be found or made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("no home directory is known; set HOME to an absolute path")]
     NoHome,
-    /// A path is not UTF-8. co sends paths to Neovim as text, so they must be UTF-8.
+    /// A path is not UTF-8. co cannot use it, because it sends paths to Neovim as text.
     #[error("the directory {path} is not UTF-8; set {variable} to one that is")]
     NotText { path: PathBuf, variable: String },
     #[error("cannot make the directory {path}: {source}; check who owns it and its parent")]
@@ -44,7 +44,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the error about a directory in which co cannot write.
+    /// Returns the error for a directory in which co cannot write.
     pub fn write(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         Self::Write { path, source }
@@ -62,10 +62,10 @@ impl From<Error> for io::Error {
 }
 
 impl Paths {
-    /// Finds the directories: `XDG_*_HOME` if `env` has an absolute one, else the platform's default.
+    /// Finds the directories. Uses `XDG_*_HOME` if it is an absolute path, and otherwise the default of the platform.
     ///
     /// # Errors
-    /// No directory is known, or its name is not UTF-8.
+    /// A directory is unknown, or its path is not UTF-8.
     pub fn discover(env: &dyn Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let platform = directories::ProjectDirs::from("", "", NAME);
         let place = |variable: &str, of: fn(&directories::ProjectDirs) -> PathBuf| {
@@ -98,17 +98,17 @@ impl Paths {
         })
     }
 
-    /// Returns co's own directories, which no command reads unasked.
+    /// Returns co's own directories. Commands that run without approval cannot read them.
     pub fn own(&self) -> Vec<PathBuf> {
         vec![self.config.clone(), self.state.clone(), self.data.clone()]
     }
 
-    /// Returns the file of the person's settings, which may not exist.
+    /// Returns the path of the person's settings file. The file may not exist.
     pub fn config_file(&self) -> PathBuf {
         self.config.join("config.toml")
     }
 
-    /// Returns the log's file, and makes its directory.
+    /// Returns the path of the log file, and makes its directory.
     ///
     /// # Errors
     /// The directory cannot be made.
@@ -117,10 +117,10 @@ impl Paths {
         Ok(self.state.join("co.log"))
     }
 
-    /// Returns the directory of spill files, and makes it.
+    /// Returns the directory for spill files, and makes it.
     ///
     /// # Errors
-    /// The directory cannot be made or written.
+    /// The directory cannot be made, or is not writable.
     pub fn spill_dir(&self) -> Result<PathBuf, Error> {
         let path = made(self.state.join("output"))?;
         match rustix::fs::access(&path, Access::WRITE_OK | Access::EXEC_OK) {
@@ -129,32 +129,33 @@ impl Paths {
         }
     }
 
-    /// Returns the directory of checkpoints, which the first checkpoint makes.
+    /// Returns the directory for checkpoints. The first checkpoint makes it.
     pub fn checkpoints(&self) -> PathBuf {
         self.state.join("checkpoints")
     }
 
-    /// Returns the directory of the layers of trials, which the first trial makes.
+    /// Returns the directory for the layers of trials. The first trial makes it.
     pub fn layers(&self) -> PathBuf {
         self.state.join("trials")
     }
 
-    /// Returns the parent of the directories of all agents, which the first agent makes.
+    /// Returns the directory that contains the private directories of all agents. The first agent makes it.
     pub fn agents(&self) -> PathBuf {
         self.data.join("agents")
     }
 
-    /// Returns the parent of the homes of all tool servers, each of which is made by the first start of its server.
+    /// Returns the directory that contains the home directories of all tool servers. A server's first start makes its home
+    /// directory.
     pub fn servers(&self) -> PathBuf {
         self.state.join("servers")
     }
 
-    /// Returns the directory of the sockets of editors, which the first socket makes.
+    /// Returns the directory for the sockets through which commands open files in Neovim. The first socket makes it.
     pub fn editors(&self) -> PathBuf {
         self.state.join("editors")
     }
 
-    /// Returns the directory of transcripts, and makes it.
+    /// Returns the directory for transcripts, and makes it.
     ///
     /// # Errors
     /// The directory cannot be made.
@@ -162,7 +163,7 @@ impl Paths {
         made(self.data.join("chats"))
     }
 
-    /// Returns the directory of saved rules, and makes it.
+    /// Returns the directory for saved rules, and makes it.
     ///
     /// # Errors
     /// The directory cannot be made.
@@ -170,7 +171,7 @@ impl Paths {
         made(self.data.join("rules"))
     }
 
-    /// Returns the directory of the person's answers about trust in files, and makes it.
+    /// Returns the directory for the person's answers about trust in files, and makes it.
     ///
     /// # Errors
     /// The directory cannot be made.
@@ -178,7 +179,7 @@ impl Paths {
         made(self.trust())
     }
 
-    /// Returns the directory of the answers about files of workspaces, which may not exist.
+    /// Returns the directory for the person's answers about trust in files. The directory may not exist.
     pub fn trust(&self) -> PathBuf {
         self.state.join("trust")
     }
@@ -189,17 +190,18 @@ fn made(path: PathBuf) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// Returns the name of a workspace's file or directory among those of all workspaces: 16 hexadecimal digits.
+/// Returns the name for a workspace's files and directories in co's directories: 16 hexadecimal digits that identify the
+/// workspace.
 pub fn workspace_name(workspace: &Path) -> String {
     let digest = Sha256::digest(workspace.as_os_str().as_encoded_bytes());
     let digits = format!("{digest:x}");
     digits.chars().take(16).collect()
 }
 
-/// Makes the directory `path` and its missing parents with mode 0700. An existing directory gets that mode too.
+/// Makes the directory `path` and its missing parents with mode 0700. If `path` exists, it gets this mode too.
 ///
 /// # Errors
-/// The directory cannot be made, or belongs to somebody else.
+/// The directory cannot be made, or belongs to another user.
 pub fn private_dir(path: &Path) -> Result<(), Error> {
     let make = || {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;

@@ -1,4 +1,4 @@
-//! The directories that a long-lived program reads, such as that of an agent: where it is installed.
+//! Finds the directories that a long-lived program, such as an agent, must be able to read: those in which it is installed.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -7,28 +7,30 @@ use std::path::{Path, PathBuf};
 use co_exec::find_program;
 use co_exec::sandbox::is_tool_directory;
 
-/// The least depth below the home directory of a directory that is granted because a program lies in it.
+/// The smallest depth, relative to the home directory, of a directory that is granted to a program because the program is in it.
 const LEAST_DEPTH: usize = 3;
 
-/// The most links on the way to a file, as for the kernel.
+/// The largest number of symbolic links that are followed for one path. It is the same as the kernel's limit.
 const MOST_LINKS: usize = 40;
 
-/// The most bytes of the first line of a script.
+/// The largest number of bytes that are read of a script's first line.
 const LONGEST_FIRST_LINE: u64 = 256;
 
-/// The directories that decide which places a program needs.
+/// The directories that affect which places a program gets.
 pub(crate) struct KnownDirectories<'a> {
     pub(crate) home: &'a Path,
-    /// The workspace, which the program may read anyway. A file in it must not give the program further places: by a link, by the
-    /// first line of a script, or as a program in a directory of `path`.
+    /// The workspace, which the program can read anyway. A file in it must not give the program further places, be it as a
+    /// symbolic link, by the first line of a script, or as a program in a directory of `path`.
     pub(crate) workspace: &'a Path,
-    /// The variable PATH.
+    /// The value of the variable `PATH`.
     pub(crate) path: &'a OsStr,
 }
 
-/// Returns the places that a command line needs: the directories of its program, of the interpreter of a script, and of every
-/// file that a word names. What lies in the workspace, or is found by a link there, is not among them. Neither are the home
-/// directory, what contains it, and the root.
+/// Returns the places that a command line needs: the directories of its program, of a script's interpreter, and of each file that
+/// a word names.
+///
+/// Leaves out files in the workspace and files that a link in the workspace leads to. Never returns the home directory, a
+/// directory that contains it, or the root.
 pub(crate) fn of(program: &Path, words: &[String], around: &KnownDirectories<'_>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let is_chosen_there = |it: &Path| is_chosen_by(it, around.workspace);
@@ -49,13 +51,13 @@ pub(crate) fn of(program: &Path, words: &[String], around: &KnownDirectories<'_>
     found
 }
 
-/// Returns whether a path, or a link that leads from it to its target, lies in a workspace.
+/// Returns true if a path is in a workspace, or a symbolic link on the way to its target is.
 pub(crate) fn is_chosen_by(path: &Path, workspace: &Path) -> bool {
     let real = workspace.canonicalize();
     path.starts_with(workspace) || leads_through(path, real.as_deref().unwrap_or(workspace))
 }
 
-/// Returns whether a path, or a link on the way to what it names, lies in a directory, a real path.
+/// Returns true if a path or a symbolic link on the way to its target is in the directory `dir`. `dir` must be a canonical path.
 fn leads_through(path: &Path, dir: &Path) -> bool {
     let names = |path: &Path| {
         let names = path.components().map(|it| it.as_os_str().to_owned());
@@ -86,7 +88,8 @@ fn leads_through(path: &Path, dir: &Path) -> bool {
     false
 }
 
-/// Returns the directory that a program is installed in, or the program alone if the directory may hold more than a tool.
+/// Returns the directory in which a program is installed. Returns only the program's own path if this directory may contain more
+/// than the program.
 fn place(program: &Path, home: &Path) -> Option<PathBuf> {
     let (real, home) = (program.canonicalize().ok()?, home.canonicalize());
     let home = home.as_deref().ok()?;
@@ -101,14 +104,14 @@ fn place(program: &Path, home: &Path) -> Option<PathBuf> {
     Some(dir.map_or_else(|| real.clone(), Path::to_owned))
 }
 
-/// Returns whether a directory of a home is one of those in which people and all programs keep files, such as `Documents` and
-/// `.local/share`.
+/// Returns true if a directory in a home directory is one of those in which people and many programs keep files, such as
+/// `Documents` and `.local/share`.
 fn is_shallow(dir: &Path, home: &Path) -> bool {
     let below = dir.strip_prefix(home);
     below.is_ok_and(|below| below.components().count() < LEAST_DEPTH)
 }
 
-/// Returns the interpreter that the first line of a script names.
+/// Returns the interpreter in the first line of a script.
 fn interpreter(script: &Path, path: &OsStr) -> Option<PathBuf> {
     let mut start = Vec::new();
     let file = std::fs::File::open(script).ok()?;

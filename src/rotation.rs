@@ -1,4 +1,4 @@
-//! A private file of limited size that several backends append to: a full file is renamed, and a new one begins.
+//! A private file of limited size to which several backends append. A full file is renamed, and a new one begins.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 
 /// A file that is renamed when it is full.
 pub(crate) struct RotatingFile {
-    /// The current file.
+    /// The path of the current file.
     path: PathBuf,
-    /// The paths of full files, the newest first. The last one is overwritten.
+    /// The paths for full files, the newest first. The file at the last path is overwritten.
     full: Vec<PathBuf>,
     max: u64,
     file: Option<File>,
 }
 
 impl RotatingFile {
-    /// Opens `path` to append at most `max` bytes.
+    /// Opens `path` to append at most `max` bytes. `full` are the paths for full files.
     ///
     /// # Errors
     /// The file cannot be opened, or is a symbolic link.
@@ -29,12 +29,12 @@ impl RotatingFile {
         })
     }
 
-    /// Returns the current path.
+    /// Returns the path of the current file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the file that has room for `length` bytes.
+    /// Returns the current file. Begins a new one if `length` more bytes do not fit.
     fn current(&mut self, length: usize) -> io::Result<File> {
         let file = match self.file.take() {
             Some(file) if is_at(&file, &self.path) => file,
@@ -86,7 +86,7 @@ fn append(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Returns whether the open file still has this path.
+/// Returns true if the open file is still at this path.
 fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::metadata(path)) {
         (Ok(open), Ok(there)) => open.ino() == there.ino() && open.dev() == there.dev(),

@@ -74,12 +74,12 @@ impl Runs {
         }
     }
 
-    /// Sets the services of new runs.
+    /// Sets the services for runs that start later.
     pub fn take_settings(&mut self, services: Arc<Services>) {
         self.services = services;
     }
 
-    /// Starts a run in its own task.
+    /// Starts a run in a separate task.
     pub fn start(&mut self, run: Run) {
         self.runs
             .retain(|_, running| !running.cancel.is_cancelled());

@@ -43,7 +43,7 @@ use co_policy::rule_files::SavedRules;
 
 /// The time after which co drops the survey and the snapshot of a workspace that nobody uses.
 const UNUSED_TIME: Duration = Duration::from_secs(3600);
-/// The time that co waits for a container engine before it tells the person.
+/// The time that co waits for a container engine before it tells the person about the delay.
 const QUIET_WAIT: Duration = Duration::from_secs(2);
 const NO_ANSWER_YET: &str = "co waits for the container engine, which has not answered yet; <C-c> or `:Co /stop` ends the wait";
 
@@ -101,9 +101,9 @@ pub struct ServicePaths {
     pub own: Vec<PathBuf>,
     /// The directory that contains the person's settings and instructions.
     pub config: PathBuf,
-    /// The directory of the saved rules.
+    /// The directory for saved rules.
     pub rules: PathBuf,
-    /// The directory of the answers about files of workspaces.
+    /// The directory for the person's answers about trust in files.
     pub trust: PathBuf,
     /// The directory of checkpoints. It is created when the first turn begins.
     pub checkpoints: PathBuf,
@@ -254,7 +254,7 @@ impl Services {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Returns the judge of a workspace. The person gets a notice for each error in its rules.
+    /// Returns the judge of a workspace. Sends the person a notice about each error in the workspace's rules.
     pub fn judge(&self, workspace: &Path) -> Arc<Judge> {
         let mut judges = self.judges.lock();
         if let Some(known) = judges.get(workspace)
@@ -313,7 +313,8 @@ impl Services {
         }
     }
 
-    /// Takes the first checkpoint of a workspace in the background, and then sends `no_undo` to Lua.
+    /// Takes the first checkpoint of a workspace in the background. Then sends Lua the message `no_undo`, which says if commands
+    /// have a checkpoint.
     pub(crate) fn prepare_checkpoints(&self, chat: u64, judge: Arc<Judge>) {
         if self.checkpoints.is_ready(judge.root()) {
             return;

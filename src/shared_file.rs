@@ -1,5 +1,5 @@
-//! Files that several backends change, such as saved rules: a lock lets one backend change them at a time, and a changed
-//! file replaces the old one as a whole.
+//! Files that several backends change, such as saved rules. A lock allows only one backend at a time to change them. A changed
+//! file replaces the old one atomically.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
-/// The file whose lock holds for all files beside it.
+/// The name of the lock file. Its lock protects all files in the same directory.
 pub(crate) const LOCK: &str = "lock";
-/// The longest wait for the lock: its holder writes one small file.
+/// The time-out for the lock. It is short, because the holder of the lock only writes one small file.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Keeps every other chat and Neovim from changing the files of `dir` until the lock is dropped. A change reads the file under
-/// the lock too, or it would write back entries that were removed meanwhile.
+/// Locks the files in `dir` against changes by other chats and Neovims, until the returned file is dropped. Read the file to
+/// change under this lock too: otherwise the change could restore entries that were removed in the meantime.
 ///
 /// # Errors
-/// The directory or its lock cannot be made, or another process holds the lock.
+/// The directory or the lock file cannot be made, or another process holds the lock.
 pub(crate) fn lock(dir: &Path) -> io::Result<File> {
     fs::DirBuilder::new()
         .recursive(true)
@@ -51,7 +51,7 @@ pub(crate) fn lock(dir: &Path) -> io::Result<File> {
     }
 }
 
-/// Replaces a file whole, so that no reader meets half of it. Its owner alone may read it.
+/// Replaces a file atomically, so that readers never see half of it. Only its owner can read it.
 ///
 /// # Errors
 /// The file cannot be written.

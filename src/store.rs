@@ -29,7 +29,7 @@ use reader::Contents;
 /// The extension of the file that contains the draft of a chat.
 const DRAFT: &str = "draft";
 
-/// A transcript, read from its file.
+/// A transcript as read from its file.
 #[derive(Debug)]
 pub struct LoadedChat {
     /// The items after repair: every call has an outcome, and the last turn has an end.
@@ -39,7 +39,7 @@ pub struct LoadedChat {
     pub meta: Meta,
 }
 
-/// The transcripts in a data directory.
+/// All transcripts in a data directory.
 #[derive(Debug, Clone)]
 pub struct Store {
     directory: PathBuf,
@@ -115,7 +115,7 @@ impl Store {
         entries
     }
 
-    /// Changes the title of a chat that no process has open.
+    /// Changes the title of a chat. No process may have the chat open.
     pub fn rename(&self, id: &str, title: &str) -> Result<(), Error> {
         let path = self.path(id)?;
         let mut log = TranscriptWriter::open(id, &path)?;

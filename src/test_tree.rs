@@ -1,11 +1,11 @@
-//! The reading of a whole directory, for the tests of the crate and of the program.
+//! Reads a whole directory, for the tests of the crate and of the program.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Everything in a directory, by its path below that: the kind with the mode, and the content.
+/// The content of a directory by relative path. Each entry has its file type and mode as one number, and its bytes.
 pub(crate) type Tree = BTreeMap<PathBuf, (u32, Vec<u8>)>;
 
 pub(crate) fn read(root: &Path) -> Tree {

@@ -1,8 +1,7 @@
 //! The tools that a model may call.
 //!
-//! A [`schema::Tool`] parses a call into a [`call::PlannedCall`], which is judged, asked about and carried out.
-//! `chat::turn::calls` does these steps; it tells commands from other calls, but knows no tool by its name. A chat has a
-//! [`ToolSet`].
+//! A [`schema::Tool`] parses a call into a [`call::PlannedCall`]. `chat::turn::calls` then judges the call, asks about it and
+//! carries it out. It treats commands differently from other calls, but knows no tool by name. Each chat has a [`ToolSet`].
 
 pub mod agent_call;
 mod ask;
@@ -48,49 +47,52 @@ use co_text::shorten;
 
 pub use self::checkpoints::CallCheckpoint;
 
-/// The most bytes that are shown of the arguments of a call whose tool was removed.
+/// The largest number of bytes that are shown of a call's arguments if the tool was removed.
 const LONGEST_ARGUMENTS: usize = 400;
 
-/// The names of the tools for the agent of a chat.
+/// The names of the tools that the agent of a chat can call.
 pub const OF_AGENTS: [&str; 3] = [EDITOR, edits::RENAME, command::request::NAME];
 
-/// The names of the tools for an agent in a terminal of Neovim.
+/// The names of the tools that an agent in a terminal of Neovim can call.
 pub const OF_TERMINALS: [&str; 2] = [EDITOR, edits::RENAME];
 
-/// The tools that the model of a chat may call. Copies are the same set. Tools may come and go while the chat runs: each request
-/// has the tools of its moment. A call of a tool that has gone gets an error.
+/// The tools that the model of a chat may call. Clones share the same set. Tools may be added and removed while the chat runs,
+/// and each request offers the current ones. A call of a removed tool gets an error.
 #[derive(Clone)]
 pub struct ToolSet(Arc<Mutex<ToolList>>);
 
 #[derive(Clone)]
 struct ToolList {
     tools: Vec<Arc<dyn Tool>>,
-    /// A tool that one of these rules means as a whole is turned off: the model does not learn of it.
+    /// The deny rules of the person and the workspace. A tool is turned off if one of them names the whole tool: then the model
+    /// does not get its description.
     denied: Vec<Pattern>,
     /// The descriptions of the tools that are not turned off.
     specs: Arc<[ToolSpec]>,
 }
 
-/// co's own tools, without and with the tool that sends scouts. Chats share them, so their descriptions are in memory once.
+/// co's own tools: first without the tool that sends scouts, then with it. Chats share the descriptions, so they are in memory
+/// only once.
 static BUILT_IN: [LazyLock<ToolList>; 2] = [
     LazyLock::new(|| ToolList::built_in(false)),
     LazyLock::new(|| ToolList::built_in(true)),
 ];
 
 impl ToolSet {
-    /// Returns co's own tools, with or without the tool that sends scouts.
+    /// Returns co's own tools. `scouts` is true if the tool that sends scouts is included.
     pub fn built_in(scouts: bool) -> Self {
         Self(Arc::new(Mutex::new(BUILT_IN[usize::from(scouts)].clone())))
     }
 
-    /// Returns the tools of a scout, with commands if the kernel or a container confines them.
+    /// Returns the tools of a scout. `confines` is true if the kernel or a container can confine commands; then a scout can run
+    /// commands too.
     pub fn of_scouts(confines: bool) -> Self {
         let commands = confines.then(command::tool);
         let tools = query::tools().into_iter().chain(commands);
         Self::new(tools.map(|tool| -> Arc<dyn Tool> { Arc::new(tool) }))
     }
 
-    /// Returns the tools of these names for another agent.
+    /// Returns the tools with these names, for an agent.
     pub fn of_agents(names: &[&str]) -> Self {
         let queries = query::tools().into_iter();
         let others = [rename::tool(), command::tool_without_jobs()];
@@ -100,13 +102,13 @@ impl ToolSet {
         Self::new(tools.map(|tool| -> Arc<dyn Tool> { Arc::new(tool) }))
     }
 
-    /// Returns a set of tools, each with a name of its own.
+    /// Makes a set of tools. Each tool must have a different name.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         let tools = tools.into_iter().collect();
         Self(Arc::new(Mutex::new(ToolList::new(tools, Vec::new()))))
     }
 
-    /// Turns off the tools that a deny rule of the person or the workspace names as a whole, and all others on.
+    /// Turns off the tools that a deny rule of the person or the workspace names as a whole. Turns all other tools on.
     pub async fn deny_by(&self, judge: Arc<Judge>) {
         let rules = deny_rules(judge).await;
         let mut list = self.0.lock();
@@ -115,13 +117,13 @@ impl ToolSet {
         }
     }
 
-    /// Returns the names of co's own tools that the model does not have.
+    /// Returns the names of co's own tools that the model cannot call.
     pub fn absent(&self) -> Vec<String> {
         let all = BUILT_IN[1].specs.iter().map(|spec| &spec.name);
         all.filter(|name| !self.has(name)).cloned().collect()
     }
 
-    /// Adds a tool at the end, in place of the tool with its name.
+    /// Adds a tool at the end. Removes an earlier tool with the same name.
     pub fn add(&self, tool: Arc<dyn Tool>) {
         let name = tool.spec().name.clone();
         self.replace(&[name], vec![tool]);
@@ -132,7 +134,7 @@ impl ToolSet {
         self.replace(&[name.to_owned()], Vec::new());
     }
 
-    /// Removes the tools of some names, and adds others at the end.
+    /// Removes the tools with these names, and adds other tools at the end.
     pub fn replace(&self, names: &[String], new: Vec<Arc<dyn Tool>>) {
         if names.is_empty() && new.is_empty() {
             return;
@@ -146,8 +148,8 @@ impl ToolSet {
         );
     }
 
-    /// Returns the descriptions of all tools for a model. They are the same in every request while the set is the same, so that
-    /// providers can cache them.
+    /// Returns the descriptions of the tools for a model. They stay the same while the set does not change, so that providers can
+    /// cache them.
     pub fn specs(&self) -> Arc<[ToolSpec]> {
         Arc::clone(&self.0.lock().specs)
     }
@@ -155,7 +157,7 @@ impl ToolSet {
     /// Parses a call.
     ///
     /// # Errors
-    /// There is no such tool, it is turned off, or the arguments do not fit its schema.
+    /// The tool does not exist or is turned off, or the arguments do not match its schema.
     pub fn parse(&self, call: &Call) -> Result<Box<dyn PlannedCall>, BadCall> {
         if let Some(tool) = self.find(&call.name) {
             return tool.parse(call);
@@ -170,7 +172,7 @@ impl ToolSet {
         )))
     }
 
-    /// Returns a call as the chat shows it, also if it is not valid, or of a tool that has gone.
+    /// Returns a call in the form that the chat shows. Also accepts invalid calls, and calls of removed tools.
     pub fn shown(&self, call: &Call) -> ShownCall {
         if call.name == agent_call::NAME {
             return ShownCall::Agent(ShownAgentCall::new(&call.arguments));
@@ -193,7 +195,7 @@ impl ToolSet {
         }
     }
 
-    /// Returns whether there is a tool of this name that is not turned off.
+    /// Returns true if the set has a tool with this name that is not turned off.
     pub fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
@@ -244,7 +246,7 @@ async fn deny_rules(judge: Arc<Judge>) -> Vec<Pattern> {
     rules.unwrap_or_default()
 }
 
-/// Returns whether one of some deny rules names a tool as a whole.
+/// Returns true if one of the deny rules names a tool as a whole.
 fn is_denied(tool: &dyn Tool, denied: &[Pattern]) -> bool {
     if denied.is_empty() {
         return false;
@@ -254,7 +256,8 @@ fn is_denied(tool: &dyn Tool, denied: &[Pattern]) -> bool {
     denied.iter().any(denies)
 }
 
-/// Returns the command of a call that is not valid, or its name and the paths and patterns that it is about.
+/// Returns a text for a call that is not valid: its command, or the name of its tool with the paths and patterns in the
+/// arguments.
 fn command_of(call: &Call) -> String {
     let text = |name: &str| call.arguments.get(name)?.as_str();
     if let Some(cmd) = text("cmd") {
@@ -269,7 +272,7 @@ fn command_of(call: &Call) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the name of a tool that is not in the set, and the start of the arguments.
+/// Returns a text for a call of an unknown tool: the name of the tool and the start of the arguments.
 fn name_and_arguments(call: &Call) -> String {
     let arguments = call.arguments.to_string();
     format!("{} {}", call.name, shorten(&arguments, LONGEST_ARGUMENTS))

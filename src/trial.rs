@@ -1,9 +1,11 @@
-//! Trials: commands that run over a layer above the workspace, so that the person sees their changes before they are made.
+//! Trials: commands that run over a layer above the workspace, so that the person can see the changes before they are made in the
+//! workspace.
 //!
-//! `place` has the steps of a trial around its command. `layer` makes the directory of a trial, over the ignored files that
-//! earlier trials left (`ignored`). `changes` compares it with the workspace, by the files that `tree` and `content` read. `git`
-//! finds the changes below `.git`, with the index that `index` reads, and `head` asks git what the command did there. `report`
-//! makes texts of all. This module asks no person. It blocks on files: call it from `spawn_blocking`, apart from what is `async`.
+//! `place` has the steps of a trial around its command. `layer` makes the directory of a layer, over the ignored files that
+//! earlier trials left (`ignored`). `changes` compares the layer with the workspace; `tree` and `content` read the files for it.
+//! `git` finds the changes in `.git`, for which `index` reads git's index, and `head` asks git which commits the command made.
+//! `report` makes texts about the changes. This module never asks the person. It blocks on file operations: call its functions
+//! from `spawn_blocking`, except `async` ones.
 
 mod changes;
 mod content;
@@ -24,7 +26,7 @@ pub use place::{Layers, TrialPlace, keeping};
 
 use co_exec::CommandOutcome;
 
-/// Returns whether a command ended by itself, and may have read no secret. Otherwise its files may be unfinished, or contain the
+/// Returns true if a command ended by itself and cannot have read a secret. Otherwise its files may be incomplete or contain a
 /// secret.
 pub fn ended_by_itself(outcome: &CommandOutcome) -> bool {
     outcome.exit.is_some()

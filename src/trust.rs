@@ -1,7 +1,7 @@
-//! The person's answers about files of a workspace that co would obey: whether they trust a text that a file held.
+//! The person's answers about trust in files of a workspace that co would load, such as instructions.
 //!
-//! An answer holds for one path and the SHA-256 of one text; a changed file needs a new answer. This module knows nothing
-//! of the purpose of the files, or of the question to the person.
+//! An answer is valid for one path and the SHA-256 of one text, so a changed file needs a new answer. This module does not know
+//! the purpose of the files, and does not ask the person.
 
 use std::borrow::Cow;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::shared_file;
 use co_exec::beneath;
 use co_exec::regular::SMALL_FILE_BYTES;
 
-/// An error with the file of answers.
+/// An error while reading or writing the file with the answers.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the trusted files in {path} cannot be read: {why}; mend or remove that file")]
@@ -24,7 +24,7 @@ pub enum Error {
     Write { path: PathBuf, source: io::Error },
 }
 
-/// One answer.
+/// The person's answer about one text of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrustAnswer {
     pub path: PathBuf,
@@ -32,18 +32,18 @@ pub struct TrustAnswer {
     pub trusted: bool,
 }
 
-/// The trust of the person in the text of a file.
+/// The person's decision about the current text of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileTrust {
     Trusted,
     Refused,
     Unanswered,
-    /// There is an answer about an earlier text.
+    /// The person answered about an earlier text of the file.
     Changed,
 }
 
 impl FileTrust {
-    /// Returns the word about a file with the last answer about it.
+    /// Returns the decision about a file. `answer` is the person's last answer about this file.
     pub fn of(file: &FileText, answer: Option<&TrustAnswer>) -> Self {
         match answer {
             None => Self::Unanswered,
@@ -53,7 +53,7 @@ impl FileTrust {
         }
     }
 
-    /// Returns the wording of a list from which the person chooses a file to read it.
+    /// Returns the wording for a list from which the person can choose a file to read it.
     pub fn words(self) -> &'static str {
         match self {
             Self::Trusted => "trusted",
@@ -70,21 +70,21 @@ struct Entries {
     file: Vec<TrustAnswer>,
 }
 
-/// The text of a file, as one read found it.
+/// The text of a file at the time when it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileText {
     pub path: PathBuf,
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub size: usize,
     pub text: String,
-    /// The hash of `text`.
+    /// The SHA-256 of `text`, in hexadecimal digits.
     pub sha256: String,
-    /// Some bytes are no UTF-8: `text` has U+FFFD in their place.
+    /// True if some bytes of the file are not UTF-8. `text` has U+FFFD instead of them.
     pub replaced: bool,
 }
 
 impl FileText {
-    /// Returns a text that was read elsewhere.
+    /// Makes a value from a text that was read elsewhere.
     pub fn given(path: PathBuf, text: String) -> Self {
         Self {
             path,
@@ -98,7 +98,7 @@ impl FileText {
     /// Reads a regular file of at most 1 MiB.
     ///
     /// # Errors
-    /// The file cannot be read, is something else than a regular file, or is larger.
+    /// The file cannot be read, is not a regular file, or is larger than 1 MiB.
     pub fn read(path: PathBuf) -> io::Result<Self> {
         let bytes = beneath::read_resolved(&path, SMALL_FILE_BYTES)?;
         let text = String::from_utf8_lossy(&bytes);
@@ -112,22 +112,22 @@ impl FileText {
     }
 }
 
-/// The file of answers, which all backends of the person share.
+/// The file with the answers. All backends of the person share it.
 #[derive(Debug, Clone)]
 pub struct Trust {
     dir: PathBuf,
 }
 
 impl Trust {
-    /// Returns the answers that are kept in `dir`, which is made when the first one is saved.
+    /// Makes a value for the answers in the directory `dir`. The first saved answer makes the directory.
     pub fn new(dir: PathBuf) -> Self {
         Self { dir }
     }
 
-    /// Returns every answer, one for each file.
+    /// Returns all answers. There is at most one for each file.
     ///
     /// # Errors
-    /// The file is there and cannot be read.
+    /// The file with the answers exists but cannot be read.
     pub fn entries(&self) -> Result<Vec<TrustAnswer>, Error> {
         let path = self.file();
         let fail = |why: String| Error::Read {
@@ -143,10 +143,10 @@ impl Trust {
         }
     }
 
-    /// Saves an answer, in place of an earlier one about the same file.
+    /// Saves an answer. It replaces an earlier answer about the same file.
     ///
     /// # Errors
-    /// The file cannot be read or written.
+    /// The file with the answers cannot be read or written.
     pub fn save(&self, entry: TrustAnswer) -> Result<(), Error> {
         let _alone = self.lock()?;
         let mut entries = self.entries()?;
@@ -155,10 +155,10 @@ impl Trust {
         self.write(entries)
     }
 
-    /// Forgets the answer about a file; true if there was one.
+    /// Removes the answer about a file. Returns true if there was one.
     ///
     /// # Errors
-    /// The file cannot be read or written.
+    /// The file with the answers cannot be read or written.
     pub fn forget(&self, path: &Path) -> Result<bool, Error> {
         let _alone = self.lock()?;
         let mut entries = self.entries()?;

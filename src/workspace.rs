@@ -1,6 +1,6 @@
-//! One workspace: the policy's facts about it and its verdicts, and how its files are read, walked and changed.
+//! One workspace: the policy's facts about it, its verdicts, and the code that reads, walks and changes its files.
 //!
-//! These modules know the executor and the policy, and nothing of chats, models or Neovim's windows.
+//! These modules know the executor and the policy. They do not know chats, models or Neovim's windows.
 
 pub(crate) mod cache_dirs;
 pub mod confinement;

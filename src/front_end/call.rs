@@ -1,4 +1,4 @@
-//! A call in the chat: one line that says what it is, how it stands and what is not as usual, with its output below.
+//! The view of a call in the chat: one line with the call, its state and unusual facts. The output of the call stands below.
 
 use std::path::PathBuf;
 
@@ -11,49 +11,49 @@ use crate::tool::query;
 use co_llm::transcript::Decision;
 use co_text::{one_line, shorten, shorten_chars};
 
-/// The most lines at the end of an output that stay visible: of a call that failed, and of another call.
+/// The number of lines at the end of an output that stay visible if the call failed.
 const KEPT_FAILED: usize = 4;
 const KEPT: usize = 3;
 
-/// The most characters of the line. A longer command is whole below it.
+/// The largest number of characters in the call's line. A longer command is shown in full below the line.
 const LONGEST: usize = 400;
 
-/// The most lines above an output, and the most bytes of one. The question about the call shows all of it.
+/// The largest number of lines above an output. The question about the call shows all lines.
 const LONGEST_LEAD: usize = 200;
 const LONGEST_LEAD_LINE: usize = 2_000;
 
-/// A call in the chat.
+/// The view of a call in the chat.
 #[derive(Debug)]
 pub(super) struct CallView {
     kind: CallKind,
     state: CallState,
-    /// The call in words.
+    /// The call as text.
     what: String,
-    /// The lines of a command that the first line leaves out.
+    /// The lines of a command that do not fit into the call's line.
     lead: Vec<String>,
-    /// Remarks that the person must read, for the end of the line.
+    /// Remarks that the person should read. They stand at the end of the line.
     words: Vec<String>,
-    /// Details that the person may skip, for the right edge.
+    /// Details that the person may skip. They stand at the right edge.
     details: Vec<String>,
     remarks: Vec<String>,
-    /// The files that a call of another agent is about.
+    /// The files that a call of an agent is about.
     places: Vec<String>,
     block: Option<u64>,
-    /// The file with its whole output.
+    /// The spill file with the whole output.
     spill: Option<PathBuf>,
     /// True if the last run of the call was a trial.
     tried: bool,
     ended: bool,
-    /// The queries that this call shows together with its own, in order; empty if it is alone.
+    /// The earlier queries that this view also shows, in the order of the calls. It is empty if the view shows only one call.
     group: Vec<Query>,
-    /// The id of the call that sent the scout; none for other calls.
+    /// The id of the call that sent the scout. It is `None` for views of other calls.
     scout: Option<String>,
 }
 
-/// A call that reads or searches, and that has succeeded.
+/// A successful call that reads or searches.
 #[derive(Debug, Clone)]
 struct Query {
-    /// The call in words, such as `read src/main.rs`.
+    /// The call as text, such as `read src/main.rs`.
     what: String,
     details: String,
 }
@@ -61,7 +61,7 @@ struct Query {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CallKind {
     Command,
-    /// A command that only looks.
+    /// A read-only command.
     Look,
     /// A call that reads or searches files.
     Query,
@@ -70,13 +70,13 @@ enum CallKind {
     Plan,
     /// Questions to the person.
     Question,
-    /// A scout.
+    /// The work of a scout.
     Scout,
     Thought,
 }
 
 impl CallView {
-    /// Returns the call that begins with an event, if one does.
+    /// Returns the view of the call that an event begins, or `None` for other events.
     pub(super) fn new(event: &ChatEvent) -> Option<Self> {
         let view = |kind, state, what: &str| Self {
             kind,
@@ -177,7 +177,7 @@ impl CallView {
         }
     }
 
-    /// Returns the details for the right edge.
+    /// Returns the text for the right edge.
     fn right(&self) -> String {
         let place = match self.places.as_slice() {
             [] => String::new(),
@@ -187,17 +187,17 @@ impl CallView {
         joined(&[place, joined(&self.details)])
     }
 
-    /// Returns whether it shows the steps of the model's work.
+    /// Returns true if the view shows a plan with the steps of the model's work.
     pub(super) fn is_plan(&self) -> bool {
         self.kind == CallKind::Plan
     }
 
-    /// Returns whether it is the scout of the call with this id.
+    /// Returns true if the view shows the scout that the call with this id sent.
     pub(super) fn is_scout_of(&self, call: &str) -> bool {
         self.scout.as_deref() == Some(call)
     }
 
-    /// Adds a query to those that this call shows, if it shows only queries that have succeeded.
+    /// Adds a query to this view, if it shows only successful queries. Returns false otherwise.
     pub(super) fn absorb(&mut self, query: &Self) -> bool {
         let fits = self.kind == CallKind::Query && query.kind == CallKind::Query;
         if !fits || self.state != CallState::Looks || !self.remarks.is_empty() {
@@ -210,7 +210,8 @@ impl CallView {
         true
     }
 
-    /// Takes the last query away if it failed and others are shown with it, and returns it as a call of its own.
+    /// Separates the last query of a group if it failed. Returns the view of the failed query, or `None` if there is nothing to
+    /// separate.
     pub(super) fn split_failed(&mut self) -> Option<Self> {
         if self.state != CallState::Failed {
             return None;
@@ -242,7 +243,7 @@ impl CallView {
         }
     }
 
-    /// Takes in an event about the call. Returns true if its line may have changed.
+    /// Updates the view by an event about its call. Returns true if the call's line may have changed.
     pub(super) fn update(&mut self, event: &ChatEvent, full: bool) -> bool {
         if self.ended {
             return false;
@@ -370,7 +371,7 @@ impl CallView {
         self.spill.clone_from(&end.spill);
     }
 
-    /// Returns the call as Neovim shows it, with all its lines if `full` is set.
+    /// Returns the call in the form for Neovim. If `full` is true, all lines of its output stay visible.
     pub(super) fn line(&self, full: bool) -> CallLine {
         let words = joined(&self.words);
         if !self.group.is_empty() {
@@ -410,7 +411,7 @@ impl CallView {
         }
     }
 
-    /// Returns several queries as one line, with a line for each in its fold.
+    /// Returns a group of queries as one line. Its fold has a line for each query.
     fn group_line(&self, words: &str) -> CallLine {
         let mut queries = self.group.clone();
         queries.push(self.query());
@@ -434,7 +435,7 @@ impl CallView {
     }
 }
 
-/// Returns the parts that are not empty as one text.
+/// Joins the parts that are not empty.
 fn joined(parts: &[String]) -> String {
     let parts: Vec<_> = (parts.iter().map(String::as_str))
         .filter(|part| !part.is_empty())
@@ -442,7 +443,7 @@ fn joined(parts: &[String]) -> String {
     parts.join(" · ")
 }
 
-/// Returns queries in a few words, such as `read 2 files, search "def"`.
+/// Returns a short summary of queries, such as `read 2 files, search "def"`.
 fn summary(queries: &[Query]) -> String {
     let subjects = |verb: &str| {
         let mut found: Vec<&str> = Vec::new();
@@ -471,7 +472,7 @@ fn summary(queries: &[Query]) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the lines above an output. Cuts long lines, and replaces further lines by their number.
+/// Returns the lines to show above an output. Cuts long lines, and replaces surplus lines by their number.
 fn lead<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut lines = lines.map(|line| shorten(line, LONGEST_LEAD_LINE));
     let mut lead: Vec<_> = lines.by_ref().take(LONGEST_LEAD).collect();

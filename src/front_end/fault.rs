@@ -1,11 +1,11 @@
-//! Faults of a provider in words, with the commands of Neovim that help.
+//! Error texts for the faults of a provider, with the commands of Neovim that help.
 
 use crate::error::ErrorText;
 use co_llm::Fault;
 use co_llm::provider_table::{FALLBACK, NAMES, alternatives, main_key_variables};
 use co_text::{first_line, shorten_chars};
 
-/// The most characters of a server's line that are shown.
+/// The largest number of characters that are shown of a server's error message.
 const LONGEST: usize = 300;
 
 impl From<&Fault> for ErrorText {
@@ -18,15 +18,15 @@ impl From<&Fault> for ErrorText {
     }
 }
 
-/// The possible next steps after a request that was refused in each form.
+/// The hint after a request was refused in every form.
 const WAYS_OUT: &str = "`:Co /rewind` goes back to before a prompt, `:Co /compact` sums the chat up, `:Co /new` starts afresh, \
      `:Co /model` asks another model; `:help co-stuck`";
 
-/// The next step if the content of the chat may be the reason.
+/// The hint if the content of the chat may be the cause.
 const IF_ONLY_THIS_CHAT: &str =
     "if only this chat fails, `:Co /rewind` goes back to before a prompt; `:help co-stuck`";
 
-/// Returns the next step of the person.
+/// Returns the hint that says what the person can do next.
 fn step(fault: &Fault) -> String {
     let step = match fault {
         Fault::NoProvider => format!(
@@ -81,7 +81,7 @@ fn step(fault: &Fault) -> String {
     }
 }
 
-/// Returns the first line of what the server wrote about a fault, or its start.
+/// Returns the first line of the server's error message, cut if it is too long.
 fn words(fault: &Fault) -> Option<String> {
     let body = match fault {
         Fault::Unauthorized { body, .. }

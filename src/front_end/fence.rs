@@ -1,13 +1,13 @@
 //! The fences of code blocks in markdown.
 
-/// The most characters of a line that are looked at. A fence is shorter.
+/// The largest number of characters of a line that are checked. A fence is shorter.
 const LONGEST: usize = 200;
 
-/// Finds the code block that a text leaves open. The text comes in pieces.
+/// Finds the code block that a text leaves open. The text arrives in pieces.
 #[derive(Debug, Default)]
 pub(super) struct OpenFence {
     fence: Option<String>,
-    /// The start of the last line.
+    /// The start of the last line, which may not be complete.
     line: String,
 }
 
@@ -21,7 +21,7 @@ impl OpenFence {
         }
     }
 
-    /// Returns the fence of the block that is open, if there is one. Then a new text begins.
+    /// Ends the text, and returns the fence of the code block that it leaves open. Pieces after this call belong to a new text.
     pub(super) fn take(&mut self) -> Option<String> {
         self.end_line();
         self.fence.take()
@@ -38,7 +38,8 @@ impl OpenFence {
     }
 }
 
-/// Returns the fence of code that is open after a line, as `lua/co/chat/fence.lua` does.
+/// Returns the fence of the code block that is open after a line. `open` is the fence that was open before it.
+/// `lua/co/chat/fence.lua` follows the same rules.
 pub(super) fn fence_after<'a>(open: Option<&'a str>, line: &'a str) -> Option<&'a str> {
     let line = line.trim();
     let mark = ["`", "~"].into_iter().find_map(|sign| {

@@ -1,4 +1,4 @@
-//! The text of a chat in its buffer: markdown, with one heading per speaker, and calls between it.
+//! The text of a chat in its buffer. It is markdown with a heading for each speaker, and has calls between the paragraphs.
 
 use super::call::CallView;
 use super::fence::OpenFence;
@@ -11,46 +11,47 @@ use co_llm::Fault;
 use co_llm::transcript::{Context, End};
 use co_text::{first_line, one_line, start_of};
 
-/// The most bytes of an output in the text of a transcript. A call is sent as a whole, so more would delay keys.
+/// The largest size of an output in the text of a transcript, in bytes. A call is sent as a whole, so a larger output would delay
+/// keys.
 const LONGEST_OUTPUT: usize = 40 << 10;
 
-/// The most bytes of a line of output, as of all lines of a chat in Lua.
+/// The largest length of an output line, in bytes. Lua has the same limit for all lines of a chat.
 const LONGEST_LINE: usize = 4_000;
 
-/// Opens the model's part of a turn.
+/// The heading that begins the model's part of a turn.
 const HEADING: &str = "## Co";
 
-/// The end of the text in the buffer, and the calls that have not ended.
+/// The state at the end of a chat's text, and the views of calls that have not ended.
 #[derive(Debug, Default)]
 pub(super) struct Page {
-    /// The kind of text at its end.
+    /// The kind of the last text.
     last: Last,
-    /// Line breaks at its end.
+    /// The number of line breaks at the end of the text.
     breaks: usize,
-    /// Line breaks of the answer that are added before its next text, if there is one.
+    /// The number of line breaks of the answer that are held back until more text of the answer arrives.
     held: usize,
     in_turn: bool,
-    /// The model's heading of this turn is there.
+    /// True if the text has the model's heading for this turn.
     headed: bool,
-    /// The text at the end is an answer, and a call is directly above it.
+    /// True if a call stood at the end of the text when the answer began. Then a blank line separates the two.
     answers_call: bool,
-    /// The code block of the answer that is open.
+    /// The code block that the answer leaves open.
     code: OpenFence,
-    /// Calls are shown in full.
+    /// True if calls are shown with all their lines.
     full: bool,
-    /// The number of calls so far.
+    /// The number of calls that were shown so far.
     calls: u64,
-    /// The last call of the model, and its number.
+    /// The last call of the model: its number and its view.
     call: Option<(u64, CallView)>,
-    /// The call that shows the steps of the model's work, in this turn.
+    /// The number of the call that shows the plan of the model's work in this turn.
     plan: Option<u64>,
-    /// The scouts that look, but whose calls are not shown yet, with the numbers of these calls.
+    /// The scouts that work before their calls are shown. Each has the number of its call.
     scouts: Vec<(u64, CallView)>,
-    /// The running commands that the person typed, with their numbers and the numbers of their outputs.
+    /// The running commands that the person typed. Each has the number of its call and the number of its output block.
     typed: Vec<(u64, u64, CallView)>,
 }
 
-/// A kind of text at the end of a chat.
+/// The kind of the text at the end of a chat.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Last {
     #[default]
@@ -58,31 +59,31 @@ enum Last {
     Heading,
     Prose,
     Call,
-    /// A paragraph that co itself writes, such as a notice.
+    /// A paragraph of co itself, such as a notice.
     Remark,
 }
 
-/// A text for the end of the buffer.
+/// A text to append to the buffer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Piece {
     pub text: String,
     pub message: Option<MessageStart>,
 }
 
-/// The message of a speaker that begins in a piece.
+/// The start of a speaker's message within a piece.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MessageStart {
-    /// The index of its first byte in the text of the piece.
+    /// The byte offset of the message in the text of the piece.
     pub byte: usize,
-    /// The time of a prompt, in seconds since 1970.
+    /// The time of the prompt in seconds since 1970. It is `None` for the model's message.
     pub at: Option<u64>,
 }
 
-/// A change of the buffer.
+/// A change of the chat's buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Edit {
     Append(Piece),
-    /// A new call at the end, or the new state of an earlier one.
+    /// A new call at the end, or the new state of an earlier call. The number identifies the call.
     Call(u64, CallLine),
     /// A blank line above the last answer.
     SeparateAnswer,
@@ -92,20 +93,20 @@ pub(super) enum Edit {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TranscriptText {
     pub text: String,
-    /// Rows to fold, first and last: answers that the model no longer sees.
+    /// The ranges of rows to fold, each as its first and its last row. They are answers that the model no longer gets.
     pub folds: Vec<[usize; 2]>,
-    /// The row at which the last answer begins.
+    /// The row in which the last answer begins.
     pub answer: Option<usize>,
-    /// The byte at which it begins.
+    /// The byte offset at which the last answer begins.
     pub answer_byte: usize,
     pub messages: Vec<MessageRow>,
     pub calls: Vec<CallRows>,
-    /// Line breaks in the text.
+    /// The number of line breaks in the text.
     pub rows: usize,
 }
 
 impl Page {
-    /// Returns the page of an empty text. If `full` is set, calls are shown in full.
+    /// Makes the page of an empty text. If `full` is true, calls are shown with all their lines.
     pub(super) fn new(full: bool) -> Self {
         Self {
             breaks: 2,
@@ -173,7 +174,7 @@ impl Page {
         separated.into_iter().chain(appended(piece)).collect()
     }
 
-    /// Returns whether the paragraph of co at the end of the text already says why an agent's turn failed, and what to do.
+    /// Returns true if the last paragraph already says why an agent's turn failed, so that no further paragraph is needed.
     fn is_told(&self, event: &ChatEvent) -> bool {
         let failed = matches!(
             event,
@@ -233,8 +234,8 @@ impl Page {
         edits
     }
 
-    /// Returns the changes that show an event of a scout that is on the page; none if the scout is not there, or for other
-    /// events.
+    /// Returns the changes for an event of a scout that is already shown. Returns `None` for a scout that is not shown, and for
+    /// other events.
     fn scouted(&mut self, event: &ChatEvent) -> Option<Vec<Edit>> {
         match event {
             ChatEvent::Call(CallEvent::Begun(ShownCall::Scout { call, .. })) => {
@@ -255,7 +256,7 @@ impl Page {
         }
     }
 
-    /// Returns the changes of the call that an event is about, if there is one.
+    /// Returns the changes for an event about a call that is already shown. They are empty for other events.
     fn update(&mut self, event: &ChatEvent) -> Vec<Edit> {
         if let ChatEvent::Call(CallEvent::Ended(end)) = event
             && let Some(block) = end.typed
@@ -288,7 +289,7 @@ impl Page {
         edits
     }
 
-    /// Returns the model's heading, unless it is there.
+    /// Returns the model's heading. Returns an empty piece if this turn already has it.
     pub(super) fn heading(&mut self) -> Piece {
         match std::mem::replace(&mut self.headed, true) {
             true => Piece::default(),
@@ -300,7 +301,7 @@ impl Page {
         }
     }
 
-    /// Returns a text with which a message begins.
+    /// Returns the piece that begins a message with this text.
     fn message(&mut self, text: &str, at: Option<u64>) -> Piece {
         let gap = self.close_code() + &self.gap(2);
         let message = Some(MessageStart {
@@ -314,7 +315,7 @@ impl Page {
         }
     }
 
-    /// Returns the end of a code block that the model left open, as in an answer that broke off.
+    /// Returns the closing fence of a code block that the model left open, for example because the answer broke off.
     fn close_code(&mut self) -> String {
         let Some(fence) = self.code.take() else {
             return String::new();
@@ -324,7 +325,7 @@ impl Page {
         format!("{gap}{fence}\n")
     }
 
-    /// Returns a piece of an answer, but for the line breaks at its end.
+    /// Returns a piece of an answer. Holds back the line breaks at its end.
     fn text(&mut self, text: &str) -> String {
         let begins = self.last != Last::Prose;
         // A model often begins with blank lines after a call.
@@ -348,25 +349,25 @@ impl Page {
         gap + kept
     }
 
-    /// Returns the line breaks that are missing at the end of the text.
+    /// Returns the line breaks that the end of the text lacks to have `wanted` ones.
     pub(super) fn gap(&mut self, wanted: usize) -> String {
         let missing = wanted.saturating_sub(self.breaks);
         self.breaks += missing;
         "\n".repeat(missing)
     }
 
-    /// Returns the line breaks in front of a call, or of the text of an answer: a blank line ends a remark.
+    /// Returns the line breaks before a call or the text of an answer. After a remark, they form a blank line.
     fn line_gap(&mut self) -> String {
         self.gap(1 + usize::from(self.last == Last::Remark))
     }
 
-    /// Returns the line break after which the text of an answer may be folded.
+    /// Returns a line break if the text does not end with one. The text of an answer after it can be folded.
     pub(super) fn end_line(&mut self) -> String {
         self.gap(1)
     }
 }
 
-/// Returns the change that appends a text; none if the text is empty.
+/// Returns the change that appends a piece. Returns nothing if the piece is empty.
 fn appended(piece: Piece) -> Vec<Edit> {
     match piece.text.is_empty() {
         true => Vec::new(),
@@ -374,7 +375,7 @@ fn appended(piece: Piece) -> Vec<Edit> {
     }
 }
 
-/// Returns the text of a whole transcript. The page becomes its end.
+/// Returns the text of a whole transcript. Afterwards, `page` has the state at the end of this text.
 pub(super) fn transcript(events: &[ChatEvent], page: &mut Page) -> TranscriptText {
     let mut all = TranscriptText::default();
     let (mut output, mut numbers) = ((0, ""), Vec::new());
@@ -460,7 +461,7 @@ impl TranscriptText {
         self.push_text("\n");
     }
 
-    /// Adds the output of the last call.
+    /// Adds the output of the last call, if it has one.
     fn end_call(&mut self, (number, text): &mut (u64, &str)) {
         if std::mem::take(number) == 0 {
             return;
@@ -479,8 +480,8 @@ impl TranscriptText {
     }
 }
 
-/// Returns the last lines of an output, as many as Neovim takes at once, and the number of lines above them. Long lines become
-/// several.
+/// Returns the last lines of an output that Neovim can take at once, and the number of lines before them. A long line is split
+/// into several.
 fn last_lines(text: &str) -> (usize, Vec<&str>) {
     let mut lines = Vec::new();
     for mut line in text.lines() {
@@ -502,7 +503,7 @@ fn last_lines(text: &str) -> (usize, Vec<&str>) {
     (skipped, lines)
 }
 
-/// Returns who an event belongs to: the model's part of a turn has a heading.
+/// Returns the speaker of an event. A paragraph about an event of `Caller::Agent` stands below the model's heading.
 fn speaker(event: &ChatEvent) -> Caller {
     match event {
         ChatEvent::Notice { caller, .. } => *caller,
@@ -513,7 +514,7 @@ fn speaker(event: &ChatEvent) -> Caller {
     }
 }
 
-/// Returns the paragraph of an event, if it has one.
+/// Returns the paragraph that co writes about an event, or `None` if it writes none.
 fn remark(event: &ChatEvent) -> Option<String> {
     Some(match event {
         ChatEvent::JobEnded(text) | ChatEvent::Notice { text, .. } => format!("> {text}"),
@@ -537,7 +538,7 @@ fn remark(event: &ChatEvent) -> Option<String> {
     })
 }
 
-/// Returns a prompt as it was sent.
+/// Returns a prompt with its heading and the names of its contexts.
 fn prompt(text: &str, context: &[Context]) -> String {
     let mut out = format!("## You\n{}", text.trim_end());
     let mut code = OpenFence::default();
@@ -558,14 +559,14 @@ fn prompt(text: &str, context: &[Context]) -> String {
     out
 }
 
-/// Returns the first line of a note from co to the model.
+/// Returns the paragraph about a note from co to the model: the first line of the note.
 fn note(text: &str) -> String {
     let line = first_line(text);
     let line = line.strip_suffix(':').unwrap_or(line);
     format!("> co told the model: {}", co_text::printable(line))
 }
 
-/// Returns how a turn ended, unless it ended well.
+/// Returns the paragraph about the end of a turn, or `None` if the turn ended well.
 fn end(end: End, fault: Option<&Fault>, by_agent: bool) -> Option<String> {
     let text = match (end, fault) {
         (End::Done, _) => return None,

@@ -14,7 +14,7 @@ use crate::protocol::{NoticeLevel, ToEditor};
 use crate::tool::event::CallEvent;
 use co_exec::ScreenPatch;
 
-/// Makes the front end of the chat with this number. With `full_calls`, it shows calls in full.
+/// Makes the front end for the chat with this number. If `full_calls` is true, it shows calls with all their lines.
 pub fn make(editor: Editor, chat: u64, full_calls: bool) -> Arc<dyn FrontEnd> {
     Arc::new(NeovimChat {
         chat,
@@ -28,20 +28,21 @@ pub fn make(editor: Editor, chat: u64, full_calls: bool) -> Arc<dyn FrontEnd> {
     })
 }
 
-/// One chat in Neovim.
+/// The front end of one chat.
 struct NeovimChat {
     chat: u64,
     editor: Editor,
     full_calls: bool,
-    /// Locked while an event is queued: a command that the person typed ends outside the chat's task.
+    /// The state of the chat's buffer. It is locked while an event is handled, because a command that the person typed ends
+    /// outside the chat's task.
     screen: Mutex<ChatScreen>,
 }
 
 struct ChatScreen {
     page: Page,
-    /// The text of a resumed chat that Neovim does not have yet.
+    /// The earlier part of a resumed chat's text, which Neovim has not asked for yet.
     earlier: Option<TextParts>,
-    /// The outputs that are not complete, by their block.
+    /// The outputs that have not ended, by the number of their block.
     outputs: HashMap<u64, LiveOutput>,
 }
 
@@ -122,7 +123,7 @@ impl FrontEnd for NeovimChat {
 }
 
 impl NeovimChat {
-    /// Sends the end of another transcript in place of the text. This takes a while if the transcript is long.
+    /// Replaces the text in Neovim by the last part of another transcript. Takes long if the transcript is long.
     fn replace(&self, events: &[ChatEvent], answered: bool) {
         let mut page = Page::new(self.full_calls);
         let mut retold = markdown::transcript(events, &mut page);
@@ -155,7 +156,7 @@ impl NeovimChat {
         }
     }
 
-    /// Returns the message that completes a block.
+    /// Returns the message that ends a block. `patch` is its last change.
     fn block(&self, block: u64, patch: Option<ScreenPatch>) -> ToEditor {
         ToEditor::Block {
             chat: self.chat,
@@ -166,7 +167,7 @@ impl NeovimChat {
     }
 }
 
-/// Returns a patch that shows a whole text.
+/// Returns a patch that sets the whole text of a block.
 fn whole(text: &str) -> ScreenPatch {
     ScreenPatch {
         lines: text.lines().map(str::to_owned).collect(),

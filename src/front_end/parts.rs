@@ -1,28 +1,29 @@
-//! Cuts the text of a resumed chat into parts. The editor gets the last part first, so that the person soon sees the end, and
-//! no part is long enough to delay a key.
+//! Cuts the text of a resumed chat into parts. Neovim gets the last part first, so that the person sees the end of the chat at
+//! once. No part is so long that it delays keys.
 
 use super::fence::fence_after;
 use super::markdown::TranscriptText;
 use crate::protocol::{CallRows, MessageRow, TextPart};
 
-/// The most bytes of a part.
+/// The largest size of a part in bytes.
 const MOST_BYTES: usize = 64 << 10;
 
-/// The most line breaks of a part.
+/// The largest number of line breaks in a part.
 const MOST_ROWS: usize = 4_000;
 
-/// The least bytes between two starts of parts that are noted.
+/// The smallest distance in bytes between two recorded starts of parts.
 const APART: usize = 2 << 10;
 
-/// The rest of a text that is not taken yet. It is taken part by part, from its end.
+/// The part of a text that was not taken yet. Parts are taken from its end.
 #[derive(Debug)]
 pub(super) struct TextParts {
     text: String,
-    /// Line breaks in the text.
+    /// The number of line breaks in the text.
     rows: usize,
-    /// Places where a part may begin so that markdown looks the same in parts: outside of code, below a blank line.
+    /// The places where a part may begin without a change of how markdown is displayed: after a blank line, and outside code
+    /// blocks.
     starts: Vec<PartStart>,
-    /// Sorted by their first rows.
+    /// The ranges of rows to fold, sorted by their first rows.
     folds: Vec<[usize; 2]>,
     answer: Option<usize>,
     messages: Vec<MessageRow>,
@@ -33,7 +34,7 @@ pub(super) struct TextParts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PartStart {
     byte: usize,
-    /// The line breaks before it.
+    /// The number of line breaks before the place.
     row: usize,
 }
 
@@ -60,12 +61,12 @@ impl TextParts {
         }
     }
 
-    /// Returns the number of bytes that are not taken yet.
+    /// Returns the number of bytes that were not taken yet.
     pub(super) fn left(&self) -> usize {
         self.text.len()
     }
 
-    /// Takes the last part.
+    /// Takes the last part from the text.
     pub(super) fn take_last(&mut self) -> TextPart {
         let PartStart { byte, row } = self.cut();
         let text = self.text.split_off(byte);
@@ -118,7 +119,7 @@ impl TextParts {
         }
     }
 
-    /// Returns the place where the last part begins.
+    /// Returns the place where the part to take next begins.
     fn cut(&self) -> PartStart {
         let longest = self.longest();
         if longest.byte == 0 {
@@ -135,7 +136,7 @@ impl TextParts {
         }
     }
 
-    /// Returns the place, or the start of the call in which it is: a call stays whole.
+    /// Returns the place, or the start of the call that contains it. A call is never split.
     fn before_call(&self, mut at: PartStart) -> PartStart {
         let above = self.calls.partition_point(|call| call.row <= at.row);
         let Some(call) = above.checked_sub(1).and_then(|it| self.calls.get(it)) else {
@@ -157,7 +158,8 @@ impl TextParts {
         at
     }
 
-    /// Returns the place where the longest possible last part begins. It is the start of a line, unless the line is too long.
+    /// Returns the place where the longest allowed last part begins. This is the start of a line, unless the line is too long for
+    /// a part.
     fn longest(&self) -> PartStart {
         let end = self.text.len();
         let least = end.saturating_sub(MOST_BYTES);
@@ -187,7 +189,7 @@ impl TextParts {
     }
 }
 
-/// Returns some of the places in a text where a part may begin.
+/// Returns the places in a text where a part may begin. Leaves out places that are too close to the one before.
 fn part_starts(text: &str, messages: &[MessageRow], calls: &[CallRows]) -> Vec<PartStart> {
     let mut found = Vec::new();
     let mut noted = 0;

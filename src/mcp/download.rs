@@ -1,12 +1,12 @@
-//! Programs that download a server at its first start. Without a network they fail, so co fetches such a server once if the
-//! person says so.
+//! Programs that download a tool server at its first start, such as `npx`. Without a network they fail, so co can download such a
+//! server once, if the person asks for it.
 
 use crate::config::{McpServerSettings, ServerConfinement, ServerKind, ServerProgram};
 use co_policy::HostPattern;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// A program that downloads a server.
+/// A program that downloads a tool server before it starts it.
 struct Downloader {
     program: &'static str,
     hosts: &'static [&'static str],
@@ -39,10 +39,10 @@ const DOWNLOADERS: [Downloader; 4] = [
     },
 ];
 
-/// The variables that let these programs take what they have downloaded, without a look at the network.
+/// The environment variables with which these programs use earlier downloads and no network.
 pub(super) const OFFLINE: [(&str, &str); 2] = [("npm_config_offline", "true"), ("UV_OFFLINE", "1")];
 
-/// Returns the program of a server, and what downloads it.
+/// Returns the program of a server and its downloader. Returns `None` if the program is not a downloader or is not confined.
 fn downloader(settings: &McpServerSettings) -> Option<(&ServerProgram, &'static Downloader)> {
     let server = settings.program()?;
     let program = server.cmd.first()?;
@@ -57,8 +57,8 @@ fn downloader(settings: &McpServerSettings) -> Option<(&ServerProgram, &'static 
     found.filter(|_| is_confined).map(|it| (server, it))
 }
 
-/// Returns what to do if a server did not start because it is not downloaded yet; none if its program downloads none, or may
-/// reach the hosts for it.
+/// Returns a hint for a server that did not start because it may not be downloaded yet. Returns `None` if the server has no
+/// downloader, or may connect to the downloader's hosts.
 pub fn advice(settings: &McpServerSettings) -> Option<String> {
     let (
         server,
@@ -80,8 +80,8 @@ pub fn advice(settings: &McpServerSettings) -> Option<String> {
     ))
 }
 
-/// Returns the settings with which co fetches a server: the server only reads the workspace, and also reaches the hosts of its
-/// downloader. Returns none if the program of the server downloads nothing.
+/// Returns the settings with which co downloads a server: the server can only read the workspace, and can connect to the hosts of
+/// its downloader. Returns `None` if the server has no downloader.
 pub fn fetching(settings: &McpServerSettings) -> Option<McpServerSettings> {
     let (server, downloader) = downloader(settings)?;
     let more = downloader.hosts.iter();

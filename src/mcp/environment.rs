@@ -1,4 +1,4 @@
-//! The variables of a server, or its headers, and their values that are secrets.
+//! The environment variables and HTTP headers of a server, and the secret values in them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use co_exec::secrets::redact::{RedactedText, is_secret_variable};
 use co_llm::printed_secret;
 use co_mcp::ServerTool;
 
-/// The least bytes of a secret value. A shorter one would match ordinary words.
+/// The smallest length of a secret value, in bytes. A shorter value would match ordinary words.
 const SHORTEST_SECRET: usize = 8;
 
-/// The text in the place of a secret value.
+/// The text that replaces a secret value.
 const REDACTED: &str = "[redacted: variable of a tool server]";
 
-/// The headers whose values are secrets, beside those with names as variables of secrets have.
+/// The headers whose values are always secret. Other headers are secret if their names look like the names of secret variables.
 const SECRET_HEADERS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
-/// The variables that a server's settings name.
+/// The environment variables and headers in the settings of a server, with their values.
 #[derive(Default)]
 pub(super) struct ServerEnvironment {
     variables: Vec<(String, String)>,
-    /// The headers of a server over HTTP.
+    /// The HTTP headers for a server over HTTP.
     pub(super) headers: Vec<(String, String)>,
     pub(super) secrets: ServerSecrets,
 }
 
-/// The values of a server's variables that nobody may read in its texts, the longest first.
+/// The secret values of a server's variables and headers, the longest first. They are removed from all texts of the server.
 #[derive(Clone, Default)]
 pub struct ServerSecrets(Arc<[String]>);
 
@@ -35,7 +35,7 @@ impl ServerEnvironment {
     /// Reads the variables. A program that prints a variable runs with all rights of the person.
     ///
     /// # Errors
-    /// A program printed nothing, or a header lacks its variable: a sentence without a word of a secret.
+    /// A program printed nothing, or a header uses a variable without a value. The error is a sentence that contains no secret.
     pub(super) async fn read(settings: &McpServerSettings) -> Result<Self, String> {
         let (mut read, mut secrets) = (Vec::new(), Vec::new());
         for ServerVariable { name, value } in &settings.env {
@@ -88,7 +88,7 @@ impl ServerEnvironment {
         })
     }
 
-    /// Returns the variables of the server, whose home directory is `home`.
+    /// Returns the environment variables of the server. `home` is its home directory.
     pub(super) fn of_home(&self, home: &Path) -> Vec<(String, String)> {
         let variable =
             |(name, value): &(String, String)| (name.clone(), home::in_home(home, value));
@@ -103,7 +103,7 @@ fn is_secret_header(name: &str, value: &str) -> bool {
 }
 
 impl ServerSecrets {
-    /// Returns a text without the secret values of the server's variables.
+    /// Returns a text with all secret values of the server replaced.
     pub fn hide(&self, text: &str) -> RedactedText {
         let mut clean = RedactedText::from(text.to_owned());
         for secret in self.0.iter().filter(|it| text.contains(it.as_str())) {
@@ -113,7 +113,7 @@ impl ServerSecrets {
         clean
     }
 
-    /// Removes the values from the texts of a tool.
+    /// Removes the secret values from the description and the schema of a tool.
     pub(super) fn hide_in(&self, tool: &mut ServerTool) {
         tool.description = self.hide(&tool.description).text;
         let schema = serde_json::to_string(&tool.schema).unwrap_or_default();

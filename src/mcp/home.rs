@@ -1,11 +1,11 @@
-//! The own directory of a server: its home, the only place that it may always write.
+//! The home directory of a confined server, which is the only place that it can always write.
 
 use std::path::{Path, PathBuf};
 
 use crate::config::McpServerSettings;
 use crate::paths::{self, private_dir, workspace_name};
 
-/// The variables that lead programs to directories below a home, and the names of the directories.
+/// The environment variables that name directories for programs, with the directories in a home directory.
 const DIRECTORIES: [(&str, &str); 4] = [
     ("XDG_CONFIG_HOME", ".config"),
     ("XDG_CACHE_HOME", ".cache"),
@@ -13,8 +13,10 @@ const DIRECTORIES: [(&str, &str); 4] = [
     ("XDG_STATE_HOME", ".local/state"),
 ];
 
-/// Returns the home of a server, below that of all servers. Each workspace has one: what a server learns in one workspace, it
-/// does not tell in another. A server that a file of the workspace names does not read the home of a server of the person.
+/// Returns the home directory of a server. `servers` is the directory with the homes of all servers.
+///
+/// A server has a different home in each workspace, so that it cannot pass data from one workspace to another. A server that a
+/// file of the workspace names has a different home from a server of the person with the same name.
 pub(super) fn place(servers: &Path, settings: &McpServerSettings, workspace: &Path) -> PathBuf {
     let name = &settings.name;
     let below = match settings.of_workspace {
@@ -24,7 +26,7 @@ pub(super) fn place(servers: &Path, settings: &McpServerSettings, workspace: &Pa
     below.join(workspace_name(workspace))
 }
 
-/// Returns a value of a variable, in which `~/` at the start stands for a home.
+/// Returns the value of a variable with a `~/` at its start replaced by the home directory.
 pub(super) fn in_home(home: &Path, value: &str) -> String {
     match value.strip_prefix("~/") {
         Some(below) => home.join(below).display().to_string(),
@@ -32,10 +34,11 @@ pub(super) fn in_home(home: &Path, value: &str) -> String {
     }
 }
 
-/// Makes a home, and returns the variables that lead the server to it. npm, pip and uv keep their caches below it.
+/// Makes a home directory, and returns the environment variables that point the server to it. npm, pip and uv then keep their
+/// caches in it.
 ///
 /// # Errors
-/// The home cannot be made.
+/// The directory cannot be made.
 pub(super) fn prepare(home: &Path) -> Result<Vec<(String, String)>, paths::Error> {
     private_dir(home)?;
     let text = |path: &Path| path.display().to_string();

@@ -1,13 +1,14 @@
-//! The connection to a server that others run, over HTTP.
+//! Connects to a tool server over HTTP.
 
 use crate::config::HttpServer;
 use crate::network::HostAsker;
 use co_mcp::ServerConnection;
 
-/// Connects to the server of this name with these headers.
+/// Connects to the server `name`, and sends these headers with each request.
 ///
 /// # Errors
-/// A rule denies its host, or it cannot be reached, or it refused: a sentence for the person.
+/// A rule denies the server's host, or the server cannot be reached or refused the connection. The error is a sentence for the
+/// person.
 #[cfg(feature = "mcp-http")]
 pub(super) async fn connect(
     name: &str,

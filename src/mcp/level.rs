@@ -1,4 +1,5 @@
-//! The level of a server: its confinement, and the words for it. A server over HTTP has none: nothing of it runs here.
+//! The level of a server: its confinement, and texts about it. A server over HTTP has no confinement, because it does not run
+//! here.
 
 use std::path::Path;
 
@@ -7,13 +8,13 @@ use crate::workspace::confinement_hint;
 use co_exec::{Confinement, GrantedPlaces, Network, SERVER, ServerAccess, WRITING_SERVER};
 use co_policy::secret_names::is_secret;
 
-/// The name of the level of a server that nothing confines.
+/// The level name of a server that is not confined.
 const UNCONFINED: &str = "none";
 
-/// The name of the level of a server that others run.
+/// The level name of a server over HTTP.
 const HTTP: &str = "http";
 
-/// Returns the confinement of a program.
+/// Returns the confinement for the program of a server.
 pub(super) fn confinement(
     program: &ServerProgram,
     workspace: &Path,
@@ -45,7 +46,7 @@ pub fn level_name(settings: &McpServerSettings) -> &'static str {
     }
 }
 
-/// Returns the level in a few words.
+/// Returns a short description of the level for the person.
 pub fn level_words(settings: &McpServerSettings) -> String {
     let program = match &settings.kind {
         ServerKind::Program(program) => program,
@@ -62,7 +63,8 @@ pub fn level_words(settings: &McpServerSettings) -> String {
     }
 }
 
-/// Returns what a call may do that needs approval, in a clause for a question; none if it can change nothing.
+/// Returns a clause for a question about the actions of a call that need approval. Returns `None` if the call can do nothing that
+/// needs approval.
 pub fn acting_words(settings: &McpServerSettings) -> Option<String> {
     let program = match &settings.kind {
         ServerKind::Program(program) => program,
@@ -90,21 +92,21 @@ pub fn acting_words(settings: &McpServerSettings) -> Option<String> {
     }
 }
 
-/// Returns whether a call may do what cannot be taken back: `/undo` knows only files of the workspace.
+/// Returns true if `/undo` may be unable to undo a call, because the call may affect more than files of the workspace.
 pub fn acts_for_good(settings: &McpServerSettings) -> bool {
     let acts =
         |it: &ServerProgram| it.confinement == ServerConfinement::None || !it.hosts.is_empty();
     settings.program().is_none_or(acts)
 }
 
-/// Returns whether a call may change files of the workspace.
+/// Returns true if a call may change files in the workspace.
 pub fn may_write(settings: &McpServerSettings) -> bool {
     let writes = |it: &ServerProgram| it.confinement != ServerConfinement::ReadOnly;
     settings.program().is_some_and(writes)
 }
 
-/// Returns a hint about a failed call, if the text of the failure says that something was refused: the setting that would allow
-/// more.
+/// Returns a hint about a failed call: the setting that would allow more. Returns `None` if the error message does not look like
+/// a refusal.
 pub fn level_hint(settings: &McpServerSettings, text: &str) -> Option<String> {
     let setting = format!("mcp_servers.{}", settings.name);
     let program = settings.program()?;
@@ -131,7 +133,7 @@ pub fn level_hint(settings: &McpServerSettings, text: &str) -> Option<String> {
     })
 }
 
-/// Returns whether a text has the name of a secret file, or a path to one.
+/// Returns true if a text contains the name of a secret file, or a path to one.
 fn names_secret_file(text: &str) -> bool {
     let words = text.split(|c: char| c.is_whitespace() || "'\"`,:;()[]".contains(c));
     let mut names = words.filter_map(|word| word.rsplit('/').next());

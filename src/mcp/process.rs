@@ -1,4 +1,4 @@
-//! The start of a server: that of its program in its confinement, or the connection over HTTP; and the handshake.
+//! Starts a server: starts its confined program or connects over HTTP, and does the handshake.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -23,13 +23,13 @@ use co_exec::{
 use co_mcp::{CallError, OpenError, ServerConnection, ServerOffers, ServerTool};
 use co_text::{end_of, printable};
 
-/// The time for a server to start and to tell its tools.
+/// The time-out for a server to start and to list its tools.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The most bytes of a server's standard error that are shown.
+/// The largest number of bytes of a server's standard error that are shown.
 const LONGEST_OUTPUT: usize = 1_000;
 
-/// All that the start of a server needs.
+/// The inputs for the start of a server.
 #[derive(Clone)]
 pub struct ServerStart {
     pub settings: McpServerSettings,
@@ -37,15 +37,15 @@ pub struct ServerStart {
     /// The judge of the workspace, which knows its secret files.
     pub judge: Arc<Judge>,
     pub executor: Executor,
-    /// Decides about the hosts of a server that reaches some.
+    /// Decides which hosts the server may connect to.
     pub hosts: Arc<dyn HostAsker>,
-    /// The limits of its memory and its processes.
+    /// The limits of the server's memory in bytes and of the number of its processes.
     pub limits: [Option<u64>; 2],
     /// The person's home directory.
     pub person_home: PathBuf,
-    /// The parent of the homes of all servers.
+    /// The directory with the home directories of all servers.
     pub servers: PathBuf,
-    /// Notifies the person if a running server ends.
+    /// Sends a notice to the person if a running server ends.
     pub editor: Editor,
 }
 
@@ -72,7 +72,7 @@ pub(super) enum StartFault {
     Late { advice: String },
 }
 
-/// Returns more words after a sentence, such as the last words of a server.
+/// Returns an addition to a sentence, such as the last output of a server.
 fn after(words: &str) -> String {
     match words {
         "" => String::new(),
@@ -80,15 +80,15 @@ fn after(words: &str) -> String {
     }
 }
 
-/// A server that has answered.
+/// A server that has completed the handshake.
 pub(super) struct StartedServer {
     pub connection: ServerConnection,
     pub offers: ServerOffers,
     pub tools: Vec<ServerTool>,
     pub more_tools: bool,
-    /// The process of the server, unless it speaks over HTTP.
+    /// The process of the server. It is `None` for a server over HTTP.
     pub command: Option<RunningCommand>,
-    /// The server's access to hosts, if it has any.
+    /// The server's access to hosts. It is `None` if the server may connect to none.
     pub access: Option<OpenAccess>,
 }
 
@@ -109,10 +109,10 @@ impl ServerStart {
         })
     }
 
-    /// Starts the server once and ends it, so that its program downloads it.
+    /// Starts the server once and ends it, so that its downloader downloads it.
     ///
     /// # Errors
-    /// The server did not start: a reason for the person.
+    /// The server did not start. The error is a reason for the person.
     pub async fn fetch(&self) -> Result<(), String> {
         let environment = ServerEnvironment::read(&self.settings).await?;
         let secrets = environment.secrets.clone();
@@ -189,7 +189,7 @@ impl ServerStart {
         }
     }
 
-    /// Returns the secret files of the workspace, which a server that starts now cannot read.
+    /// Returns the secret files of the workspace. The confinement hides them from a server that starts now.
     ///
     /// # Errors
     /// The secret files cannot be found.
@@ -202,7 +202,7 @@ impl ServerStart {
         blocking(read).await
     }
 
-    /// Finds the program, and makes the home. It blocks.
+    /// Finds the program of the server, and makes its home directory. Blocks on file operations.
     fn prepare(
         &self,
         settings: &ServerProgram,
@@ -262,18 +262,18 @@ impl ServerStart {
     }
 }
 
-/// Waits a short time for the end of a server, then ends it. Returns the end of its standard error, in a line.
+/// Waits a short time for a server to end, then ends it. Returns the end of its standard error as one line.
 pub(super) async fn last_line(command: RunningCommand) -> String {
     in_a_line(&last_words(command, LONGEST_OUTPUT).await)
 }
 
-/// Returns the lines of a text in one line.
+/// Joins the lines of a text into one line.
 fn in_a_line(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|it| !it.is_empty());
     lines.collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the end of what a running server has printed on its standard error, in a line without its secrets.
+/// Returns the end of a running server's standard error as one line, without the server's secrets.
 pub(super) fn end_of_log(output: &OutputReading, secrets: &ServerSecrets) -> String {
     let printed = secrets.hide(&String::from_utf8_lossy(&output.end())).text;
     in_a_line(end_of(&printable(printed.trim()), LONGEST_OUTPUT))

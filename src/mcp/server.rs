@@ -1,4 +1,4 @@
-//! A server: its state, its restarts, and the list of all servers that run.
+//! A tool server with its state and restarts, and the list of all servers that run.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -23,57 +23,57 @@ use co_mcp::{
 };
 use co_text::start_of;
 
-/// The pause before the first restart of a server that failed, and the longest pause. Each failure doubles it.
+/// The pause before a failed server is started again. Each further failure doubles the pause, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// The time after which a server that ran counts as sound: its next restart has the first pause.
+/// The running time after which a server counts as stable. If it fails later, the pause is the shortest one again.
 const SOUND_AFTER: Duration = Duration::from_secs(60);
 
-/// The most bytes of the reason for which a server does not run.
+/// The largest length of the reason why a server does not run, in bytes.
 const LONGEST_REASON: usize = 1_500;
 
-/// A server of a workspace. Dropping it ends the process and all that it started.
+/// A tool server of a workspace. Dropping it ends the process and all processes that it started.
 pub struct ToolServer {
     pub settings: McpServerSettings,
     pub workspace: PathBuf,
     state: Arc<watch::Sender<ServerState>>,
-    /// Starts the process and waits for its end.
+    /// The task that starts the server and waits for its end.
     running: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
 /// The state of a server.
 #[derive(Clone)]
 pub enum ServerState {
-    /// No chat has wanted the server yet.
+    /// No chat has needed the server yet.
     Idle,
     Starting,
     Ready(Arc<ReadyServer>),
     Failed {
-        /// A reason for the person. The server may have written it, so the model does not get it.
+        /// The reason for the person. The model does not get it, because the server may have written it.
         why: String,
-        /// The earliest time of the next start.
+        /// The time before which the server is not started again.
         until: Instant,
-        /// The number of failures without a sound run between them.
+        /// The number of failures since the server last ran stably.
         failures: u32,
     },
 }
 
-/// A running server that has told its tools.
+/// A running server that has listed its tools.
 pub struct ReadyServer {
     connection: ServerConnection,
     tools: Mutex<ToolList>,
-    /// The secret files that were closed to it at its start.
+    /// The secret files that the confinement hides from the server. The list was made when the server started.
     closed: HashSet<PathBuf>,
-    /// The values of its variables that nobody may read in its texts.
+    /// The secret values of the server's variables and headers. They are removed from its texts.
     pub secrets: ServerSecrets,
-    /// The server's access to hosts, if it has any.
+    /// The server's access to hosts. It is `None` if the server may connect to none.
     access: Option<OpenAccess>,
-    /// The hosts that [`Self::new_hosts`] has reported.
+    /// The hosts that [`Self::new_hosts`] has already returned.
     told_hosts: Mutex<HostReport>,
-    /// The resources and prompts of the server, as they were at its start.
+    /// The resources and prompts of the server. The lists were read when the server started.
     pub offers: ServerOffers,
-    /// Its standard error, unless it speaks over HTTP.
+    /// The standard error of the server. It is `None` for a server over HTTP.
     output: Option<Arc<OutputReading>>,
 }
 
@@ -82,21 +82,21 @@ pub struct ReadyServer {
 struct ToolList {
     tools: Arc<[ServerTool]>,
     has_more: bool,
-    /// The number of changes that the server had reported when it was asked.
+    /// The number of changes of the list that the server had reported before it sent the tools.
     changes: u64,
 }
 
 impl ReadyServer {
-    /// Returns the tools, and whether there are more than co reads.
+    /// Returns the tools. The second value is true if the server has more tools than co reads.
     pub fn tools(&self) -> (Arc<[ServerTool]>, bool) {
         let list = self.tools.lock();
         (Arc::clone(&list.tools), list.has_more)
     }
 
-    /// Asks for the tools again if the server has reported a change of their list. The old list stays if that fails.
+    /// Asks for the tools again if the server has reported a change of the list. The old list stays if this fails.
     ///
     /// # Errors
-    /// The server ended or refused.
+    /// The server ended, or refused the request.
     pub async fn refresh(&self) -> Result<(), CallError> {
         let changes = self.connection.changes();
         if self.tools.lock().changes == changes {
@@ -112,7 +112,8 @@ impl ReadyServer {
         Ok(())
     }
 
-    /// Calls a tool, and hands on what the server says meanwhile. It has no time-out. Dropping the future cancels the call.
+    /// Calls a tool, and sends the server's progress reports and questions to `listener`. This function has no time-out. Dropping
+    /// the returned future cancels the call.
     ///
     /// # Errors
     /// The server ended, or refused the request.
@@ -125,7 +126,7 @@ impl ReadyServer {
         self.connection.call(tool, arguments, listener).await
     }
 
-    /// Returns the hosts that the server wanted since the last call of this function.
+    /// Returns the hosts that the server tried to connect to since the last call of this function.
     pub fn new_hosts(&self) -> HostReport {
         let Some(access) = &self.access else {
             return HostReport::default();
@@ -136,18 +137,18 @@ impl ReadyServer {
         now.since(&earlier)
     }
 
-    /// Reads a resource. It has no time-out.
+    /// Reads a resource. This function has no time-out.
     ///
     /// # Errors
-    /// The server ended or refused.
+    /// The server ended, or refused the request.
     pub async fn resource(&self, uri: &str) -> Result<Vec<AnswerPart>, CallError> {
         self.connection.resource(uri).await
     }
 
-    /// Returns a prompt with these arguments. It has no time-out.
+    /// Asks the server for a prompt with these arguments. This function has no time-out.
     ///
     /// # Errors
-    /// The server ended or refused.
+    /// The server ended, or refused the request.
     pub async fn prompt(
         &self,
         name: &str,
@@ -156,16 +157,16 @@ impl ReadyServer {
         self.connection.prompt(name, arguments).await
     }
 
-    /// Returns the end of what the server has printed on its standard error, in a line without its secrets.
+    /// Returns the end of the server's standard error as one line, without the server's secrets.
     pub fn end_of_log(&self) -> String {
         let output = self.output.as_ref();
         output.map_or_else(String::new, |it| end_of_log(it, &self.secrets))
     }
 
-    /// Returns values that complete an argument. It has no time-out.
+    /// Returns values that complete an argument. This function has no time-out.
     ///
     /// # Errors
-    /// The server ended or refused.
+    /// The server ended, or refused the request.
     pub async fn complete(&self, argument: OpenArgument) -> Result<Vec<String>, CallError> {
         self.connection.complete(argument).await
     }
@@ -181,12 +182,12 @@ impl ToolServer {
         }
     }
 
-    /// Returns the state.
+    /// Returns the current state.
     pub fn state(&self) -> ServerState {
         self.state.borrow().clone()
     }
 
-    /// Starts the server if it does not run, unless it failed a short time ago.
+    /// Starts the server if it does not run. Does nothing if it failed a short time ago.
     pub fn want(&self, start: &ServerStart) {
         let mut running = self.running.lock();
         let failures = match &*self.state.borrow() {
@@ -199,8 +200,10 @@ impl ToolServer {
         *running = Some(self.run(start, failures));
     }
 
-    /// Starts the server anew if a secret file of the workspace has appeared since the start of `ready`. Returns whether a secret
-    /// has appeared or may have appeared. To a server that nothing confines, none is closed; one over HTTP reads no file.
+    /// Restarts the server if a secret file has appeared in the workspace since `ready` was started, because the confinement does
+    /// not hide that file. Returns true if a secret file has appeared or may have appeared.
+    ///
+    /// Does nothing for a server that is not confined, and for a server over HTTP.
     pub async fn close_secrets(&self, start: &ServerStart, ready: &Arc<ReadyServer>) -> bool {
         let program = self.settings.program();
         if program.is_none_or(|it| it.confinement == ServerConfinement::None) {
@@ -228,7 +231,7 @@ impl ToolServer {
         AbortOnDropHandle::new(tokio::spawn(run))
     }
 
-    /// Waits until the server has started or failed, and returns the state.
+    /// Waits until the server has started or failed. Returns the state.
     pub async fn settled(&self) -> ServerState {
         let mut state = self.state.subscribe();
         let settled = state.wait_for(|it| !matches!(it, ServerState::Starting));
@@ -237,7 +240,7 @@ impl ToolServer {
     }
 }
 
-/// Runs a server once, to its end.
+/// Runs a server once, until it ends.
 async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failures: u32) {
     let name = &start.settings.name;
     let fail = |why: String, failures: u32| {
@@ -316,12 +319,12 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
     fail(why, failures);
 }
 
-/// The servers of all chats.
+/// The tool servers of all chats.
 #[derive(Default)]
 pub struct ToolServers(Mutex<HashMap<(PathBuf, String), Weak<ToolServer>>>);
 
 impl ToolServers {
-    /// Returns the server of a workspace with these settings, which runs as long as somebody holds it.
+    /// Returns the server with these settings in a workspace. The server runs as long as a chat holds the returned value.
     pub fn get(&self, start: &ServerStart) -> Arc<ToolServer> {
         let mut servers = self.0.lock();
         servers.retain(|_, it| it.strong_count() > 0);

@@ -1,4 +1,4 @@
-//! The tools of a server as a model may see them: with names that providers take, and without hidden characters.
+//! The tools of a server in the form for a model: with names that all providers accept, and without hidden characters.
 
 use std::collections::HashSet;
 
@@ -9,28 +9,28 @@ use co_llm::ToolSpec;
 use co_mcp::ServerTool;
 use co_text::{printable, start_of};
 
-/// The most bytes of a name that all providers take.
+/// The longest name of a tool that all providers accept, in bytes.
 const LONGEST_NAME: usize = 64;
 
-/// The most bytes of the description of a tool, and of a text in its schema.
+/// The longest description of a tool, and the longest text in its schema, in bytes.
 const LONGEST_DESCRIPTION: usize = 4 << 10;
 
-/// The deepest schema that a model gets. The parser has a limit of its own.
+/// The largest nesting depth of a schema that a model gets. The parser has a limit of its own.
 const DEEPEST: usize = 32;
 
-/// A tool of a server for a model.
+/// A tool of a server in the form for a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShownTool {
     pub spec: ToolSpec,
-    /// The server's own name for it.
+    /// The server's own name of the tool.
     pub name: String,
-    /// The name of the tool in rules: the name in `spec` without the name of the server.
+    /// The name of the tool in rules. It is the name in `spec` without the name of the server.
     pub rule_name: String,
-    /// A hash of all that the server says about the tool: its name, its description and its schema.
+    /// The hash of everything that the server says about the tool: its name, its description and its schema.
     pub hash: String,
 }
 
-/// Returns the tools that a model may call, and the number of the other tools.
+/// Returns the tools that a model may call. The second value is the number of tools that are left out.
 pub fn shown_tools(server: &str, tools: &[ServerTool]) -> (Vec<ShownTool>, usize) {
     let mut shown: Vec<ShownTool> = Vec::new();
     let (mut names, mut specs) = (HashSet::new(), HashSet::new());
@@ -59,8 +59,8 @@ pub fn shown_tools(server: &str, tools: &[ServerTool]) -> (Vec<ShownTool>, usize
     (shown, others)
 }
 
-/// Returns the name of a tool for a model. If the server's name has other characters or is long, a hash of it keeps the names of
-/// two tools apart.
+/// Returns the name of a tool for a model. If the server's name of the tool is too long or has characters that providers refuse,
+/// the result ends with a hash of that name, so that two tools never get the same name.
 fn name(server: &str, tool: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let whole = format!("{server}__{tool}");
@@ -76,8 +76,8 @@ fn name(server: &str, tool: &str) -> String {
     format!("{start}_{}", &hash[..8])
 }
 
-/// Returns a hash of a tool. The order of the fields does not count. Half of the digest is long enough: nobody finds two tools
-/// with the same one.
+/// Returns a hash of a tool. The order of its fields does not matter. The hash is half of a SHA-256 digest, which is long enough
+/// to make collisions infeasible.
 pub fn tool_hash(tool: &ServerTool) -> String {
     let schema = sorted(&Value::Object(tool.schema.clone()));
     let said = json!([tool.name, tool.description, schema]).to_string();
@@ -99,7 +99,7 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// Returns the schema of a tool's arguments; none if it is too deep, or of no object.
+/// Returns the schema of a tool's arguments. Returns `None` if the schema is nested too deeply or does not describe an object.
 fn schema(given: &Map<String, Value>) -> Option<Value> {
     let mut schema = given.clone();
     schema.shift_remove("$schema");
@@ -118,7 +118,7 @@ fn schema(given: &Map<String, Value>) -> Option<Value> {
     Some(schema)
 }
 
-/// Makes the texts of a schema printable; none if it is deeper than `deepest`.
+/// Makes the texts in a schema printable. Returns `None` if the schema is nested more deeply than `deepest`.
 fn clean(value: &mut Value, deepest: usize) -> Option<()> {
     let deeper = deepest.checked_sub(1)?;
     match value {

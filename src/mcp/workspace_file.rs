@@ -1,7 +1,7 @@
-//! The tool servers that a file of the workspace names, in the form that many clients read.
+//! Reads the tool servers in a file of the workspace, whose format many clients share.
 //!
-//! Such a server can do no more than the default confinement allows: the file grants no place, no host and no variable of the
-//! person. A server over HTTP gets no secret of the person, and each call of it asks.
+//! Such a server can do no more than the default confinement allows: the file cannot grant places, hosts or variables of the
+//! person. A server over HTTP gets no secret of the person, and each call of it requires approval.
 
 use std::path::Path;
 
@@ -14,19 +14,19 @@ use crate::config::{
 use co_exec::names_variables;
 use co_text::one_line;
 
-/// The name of the file at the top of a workspace.
+/// The name of the file, which is in the workspace's root directory.
 pub const WORKSPACE_FILE: &str = ".mcp.json";
 
-/// The most servers of a file.
+/// The largest number of servers in a file.
 const MOST_SERVERS: usize = 20;
 
-/// The words with which clients name streamable HTTP.
+/// The words for streamable HTTP that clients use.
 const HTTP_TYPES: [&str; 3] = ["http", "streamable-http", "streamableHttp"];
 
-/// The start of a reference to a variable of the person.
+/// The start of a reference to an environment variable of the person.
 const REFERENCE: &str = "${";
 
-/// The servers of a file.
+/// The servers in a file of the workspace.
 #[derive(Debug, Default, PartialEq)]
 pub struct WorkspaceServers {
     pub servers: Vec<McpServerSettings>,
@@ -35,7 +35,7 @@ pub struct WorkspaceServers {
 }
 
 impl WorkspaceServers {
-    /// Reads the text of a file at the top of `workspace`.
+    /// Parses the text of the file in the root directory of `workspace`.
     pub fn read(text: &str, workspace: &Path) -> Self {
         let mut read = Self::default();
         let given = serde_json::from_str::<Value>(text).ok();
@@ -65,7 +65,7 @@ impl WorkspaceServers {
     }
 }
 
-/// Reads one server; none if it is switched off.
+/// Parses one server. Returns `None` if the server is turned off.
 fn server(
     name: &str,
     fields: &Value,
@@ -114,7 +114,7 @@ fn server(
     }))
 }
 
-/// Reads a server over HTTP. Its headers are texts.
+/// Parses a server over HTTP. Its headers are texts. The caller refuses headers that refer to variables.
 fn http_server(fields: &Map<String, Value>) -> Result<HttpServer, &'static str> {
     let kind = fields.get("type").and_then(Value::as_str);
     if kind.is_some_and(|it| !HTTP_TYPES.contains(&it)) {
@@ -143,7 +143,7 @@ fn http_server(fields: &Map<String, Value>) -> Result<HttpServer, &'static str> 
     }
 }
 
-/// Reads a server that is a program.
+/// Parses a server that is a program.
 fn program_server(
     fields: &Map<String, Value>,
     workspace: &Path,
@@ -165,7 +165,7 @@ fn program_server(
     })
 }
 
-/// Returns the program of a command: one of the variable PATH, or a file of the workspace.
+/// Returns the program of a command. It must be a name to look up in `PATH`, or a file in the workspace.
 fn program(command: &str, workspace: &Path) -> Result<String, &'static str> {
     if !command.contains('/') {
         return Ok(command.to_owned());

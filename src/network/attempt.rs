@@ -1,5 +1,5 @@
-//! Tries how a command reaches hosts: a server that is allowed, one that is not, and one past the proxy. All servers are co's
-//! own, on this machine.
+//! Tests a command's access to hosts with three servers: an allowed one, one that is not allowed, and one that the command tries
+//! to reach without the proxy. All servers are co's own, on this machine.
 
 use std::io;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use co_policy::HostRules;
 use co_proxy::Target;
 use co_text::one_line;
 
-/// The longest time of the command.
+/// The time-out of the test command.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Asks the proxy for the servers at the ports `$1` and `$2`, and connects to the one at the port `$3` without the proxy. Prints
-/// a line for each.
+/// The script of the test command. It asks the proxy for the servers at the ports `$1` and `$2`, and tries to connect to the
+/// server at the port `$3` without the proxy. It prints a line for each.
 const SCRIPT: &str = r#"
 ask() {
     exec 3<>"/dev/tcp/127.0.0.1/${HTTP_PROXY##*:}" || return
@@ -37,10 +37,10 @@ ask() {
 (exec 3<>"/dev/tcp/127.0.0.1/$3") 2> /dev/null && echo open || echo closed
 "#;
 
-/// The output if all is as it should be.
+/// The output of the script if the access is correct.
 const EXPECTED: &str = "HTTP/1.1 200 OK\nHTTP/1.1 403 Forbidden\nclosed";
 
-/// A server on this machine that answers each request. It ends when this is dropped.
+/// A server on this machine that answers every request. Dropping it ends the server.
 struct LoopbackServer {
     port: u16,
     connections: Arc<AtomicUsize>,
@@ -79,7 +79,7 @@ async fn answer(mut stream: TcpStream) -> io::Result<()> {
     stream.write_all(reply).await
 }
 
-/// Allows one port of this machine.
+/// Allows only one port of this machine.
 struct PortAsker(u16);
 
 #[async_trait]
@@ -96,10 +96,10 @@ impl HostAsker for PortAsker {
     }
 }
 
-/// Tries how a command reaches hosts. Returns the result in a clause for a person.
+/// Runs the test. Returns the result as a clause for the person.
 ///
 /// # Errors
-/// A command cannot reach hosts here, or reaches too much: a clause with the reason.
+/// A command cannot connect to hosts here, or can connect to too many. The error is a clause with the reason.
 pub async fn try_access(executor: &Executor) -> Result<&'static str, String> {
     let launcher = executor.launcher();
     let checked = launcher.map(|it| it.report().own_network());

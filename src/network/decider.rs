@@ -1,4 +1,4 @@
-//! Decides about the hosts of one command: by the rules, or by a question.
+//! Decides which hosts one command may connect to: by the rules, or by a question to the person.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -15,38 +15,39 @@ use co_exec::TimeLimit;
 use co_policy::{HostRules, HostVerdict};
 use co_proxy::{Decider, Host, Permission, Target};
 
-/// The longest wait for an answer.
+/// The time-out for an answer of the person.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The time in which a command may want further hosts, which come into the same question.
+/// The time for which a question is delayed, to collect further hosts of the command in the same question.
 const GATHER_TIME: Duration = Duration::from_millis(100);
 
-/// The most hosts of one command that are asked about. So a command cannot ask for ever.
+/// The largest number of hosts of one command that the person is asked about. Without it, a command could ask forever.
 const MAX_ASKED: usize = 100;
 
-/// The most hosts in one question.
+/// The largest number of hosts in one question.
 const MAX_TOGETHER: usize = 10;
 
-/// The requests that wait. The proxy has fewer connections.
+/// The capacity of the queue of requests. The proxy has fewer connections at a time.
 const QUEUE: usize = 64;
 
-/// Decides about the hosts of a command: by rules, and by questions to the person.
+/// Provides the rules about hosts for a command, and asks the person about other hosts.
 #[async_trait]
 pub trait HostAsker: Send + Sync {
-    /// Returns the rules that hold now. They are read at the start of the command and at each connection.
+    /// Returns the current rules. They are read when the command starts and at each connection.
     ///
     /// # Errors
-    /// The rules cannot be read, so nothing may be reached: a sentence.
+    /// The rules cannot be read, so no host may be reached. The error is a sentence.
     async fn rules(&self) -> Result<HostRules, String>;
 
-    /// Asks whether the command may reach all targets. If the result is dropped, the question is withdrawn.
+    /// Asks the person whether the command may connect to all of these targets. If the returned future is dropped, the question
+    /// is withdrawn.
     ///
     /// # Errors
-    /// The command may not reach the targets: the reason, which the command reads.
+    /// The command may not connect to the targets. The error is the reason, which the command sees.
     async fn ask(&self, targets: &[Target]) -> Result<(), String>;
 
-    /// Returns a token that is cancelled at the end of the current period. All answers are forgotten then, and the connections
-    /// end that no rule allows.
+    /// Returns a token that is cancelled when the current period ends. Then all answers of this period are forgotten, and
+    /// connections that no rule allows are ended.
     fn period(&self) -> CancellationToken {
         CancellationToken::new()
     }
@@ -54,28 +55,28 @@ pub trait HostAsker: Send + Sync {
 
 type HostAnswer = Result<(), String>;
 
-/// A target that waits for its answer, which comes with the period in which it holds.
+/// A target that waits for an answer. The reply also has the token of the period in which the answer is valid.
 type Request = (Target, oneshot::Sender<(HostAnswer, CancellationToken)>);
 
-/// Decides by rules, and asks about all other hosts, each once.
+/// Decides by the rules. Asks about each other host once.
 pub(super) struct RuleDecider {
     asker: Arc<dyn HostAsker>,
-    /// The rules of the last decision.
+    /// The rules that the last decision used.
     rules: Mutex<Arc<HostRules>>,
     requests: mpsc::Sender<Request>,
     _questions: AbortOnDropHandle<()>,
 }
 
-/// The questions of one command: one at a time.
+/// Asks the questions of one command, one at a time.
 struct Questions {
     asker: Arc<dyn HostAsker>,
     time_limit: TimeLimit,
     answers: HashMap<Target, HostAnswer>,
-    /// The number of hosts that were asked about.
+    /// The number of hosts that the person was asked about.
     asked: usize,
-    /// The period in which the answers hold.
+    /// The token of the period in which the stored answers are valid.
     period: CancellationToken,
-    /// Nobody answered a question in time, so no other one comes.
+    /// True if nobody answered the last question in time. Then no further question is asked in this period.
     is_unattended: bool,
 }
 
@@ -98,7 +99,7 @@ impl RuleDecider {
         }
     }
 
-    /// Reads the rules that hold now.
+    /// Reads the current rules.
     async fn read_rules(&self) -> Result<Arc<HostRules>, String> {
         let rules = Arc::new(self.asker.rules().await?);
         let mut last = self.rules.lock();
@@ -242,7 +243,7 @@ impl Questions {
         }
     }
 
-    /// Forgets the answers if their time is over.
+    /// Forgets all answers if their period has ended.
     fn forget_old(&mut self) {
         if self.period.is_cancelled() {
             self.period = self.asker.period();
@@ -251,8 +252,8 @@ impl Questions {
         }
     }
 
-    /// Asks the person, unless they did not answer before; none if nobody answers in time. The time-out of the command is paused
-    /// meanwhile.
+    /// Asks the person about the targets, while the time-out of the command is paused. Returns `None` if nobody answers in time,
+    /// or nobody answered an earlier question.
     async fn ask(&self, targets: &[Target]) -> Option<HostAnswer> {
         if self.is_unattended {
             return None;
@@ -262,7 +263,7 @@ impl Questions {
         asked.await.ok()
     }
 
-    /// Answers the requests whose targets are decided. Forgets the requests whose connections are gone.
+    /// Answers the requests whose targets are already decided. Drops the requests whose connections have closed.
     fn answer_known(&self, waiting: &mut Vec<Request>) {
         let all = std::mem::take(waiting);
         let is_over = self.period.is_cancelled();
@@ -277,7 +278,7 @@ impl Questions {
     }
 }
 
-/// Waits until no client waits for these targets.
+/// Waits until no client waits for any of these targets.
 async fn all_left(waiting: &mut [Request], targets: &[Target]) {
     let of_targets = waiting.iter_mut().filter(|(it, _)| targets.contains(it));
     for (_, reply) in of_targets {
@@ -290,7 +291,7 @@ fn allows(rules: &HostRules, target: &Target) -> bool {
     matches!(verdict, HostVerdict::Allowed(_))
 }
 
-/// Returns an address as a rule has it.
+/// Returns an address in the notation of rules.
 fn host_of(address: IpAddr) -> String {
     Host::Address(address.to_canonical()).to_string()
 }

@@ -1,13 +1,13 @@
-//! The variables that lead the programs of a command to a proxy.
+//! The environment variables that make the programs of a command use a proxy.
 
 use std::ffi::OsString;
 
 use co_exec::CERTIFICATES;
 
-/// The variables that name the proxy, most of them in both cases: curl reads `http_proxy` only in lower case.
+/// The variables with the address of the proxy. Most are set in both cases, because curl reads `http_proxy` only in lower case.
 ///
-/// Sources: curl's manual ("Proxy environment variables"), which git and cargo follow by libcurl; the documentations of pip, uv,
-/// npm and Go (`net/http.ProxyFromEnvironment`).
+/// Sources: curl's manual ("Proxy environment variables"), which git and cargo follow through libcurl; the documentations of pip,
+/// uv, npm and Go (`net/http.ProxyFromEnvironment`).
 const PROXY: [&str; 12] = [
     "HTTP_PROXY",
     "http_proxy",
@@ -26,11 +26,11 @@ const PROXY: [&str; 12] = [
     "npm_config_https_proxy",
 ];
 
-/// The variables that name the hosts that are reached without the proxy: those of the command's own network.
+/// The variables with the hosts that programs connect to without the proxy: those at the command's own loopback interface.
 const NO_PROXY: [&str; 3] = ["NO_PROXY", "no_proxy", "npm_config_noproxy"];
 const OWN_HOSTS: &str = "localhost,127.0.0.1,::1";
 
-/// The variables that make other clients use the proxy.
+/// Further variables that make certain clients use the proxy.
 const SWITCHES: [(&str, &str); 2] = [
     // `fetch` and `node:http` of Node.js 22.21, 24.5 and later ("Command-line API", NODE_USE_ENV_PROXY).
     ("NODE_USE_ENV_PROXY", "1"),
@@ -38,14 +38,13 @@ const SWITCHES: [(&str, &str); 2] = [
     ("ELECTRON_GET_USE_PROXY", "1"),
 ];
 
-/// The options of Java with which Maven 3.9 and later obeys those about proxies ("Maven Artifact Resolver", Configuration
-/// Options).
+/// The Java options that make Maven 3.9 and later use Java's proxy settings ("Maven Artifact Resolver", Configuration Options).
 const MAVEN: [&str; 2] = [
     "-Daether.connector.http.useSystemProperties=true",
     "-Daether.transport.apache.useSystemProperties=true",
 ];
 
-/// Returns the variables for a proxy at this port of the loopback interface.
+/// Returns the environment variables for a proxy on this port of the loopback interface.
 pub(super) fn proxy(port: u16) -> Vec<(String, String)> {
     let url = format!("http://127.0.0.1:{port}");
     let proxy = PROXY.iter().map(|name| (*name, url.as_str()));
@@ -70,7 +69,7 @@ pub(super) fn proxy(port: u16) -> Vec<(String, String)> {
     all
 }
 
-/// Returns the variables of this process that name the person's certificates.
+/// Returns the environment variables of this process that name the person's own certificates.
 pub(super) fn certificates(environment: &[(OsString, OsString)]) -> Vec<(String, String)> {
     let value = |name: &&str| {
         let found = environment.iter().find(|(it, _)| it == *name)?;

@@ -1,7 +1,7 @@
-//! Limits the length of a message from Neovim.
+//! Limits the size of a message from Neovim.
 //!
-//! nvim-rs accepts any length and decodes a message again from its start with each piece that it reads, so its time grows
-//! with the square of the length.
+//! nvim-rs accepts messages of any size. It decodes an incomplete message again from its start after each piece that it reads, so
+//! the time grows with the square of the size.
 
 use std::io;
 use std::pin::Pin;
@@ -13,26 +13,26 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use super::stdio;
 
-/// The most bytes of one message. Lua refuses to send a longer one.
+/// The largest size of one message in bytes. Lua sends no larger one.
 pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
 
-/// The count of bytes read since the last complete message.
+/// The number of bytes that were read since the last complete message. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct UnfinishedMessage(Arc<AtomicUsize>);
 
 impl UnfinishedMessage {
-    /// Starts a new count, because a message was complete.
+    /// Resets the count after a complete message.
     pub(super) fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Returns whether there are more bytes than one message may have.
+    /// Returns true if more bytes were read than one message may have.
     pub(super) fn is_too_long(&self) -> bool {
         self.0.load(Ordering::Relaxed) > MAX_MESSAGE_BYTES
     }
 }
 
-/// A reader that fails once a message is too long.
+/// A reader that fails as soon as a message is too long.
 pub(super) struct BoundedReader {
     pub(super) input: stdio::NvimInput,
     pub(super) unfinished: UnfinishedMessage,

@@ -1,5 +1,5 @@
-//! A connection to a Neovim that runs already, by the address that it gives to the programs in its terminals. `co-nvim mcp` calls co's tools
-//! by it.
+//! A connection to a Neovim that already runs, at the address that Neovim gives to programs in its terminals. `co-nvim mcp` uses
+//! it to call co's tools.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,7 +20,8 @@ use super::stdio::{NvimInput, NvimOutput, Pipe};
 use crate::protocol::PROTOCOL;
 use co_mcp::ToolReply;
 
-/// Passes a call to the plugin. The result is nothing, or a sentence that says why the plugin does not take it.
+/// The Lua code that passes a call to the plugin. It returns nil, or a sentence with the reason why the plugin does not accept
+/// the call.
 const CALL: &str = "
 local call, too_old, no_plugin = ...
 local is_there, calls = pcall(require, 'co.backend.agent_calls')
@@ -31,7 +32,8 @@ return pcall(require, 'co.version') and too_old or no_plugin
 ";
 const CANCEL: &str = "require('co.backend.agent_calls').cancel(...)";
 
-/// The notification with the result of a call: its number, its text, and whether it failed.
+/// The name of the notification with the result of a call. Its arguments are the number of the call, the text of the result, and
+/// true if the call failed.
 const DONE: &str = "co_agent_call_done";
 
 const TOO_OLD: &str = "Not run: the plugin co in the Neovim of this terminal is older than this co-nvim, and does not know agents in \
@@ -40,32 +42,32 @@ const NO_PLUGIN: &str = "Not run: the Neovim of this terminal has no plugin co."
 const CLOSED: &str = "Not run: the Neovim of this terminal was closed.";
 const CUT_OFF: &str = "cut off: the Neovim of this terminal was closed while the call ran; whether it took effect is not known";
 
-/// A call for the plugin.
+/// A tool call for the plugin.
 #[derive(Debug)]
 pub struct RemoteCall {
-    /// The name that the agent gives itself.
+    /// The name of the agent, as it reported it.
     pub agent: String,
     pub tool: String,
-    /// JSON.
+    /// The arguments as JSON.
     pub arguments: String,
-    /// The directory of the agent.
+    /// The working directory of the agent.
     pub cwd: Vec<u8>,
 }
 
-/// A running Neovim. Dropping it ends the connection.
+/// A connection to a running Neovim. Dropping it ends the connection.
 pub struct RemoteNeovim {
     neovim: Neovim<Pipe>,
-    /// The number of this connection in Neovim.
+    /// The id of this connection's channel in Neovim.
     channel: u64,
     next: AtomicU64,
     waiting: Waiting,
     _reading: AbortOnDropHandle<()>,
 }
 
-/// The calls that have no result yet, by their numbers. It is none when Neovim has gone.
+/// The calls that have no result yet, by number. It is `None` after Neovim has ended.
 type Waiting = Arc<Mutex<Option<HashMap<u64, oneshot::Sender<ToolReply>>>>>;
 
-/// Receives the results.
+/// Receives the results of calls.
 #[derive(Clone)]
 struct Results(Waiting);
 
@@ -93,7 +95,7 @@ impl RemoteNeovim {
     /// Connects to the Neovim at an address: the path of a socket, or a host and a port.
     ///
     /// # Errors
-    /// There is no Neovim: a sentence.
+    /// No Neovim answers at the address. The error is a sentence.
     pub async fn connect(address: &str) -> Result<Self, String> {
         let gone = |error: &dyn std::fmt::Display| {
             format!("{CLOSED} Its address {address} cannot be reached ({error}).")
@@ -120,12 +122,12 @@ impl RemoteNeovim {
         })
     }
 
-    /// Returns whether Neovim has closed the connection.
+    /// Returns true if Neovim has closed the connection.
     pub fn is_closed(&self) -> bool {
         self.waiting.lock().is_none()
     }
 
-    /// Carries out a call. If the future is dropped, the call is cancelled.
+    /// Carries out a call and returns its result. If the returned future is dropped, the call is cancelled.
     pub async fn call(&self, call: RemoteCall) -> ToolReply {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (reply, result) = oneshot::channel();
@@ -161,7 +163,7 @@ impl RemoteNeovim {
     }
 }
 
-/// Cancels a call when it is dropped, unless the call has ended.
+/// Cancels a call on drop, unless the call has ended.
 struct CancelsCall {
     neovim: Neovim<Pipe>,
     args: Option<Vec<Value>>,

@@ -1,4 +1,4 @@
-//! Takes standard input and output for RPC, so that no other code writes to them and no child inherits them.
+//! Reserves standard input and output for RPC, so that no other code writes to them and no child process inherits them.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,10 +13,10 @@ use tokio_util::compat::Compat;
 pub(super) type NvimInput = Box<dyn AsyncRead + Send + Unpin>;
 /// The stream of messages to Neovim.
 pub(super) type NvimOutput = Box<dyn AsyncWrite + Send + Unpin>;
-/// The same stream in the form that nvim-rs takes.
+/// The output stream in the form that nvim-rs needs.
 pub(super) type Pipe = Compat<NvimOutput>;
 
-/// Moves the descriptors 0 and 1. Children then read from `/dev/null`, and stray prints go to standard error.
+/// Moves the descriptors 0 and 1. Afterwards, child processes read from `/dev/null`, and stray prints go to standard error.
 ///
 /// # Errors
 /// The descriptors are neither pipes nor sockets, so Neovim did not start this process.

@@ -1,16 +1,16 @@
-//! Decodes the messages of Lua, whose strings may have any bytes.
+//! Decodes the messages of Lua. Strings in Lua may have any bytes.
 
 use rmpv::{Utf8String, Value};
 
 use crate::protocol::FromEditor;
 
-/// The warning about a changed prompt or answer.
+/// The warning that bytes in a prompt or an answer were replaced.
 pub(super) const REPLACED: &str =
     "what you sent was not all UTF-8: each byte that was not is now \u{fffd} and its two digits";
 
-/// The fields whose text is only read. Each byte of the text that is no UTF-8 becomes an escape.
+/// The fields that contain text to read. Bytes in them that are not UTF-8 are replaced by escapes.
 ///
-/// Names of files and commands are not among them: they would mean something else.
+/// Names of files and commands are not in this list, because an escape would change their meaning.
 const TEXTS: [&str; 15] = [
     "comment",
     "diagnostics",
@@ -29,7 +29,7 @@ const TEXTS: [&str; 15] = [
     "word",
 ];
 
-/// The types of messages whose field `text` takes any bytes: it has text of files.
+/// The types of messages whose field `text` may have any bytes, because it is the text of files.
 const WITH_BYTES: [&str; 3] = ["buffers", "buffer_changed", "editor_answer"];
 
 /// The types of messages that answer a request of the backend.
@@ -40,29 +40,29 @@ const ANSWERS: [&str; 4] = [
     "editor_answer",
 ];
 
-/// A message of Lua, as far as it can be read.
+/// The result of decoding a message of Lua.
 #[derive(Debug)]
 pub(super) enum Received {
     Message {
         message: FromEditor,
-        /// True if the person should know that what they wrote was changed.
+        /// True if bytes were replaced in something that the person wrote.
         replaced: bool,
     },
     Refused(Refusal),
-    /// The message has another form: plugin and backend have different versions.
+    /// The message has an unknown form, because the versions of the plugin and the backend differ.
     Unknown(rmpv::ext::Error),
 }
 
-/// A message with a name or a command that is not UTF-8, although it must be.
+/// A message that is refused because a name or a command in it is not UTF-8.
 #[derive(Debug)]
 pub(super) struct Refusal {
     /// The type of the message.
     pub(super) kind: String,
-    /// The request of the backend that it answers.
+    /// The number of the backend's request that the message answers.
     pub(super) answers: Option<u64>,
 }
 
-/// Decodes a message.
+/// Decodes a message of Lua.
 pub(super) fn read(mut message: Value) -> Received {
     if !is_odd(&message) {
         return match rmpv::ext::from_value(message) {
@@ -94,7 +94,7 @@ fn field<'a>(message: &'a Value, name: &str) -> Option<&'a Value> {
     found.map(|(_, value)| value)
 }
 
-/// Returns whether a string in a value, or the name of a field, is not UTF-8.
+/// Returns true if a string or the name of a field in a value is not UTF-8.
 fn is_odd(value: &Value) -> bool {
     match value {
         Value::String(text) => !text.is_str(),
@@ -107,7 +107,9 @@ fn is_odd(value: &Value) -> bool {
     }
 }
 
-/// Escapes the bytes that are no UTF-8 in the texts of a value. Returns whether there were any.
+/// Replaces bytes that are not UTF-8 by escapes in the texts of a value. Returns true if there were such bytes.
+///
+/// `is_text` is true if the value itself is such a text. `text_too` is true if fields with the name `text` are included.
 fn escape(value: &mut Value, is_text: bool, text_too: bool) -> bool {
     match value {
         Value::String(odd) if is_text && !odd.is_str() => {

@@ -1,4 +1,4 @@
-//! The task that writes to Neovim: one call at a time. The next call takes all messages that have come meanwhile.
+//! The task that writes to Neovim. It makes one call at a time. Each call takes all messages that were queued in the meantime.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::editor::Outbox;
 use crate::protocol::{BufferLine, BufferReplacement, ToEditor};
 use co_exec::ScreenPatch;
 
-/// The shortest time between two calls: sixty a second, as many as a terminal shows.
+/// The shortest time between two calls. It allows sixty calls a second, as many as a terminal can show.
 const MIN_INTERVAL: Duration = Duration::from_millis(16);
 /// The longest time between two calls, even if Neovim draws slowly.
 const MAX_INTERVAL: Duration = Duration::from_millis(250);
@@ -21,7 +21,7 @@ const RECEIVE: &str = "return require('co.handlers').receive(...)";
 
 const WARN: &str = "vim.notify(..., vim.log.levels.ERROR, { title = 'co' })";
 
-/// The notice for calls that fail. It is sent once.
+/// The notice about failed calls. It is sent only once.
 const REFUSED: &str =
     "co: Neovim refuses messages of the backend: restart Neovim if co was updated or removed";
 
@@ -51,12 +51,12 @@ pub(super) async fn run(neovim: Neovim<Pipe>, outbox: Outbox, unfinished: Unfini
     }
 }
 
-/// Returns the pause after a call: twice the time that Neovim took for it, so that Neovim has time to draw.
+/// Returns the pause after a call. It is twice as long as the call, so that Neovim has time to draw.
 fn pause(latency: Duration) -> Duration {
     (latency * 2).clamp(MIN_INTERVAL, MAX_INTERVAL)
 }
 
-/// Calls Neovim, one call at a time.
+/// Calls Lua functions in Neovim, one at a time.
 struct NeovimCaller {
     neovim: Neovim<Pipe>,
     unfinished: UnfinishedMessage,
@@ -64,7 +64,7 @@ struct NeovimCaller {
     failed: bool,
 }
 
-/// Neovim has ended.
+/// The error if Neovim has ended.
 struct Disconnected;
 
 impl NeovimCaller {
@@ -87,7 +87,7 @@ impl NeovimCaller {
         Ok(())
     }
 
-    /// Calls Lua; returns Lua's error if the call failed.
+    /// Calls Lua. The inner result is Lua's error if the call failed.
     async fn lua(&self, code: &str, argument: Value) -> Result<Result<(), Value>, Disconnected> {
         let args = vec![code.into(), Value::Array(vec![argument])];
         // Dropping a pending call breaks the connection, so this task must not be dropped.
@@ -103,7 +103,7 @@ impl NeovimCaller {
     }
 }
 
-/// Encodes structs as maps. The serializer of rmpv makes arrays of them, without the field names.
+/// Encodes messages as maps. The serializer of rmpv would encode structs as arrays without field names.
 fn encode(frame: Vec<ToEditor>) -> serde_json::Result<Value> {
     let messages = frame.into_iter().map(message);
     messages
@@ -111,8 +111,8 @@ fn encode(frame: Vec<ToEditor>) -> serde_json::Result<Value> {
         .map(Value::Array)
 }
 
-/// Encodes a message. Output, which may be large, and lines of buffers, which may have any bytes, are moved; other messages are
-/// converted by way of JSON.
+/// Encodes a message. Output and lines of buffers are moved without a conversion, because output may be large and lines may have
+/// any bytes. Other messages are converted through JSON.
 fn message(message: ToEditor) -> serde_json::Result<Value> {
     Ok(match message {
         ToEditor::RunOutput { run, patch } => map([
