@@ -23,10 +23,10 @@ use rustix::io::Errno;
 
 use crate::regular::{self, ChangeTime, FileStamp};
 
-/// Opens a file without access to its contents (`O_PATH`), which needs no permission to read the file.
+/// The flags for opening a file without access to its contents (`O_PATH`), which needs no permission to read the file.
 const NAMED: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const DIRECTORY: OFlags = NAMED.union(OFlags::DIRECTORY);
-/// Opens a file for reading. The open of a FIFO does not wait for a writer.
+/// The flags for opening a file for reading. With them, opening a FIFO does not wait for a writer.
 const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
@@ -55,7 +55,7 @@ pub enum Kind {
     Link,
     /// The mark for a removed file in the layer of an overlay file system: a character device with the device number 0.
     Whiteout,
-    /// A file of another kind, with a description of the kind, such as a FIFO.
+    /// A file of another kind, such as a FIFO. Contains a description of the kind.
     Special(&'static str),
 }
 
@@ -207,7 +207,7 @@ impl Dir {
     /// Returns the contents of a regular file.
     ///
     /// # Errors
-    /// As for [`Self::file`]. Also an error: the file has more than `most` bytes.
+    /// As for [`Self::file`], or the file has more than `most` bytes.
     pub fn read(&self, path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
         regular::read_open(self.file(path)?.0, most)
     }
@@ -575,7 +575,7 @@ impl<'a> Unfinished<'a> {
         Ok(())
     }
 
-    /// Renames the file to an unused name in the same directory.
+    /// Renames the file to its final name in the same directory. Never replaces another file.
     ///
     /// # Errors
     /// The name exists, or the file cannot be renamed. The file is then removed.
@@ -626,7 +626,7 @@ pub fn read_resolved(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// Returns the contents of a small text file, which `open_resolved` opens.
 ///
 /// # Errors
-/// As for [`Dir::read`]. Also an error: the file is not UTF-8.
+/// As for [`Dir::read`], or the file is not UTF-8.
 pub fn text_resolved(path: &Path) -> io::Result<String> {
     let bytes = read_resolved(path, regular::SMALL_FILE_BYTES)?;
     String::from_utf8(bytes).map_err(io::Error::other)

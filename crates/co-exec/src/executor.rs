@@ -228,7 +228,7 @@ impl Executor {
     /// connections.
     ///
     /// # Errors
-    /// The command did not start, and nothing of it ran. Also an error: its level does not have its own network.
+    /// The command did not start, and nothing of it ran. If the level does not have its own network, the command never starts.
     pub async fn start_listening(
         &self,
         spec: CommandSpec,

@@ -63,24 +63,24 @@ pub(crate) struct CommandLimits {
     pub(crate) shared: bool,
 }
 
-/// The limit that a command exceeded, for which co killed it.
+/// The limit that a command exceeded, so that co killed the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExceededLimit {
-    /// The limit in bytes on memory.
+    /// The limit on memory, in bytes.
     Memory(u64),
     /// The limit on the number of processes and threads.
     Processes(u64),
-    /// The limit in bytes on the private temporary directory.
+    /// The limit on the private temporary directory, in bytes.
     Disk(u64),
-    /// The limit in bytes on the granted paths that the command may write.
+    /// The limit on the granted paths that the command may write, in bytes.
     Places(u64),
-    /// The limit in bytes on the changes of a trial in the workspace.
+    /// The limit on the changes of a trial in the workspace, in bytes.
     Changes(u64),
     /// The limit on the number of files that a trial changes in the workspace.
     #[serde(rename = "changed-files")]
     ChangedFiles(u64),
-    /// The limit in bytes on the caches of a workspace's trials.
+    /// The limit on the caches of a workspace's trials, in bytes.
     Caches(u64),
     /// The limit on the number of files in the caches of a workspace's trials.
     #[serde(rename = "cached-files")]
@@ -88,7 +88,7 @@ pub enum ExceededLimit {
     Quota(Quota),
 }
 
-/// A resource that all programs of a user or of the machine share, and of which the command took too much.
+/// A quota that a command exceeded. A quota protects a resource that all programs of a user or of the machine share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Quota {
@@ -99,13 +99,13 @@ pub enum Quota {
     /// The limit on the number of files that one epoll descriptor watches. An ordinary program watches only files that it has
     /// open, so it stays below this limit.
     WatchesOfOne(u64),
-    /// No further file can be watched by epoll: the user's limit is reached.
+    /// The user's limit on epoll watches: no further file can be watched.
     LastWatch,
     /// The limit on the number of open files of all the command's processes.
     Descriptors(u64),
     /// The limit on the number of descriptors in flight: sent over a socket, and not yet received.
     WaitingDescriptors(u64),
-    /// The limit in bytes on the buffers of TCP and UDP.
+    /// The limit on the buffers of TCP and UDP, in bytes.
     NetworkBuffers(u64),
 }
 

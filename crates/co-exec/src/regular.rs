@@ -195,7 +195,7 @@ pub(crate) fn read_open(file: File, most: u64) -> io::Result<Vec<u8>> {
 /// Returns the text of a regular file of at most [`SMALL_FILE_BYTES`] bytes.
 ///
 /// # Errors
-/// As for [`read`]. Also an error: the file is not UTF-8.
+/// As for [`read`], or the file is not UTF-8.
 pub fn text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path, SMALL_FILE_BYTES)?).map_err(io::Error::other)
 }

@@ -142,8 +142,8 @@ pub(crate) fn may_change(name: &str) -> bool {
     reference || CHANGED_NAMES.contains(&name) || name.starts_with("sharedindex.")
 }
 
-/// Returns those git directories of `workspace` (a canonical path) that are inside it, trusted or not. `.git` may lead to them as
-/// a symbolic link or by its text, and `commondir` may lead to another one. The workspace itself may be among them.
+/// Returns the git directories inside `workspace` (a canonical path) to which its `.git` leads, trusted or not. `.git` leads to
+/// them as a symbolic link, by its text, or by a `commondir`. The workspace itself may be among them.
 pub fn inside(workspace: &Path) -> Vec<PathBuf> {
     let dot = workspace.join(".git");
     let own = match dot.is_dir() {
@@ -286,11 +286,11 @@ pub fn leads(dir: &Path, value: &Path, workspace: &Path) -> bool {
     path.is_ok_and(|path| path == workspace)
 }
 
-/// Adds the values of `core.worktree` in a text of configuration to `values`. Returns `None` if the text contains anything that
-/// git may understand differently.
+/// Collects the values of `core.worktree` in the text of a git configuration into `values`. Returns `None` if the text contains
+/// anything that git may understand differently.
 ///
-/// git itself reads all other configuration for co. It cannot read this setting: co reads the setting to decide whether git may
-/// use this directory, and does so for each verdict.
+/// git itself reads all other configuration for co. It cannot read this setting for co, because co reads the setting to decide
+/// whether git may use this directory. co does so for each verdict.
 fn work_trees(text: &str, values: &mut Vec<String>) -> Option<()> {
     let is_blank = |c| matches!(c, ' ' | '\t');
     let is_name = |name: &str, more: &[char]| {

@@ -40,8 +40,8 @@ pub struct ExecSettings {
     pub processes: Option<u64>,
     /// The most bytes in the private temporary directory of a model's confined command.
     pub tmp_size: Option<u64>,
-    /// The most bytes that a trial may write in the workspace; below, the most files. In the caches, the limit of files is a
-    /// tenth of it.
+    /// The most bytes that a trial may write in the workspace; below, the most files. In the caches, a trial may write a tenth of
+    /// that number of files.
     pub trial_size: Option<u64>,
     pub trial_files: Option<u64>,
     /// The most bytes of ignored files and caches that trials keep for later trials, in all workspaces together.

@@ -30,7 +30,7 @@ mod tests;
 /// The most directories that a watched workspace may have.
 const MAX_DIRECTORIES: usize = 150_000;
 
-/// The divisor for the watches of a user: one workspace may use this fraction, because the editor needs watches too.
+/// The divisor of the user's limit on watches: one workspace may use a third of the limit, because the editor needs watches too.
 const WATCH_SHARE: usize = 3;
 
 /// The kernel setting that limits the watches of a user.

@@ -26,7 +26,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// An upper bound of the time by which the time stamp of a changed file may be behind the clock.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(20);
 
-/// The first pause and the longest pause between two checks whether processes that a person's command left still run.
+/// The first pause between two checks whether processes that a person's command left still run; below, the longest such pause.
 const FIRST_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_LOOK_INTERVAL: Duration = Duration::from_secs(15);
 
@@ -170,7 +170,7 @@ impl Inside {
         late && code.is_some_and(|code| TIME_OUT.contains(&code))
     }
 
-    /// Returns the memory limit if the kernel killed a process for it and the command failed.
+    /// Returns the memory limit of the container if the kernel killed a process for lack of memory and the command failed.
     pub(crate) fn limit(&self) -> Option<ExceededLimit> {
         let reports = self.reports();
         let killed = reports.out_of_memory && reports.code.is_some_and(|code| code != 0);

@@ -1,13 +1,13 @@
 //! The bounds on what a command may use. This module checks those that neither the kernel nor a reader enforces.
 //!
-//! | bound | counted by | where | how often | told as |
+//! | bound | counted by | where | how often | reported as |
 //! |---|---|---|---|---|
 //! | time | a timer | `process::time_limit` | once | `timed_out` |
 //! | output | its reader | `output::reader` | each read | `flooded` |
-//! | memory | the control group, else this module | the kernel, else `process::memory` | always, else each check | [`ExceededLimit::Memory`] |
-//! | processes and threads | the control group, else this module | the kernel, else this module | always, else each check | [`ExceededLimit::Processes`] |
+//! | memory | the cgroup, or this module | the kernel, or `process::memory` | always, or each check | [`ExceededLimit::Memory`] |
+//! | processes and threads | the cgroup, or here | the kernel, or here | always, or each check | [`ExceededLimit::Processes`] |
 //! | files of `TMPDIR`, of a server's home, of a layer, of caches | a walk, and the free room | `process::disk_checks` | after a pause of its length | `Disk`, `Places`, `Changes`, `Caches` and their files |
-//! | files without a name | `/proc/PID/fd` | `process::open_files` | each check | `Disk`, `Places`, `Changes` |
+//! | removed files that are still open | `/proc/PID/fd` | `process::open_files` | each check | `Disk`, `Places`, `Changes` |
 //! | epoll, open files, sockets | `/proc/PID/fd` | [`QUOTAS`] | each check | [`Quota`] |
 //! | buffers of the network | `/proc/net/sockstat` | `process::shared_counters` | each check | [`Quota::NetworkBuffers`] |
 //! | of one process: processor time, open files, size of a file, signals | the kernel | `limits::ProcessLimits` | always | the process gets an error or a signal |
@@ -39,8 +39,8 @@ type QuotaRow = (fn(&OpenFiles) -> u64, u64, fn(u64) -> Quota);
 ///
 /// All programs of a user together may watch only some 220 files for each megabyte of memory, and Neovim aborts if it cannot
 /// watch a file. All programs of a user together may have only a certain number of descriptors in flight in sockets: the limit of
-/// open files, often 1024. A descriptor of epoll can watch one file under many numbers. It cannot be seen while it is in flight.
-/// To inspect a descriptor takes a microsecond.
+/// open files, often 1024. An epoll descriptor can watch one file under many descriptor numbers. While an epoll descriptor is in
+/// flight in a socket, `/proc` does not show it. To inspect a descriptor takes a microsecond.
 const QUOTAS: [QuotaRow; 5] = [
     (|open| open.epolls, 1000, Quota::Epolls),
     (|open| open.watches, 50_000, Quota::Watches),

@@ -39,7 +39,7 @@ const REMAINING_OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
 /// The longest wait for the end of the output after all processes have ended.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The most remaining processes that the status line names.
+/// The most remaining processes that the text for a model names.
 const MAX_NAMED_PROCESSES: usize = 10;
 
 /// The inputs of a supervisor.
@@ -68,7 +68,7 @@ pub(crate) struct CommandTasks {
     pub(crate) swept: Arc<Notify>,
 }
 
-/// The reason for the end of a command.
+/// The reason why a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cause {
     Exit,

@@ -13,7 +13,7 @@ use crate::output::text::Encoding;
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 /// The size of the first block in bytes. Most commands print less than this.
 const FIRST_BLOCK_BYTES: usize = 4 << 10;
-/// The least numbers of bytes to keep of the beginning and of the end of the stream, for a model.
+/// The least number of bytes to keep of the beginning of the stream, for a model; below, of its end.
 pub(crate) const MIN_HEAD_BYTES: usize = 16 << 10;
 pub(crate) const MIN_TAIL_BYTES: usize = 48 << 10;
 /// The most bytes to keep of the end of the stream, however long its lines are.

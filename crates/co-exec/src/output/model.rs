@@ -8,7 +8,10 @@ use co_text::{end_of, start_of};
 const MIN_SIMILAR_LINES: usize = 16;
 const SIMILAR_LINES_AT_EACH_END: usize = 2;
 
-/// The text of an output for the model, and a separate line about the parts that this text leaves out.
+/// The text of an output for the model, and a line about the parts that this text leaves out.
+///
+/// The line is separate because a program can print anything into the text. Only the line has the amounts, and the name of the
+/// file with the whole output.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ModelText {
     pub(crate) text: String,

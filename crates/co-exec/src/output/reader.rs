@@ -76,18 +76,18 @@ impl SharedOutput {
         self.changed.notify_waiters();
     }
 
-    /// Sets the sentence about the file. Call it before [`end`](Self::end).
+    /// Sets the sentence about the output file. Call it before [`end`](Self::end).
     pub(crate) fn set_file_note(&self, place: String) {
         // It is set once.
         let _ = self.place.set(place);
     }
 
-    /// Returns the sentence about the file, if the output has ended and has a file.
+    /// Returns the sentence about the output file. Returns `None` if the output has not ended, or has no file.
     pub(crate) fn file_note(&self) -> Option<&str> {
         self.place.get().map(String::as_str)
     }
 
-    /// Returns once the command has printed more than allowed.
+    /// Waits until the command has printed more than the setting `flood_max` allows.
     pub(crate) async fn flooded(&self) {
         self.flood.notified().await;
     }
@@ -101,7 +101,7 @@ pub(crate) struct OutputReader {
     /// The name of the spill file.
     pub(crate) name: String,
     pub(crate) spill: Option<Spill>,
-    /// Ends the reading before the output ends.
+    /// The token that stops the reading before the output ends.
     pub(crate) stop: CancellationToken,
 }
 

@@ -41,7 +41,7 @@ pub struct OutputReading {
     place: Mutex<Position>,
 }
 
-/// The position of the reader, in bytes.
+/// The position up to which a model has read the output.
 #[derive(Debug, Default, Clone, Copy)]
 struct Position {
     /// The position at which the next piece starts. If the last line was unfinished, this is the start of that line.

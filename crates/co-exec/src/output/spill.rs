@@ -14,12 +14,13 @@ use crate::outcome::OutputGap;
 use crate::output::capture::BLOCK_BYTES;
 use crate::output::text::{Encoding, LineDecoder};
 
-/// The most reads that may wait for the disk, 1 MiB together. If the queue is full, the command's output waits too.
+/// The most reads whose bytes may wait for the disk, 1 MiB together. If the queue is full, the reader waits, and so does the
+/// command.
 const QUEUE_CAPACITY: usize = 16;
 /// The time-out for writing the rest of a file; below, the number of bytes for each of which the same time is added.
 const DISK_TIMEOUT: Duration = Duration::from_secs(5);
 const BYTES_PER_TIMEOUT: u64 = 100 << 20;
-/// The most bytes of lines that a view of an output file has. A message to the editor may have at most 16 MiB.
+/// The most bytes of text that are shown of an output file. A message to the editor may have at most 16 MiB.
 const MOST_SHOWN: usize = 12 << 20;
 const SUFFIX: &str = "out";
 /// The suffixes of images from agents, which are kept in the same directory.

@@ -48,7 +48,7 @@ impl CommandOutcome {
     }
 }
 
-/// Returns a line for a person: how the command ended, how long it took, and how many lines it printed.
+/// Returns the status line for a person; see [`CommandOutcome::status`].
 pub(crate) fn line(outcome: &CommandOutcome) -> String {
     let how = explain(outcome).unwrap_or_else(|| "exit 0".to_owned());
     let after = match outcome.timed_out {

@@ -65,8 +65,8 @@ pub(crate) struct LineDecoder {
     sgr: Sgr,
     cells: Vec<Cell>,
     column: usize,
-    /// The number of characters beyond the longest line that were skipped since the cursor got there; below, the maximum of that
-    /// number.
+    /// The number of characters that were skipped since the cursor passed the end of the longest line; below, the highest such
+    /// number so far.
     beyond: u64,
     lost: u64,
     raw: u64,

@@ -23,7 +23,8 @@ use crate::limits::CommandLimits;
 pub enum LimitEnforcement {
     /// The kernel enforces the limits, in a cgroup below this directory.
     Kernel(PathBuf),
-    /// co checks the limits itself. It kills a command that exceeds a limit in one call, by a cgroup below this directory.
+    /// co checks the limits itself. If a command exceeds a limit, co kills all its processes in one call, by a cgroup below this
+    /// directory.
     Group(PathBuf),
     /// co checks the limits itself, because it cannot create cgroups.
     Watched,

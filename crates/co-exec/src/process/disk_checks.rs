@@ -30,7 +30,7 @@ pub(crate) enum Excess {
     Files(u64),
 }
 
-/// A number of bytes and files: those in directories, or those free on a file system.
+/// A number of bytes and a number of files: used in directories, or free on a file system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Amount {
     bytes: u64,

@@ -47,8 +47,8 @@ impl Mark {
     }
 }
 
-/// Returns a number below which no process has used a mark. If this process runs inside a command of another co process, the
-/// other process continues with other marks.
+/// Returns a number below which no process has used a mark. It is far below an inherited mark: if another co process runs this
+/// process as a command, the other process continues to count down from the inherited mark.
 fn first() -> u64 {
     let given = rustix::process::getrlimit(Resource::Locks).maximum;
     let own = u64::from(procfs::own_pid().unsigned_abs()) << COUNT_BITS;

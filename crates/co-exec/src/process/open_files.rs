@@ -93,8 +93,8 @@ impl OpenFiles {
         self.watches += (room / 3).pow(2) * room;
     }
 
-    /// Adds the file at a descriptor if it is a removed regular file. The kernel marks files that were renamed over in the same
-    /// way, so this checks the number of links.
+    /// Adds the file at a descriptor if it is a regular file that was removed. Checks the number of hard links, because the
+    /// kernel also marks a file as deleted if only the name by which it was opened is gone.
     fn add_nameless(&mut self, path: PathBuf) {
         let Ok(facts) = fs::metadata(&path) else {
             return;

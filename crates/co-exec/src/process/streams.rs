@@ -23,7 +23,7 @@ pub enum Streams {
     /// All streams are a terminal of this size.
     Terminal(TerminalSize),
     /// Standard input and standard output are pipes for the caller, which speaks a protocol with the program. co records the
-    /// program's standard error as its output.
+    /// standard error as the command's output.
     Pipes,
 }
 

@@ -27,7 +27,7 @@ const DOWNLOADS_WORK: &str = "downloads-work";
 #[derive(Debug)]
 pub(super) struct Layer {
     upper: PathBuf,
-    /// The directories of caches and of downloaded packages, and those with the command's changes of them.
+    /// The directories with caches and downloaded packages, and the directories with the command's changes of both.
     caches: Vec<PathBuf>,
     /// The work directories of the kernel. They are removed on drop, because the kernel leaves subdirectories in them that even
     /// their owner cannot list.
@@ -103,7 +103,7 @@ impl Layer {
         &self.upper
     }
 
-    /// Returns the directories of caches and packages, and those with the command's changes of them.
+    /// Returns the directories with caches and downloaded packages, and the directories with the command's changes of both.
     pub(super) fn caches(&self) -> &[PathBuf] {
         &self.caches
     }

@@ -97,8 +97,8 @@ pub(super) fn writable_downloads(mounts: &Mounts) -> impl Iterator<Item = &PathB
 /// Bind-mounts each pinned or held path on itself, and makes held paths read-only.
 ///
 /// # Errors
-/// The system refuses. Also an error: another program has moved a path, or has replaced a component by a symbolic link, so the
-/// path may later come back unprotected.
+/// The system refuses; or another program has moved a path, or has replaced a component by a symbolic link. Then the path may
+/// later come back unprotected.
 pub(super) fn hold(mounts: &Mounts) -> Result<(), ProtectError> {
     for path in mounts.pinned.iter().chain(&mounts.held) {
         bind(&path.0)?;
@@ -157,7 +157,7 @@ fn mount_overlay(overlay: &Overlay) -> io::Result<()> {
     )?)
 }
 
-/// Hides each path by mounting a file or directory without any permissions over it.
+/// Hides each path: mounts over it a file or directory that nobody may open.
 ///
 /// Root needs a capability to ignore permissions, and the command has none. The file has one byte, because git would take an
 /// empty file for a tracked file without lines.

@@ -107,8 +107,8 @@ pub(super) fn enter(plan: &ConfinedPlan) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens the path of a grant. Except for devices, the path must be canonical: a component that is a symbolic link was replaced by
-/// another command, so the path is not granted.
+/// Opens the path of a grant. Except for devices, the path must be canonical: if a component has become a symbolic link, another
+/// command has replaced the component, so the path is not granted.
 fn open_granted(right: Right, path: &Path) -> Option<OwnedFd> {
     if right == Right::Device {
         let how = OFlags::PATH | OFlags::CLOEXEC;

@@ -11,9 +11,9 @@ use super::removal::{Removals, remove_tree};
 use crate::directory_lock::{lock, open};
 use crate::repository::OUR_TMP;
 
-/// The most bytes in the temporary directory of a read-only command.
+/// The most bytes in the temporary directory of a read-only command, and in the shared memory of a trial.
 pub(super) const MAX_BYTES: u64 = 512 << 20;
-/// The most files and directories in a temporary directory that is in memory.
+/// The most files and directories in a directory that is in memory.
 pub(super) const MAX_FILES: u64 = 50_000;
 
 /// The time for which an unlocked temporary directory must be unchanged before it is removed.

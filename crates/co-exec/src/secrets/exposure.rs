@@ -217,7 +217,7 @@ impl SecretWatch {
         exposed
     }
 
-    /// Returns a line that replaces the output for a model, if a secret may be in the output until the time `since`.
+    /// If the output until the time `since` may contain a secret, returns a line that replaces the output for a model.
     ///
     /// Blocks on files.
     pub(crate) fn withheld(&self, since: Instant) -> Option<String> {

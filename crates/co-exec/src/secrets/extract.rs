@@ -171,7 +171,8 @@ impl Extraction {
         }
     }
 
-    /// Extracts the password of each line, the last of five fields, with the user, the field before it, as its key.
+    /// Extracts the password of each line. A line has five fields: the last one is the password, and the user before it becomes
+    /// the key of the value.
     fn pgpass(&mut self, text: &str) {
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let (mut fields, mut escaped) = (0, false);

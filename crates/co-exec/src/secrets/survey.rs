@@ -57,7 +57,7 @@ const GENERATED_DIRECTORIES: [&str; 8] = [
 /// The secrets of a workspace, by their canonical paths. Also has the facts that make the next survey faster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// Secret files outside `dirs`. Also other hard links to secret files.
+    /// The secret files that are not below `dirs`, including other hard links to secret files.
     pub files: Vec<PathBuf>,
     /// Directories that are secret as a whole. None of them is inside another one.
     pub dirs: Vec<PathBuf>,
@@ -96,7 +96,7 @@ pub struct Survey {
 /// The scope of a walk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extent<'a> {
-    /// Files and directories outside the workspace. Another hard link to one of these files is secret.
+    /// Files and directories outside the workspace. A hard link in the workspace to one of these files is secret.
     pub private: &'a [PathBuf],
     /// The most directory entries to read. Cached entries do not count.
     pub most: usize,

@@ -21,7 +21,7 @@ const MAX_EARLIER: usize = 1_000;
 #[derive(Debug, Clone)]
 pub struct Surveys {
     last: Arc<Mutex<HashMap<PathBuf, Last>>>,
-    /// Files and directories outside the workspaces. Another hard link to one of these files is secret.
+    /// Files and directories outside the workspaces. A hard link in a workspace to one of these files is secret.
     private: Arc<[PathBuf]>,
     at_once: usize,
     watchers: Watchers,
@@ -47,7 +47,7 @@ impl Default for Surveys {
 }
 
 impl Surveys {
-    /// Creates an empty set of surveys. Another hard link to a file in the `private` paths is secret.
+    /// Creates an empty set of surveys. A hard link in a workspace to a file in the `private` paths is secret.
     pub fn new(private: Vec<PathBuf>) -> Self {
         Self {
             last: Arc::default(),
@@ -67,8 +67,8 @@ impl Surveys {
         self.watchers.start(root);
     }
 
-    /// Returns an up-to-date survey of the workspace `root`. Surveys again if a directory has changed since the last survey, or a
-    /// file that may be secret by its content.
+    /// Returns an up-to-date survey of the workspace `root`. Surveys again if a directory has changed since the last survey, or
+    /// if a file has changed that may be secret by its content.
     ///
     /// The survey of a large workspace is incomplete at first, and a thread reads the rest. Blocks on files.
     pub fn current(&self, root: &Path) -> Arc<Survey> {

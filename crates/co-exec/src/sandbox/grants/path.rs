@@ -1,4 +1,5 @@
-//! Finds the tools on PATH: the directories, the targets of the symbolic links in them, and the roots of these tools.
+//! Finds the readable paths of the tools on PATH: the directories of PATH, the targets of the symbolic links in them, and the
+//! roots of the tools.
 //!
 //! The root of a tool is the parent of its `bin`. A root that may contain more than the tool is not granted.
 

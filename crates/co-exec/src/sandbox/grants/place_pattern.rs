@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Adds the paths below `base` that match the pattern `place` to `found`. Adds the directories that it lists to `listed`.
+/// Adds to `found` the paths below `base` that match the pattern `place`. Adds to `listed` the directories that it lists.
 pub(super) fn expand(
     base: &Path,
     place: &str,

@@ -19,7 +19,7 @@ struct ProtectedWrites {
     all: BTreeSet<PathBuf>,
 }
 
-/// Adds the paths that the command may write to `found` and `grants`, without the protected paths.
+/// Adds to `found` and `grants` the paths that the command may write, without the protected paths.
 pub(super) fn add(
     kept: &WorkspacePaths,
     request: &GrantRequest<'_>,

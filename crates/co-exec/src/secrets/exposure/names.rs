@@ -23,7 +23,7 @@ use crate::repository;
 use crate::secrets::{Survey, is_generated, is_unsurveyed};
 use crate::watcher::{self, NameEvent, NameLog, Watchers};
 
-/// The divisor for the watches of a user: one command may use this fraction, because the editor needs watches too.
+/// The divisor of the user's limit on watches: one command may use a quarter of the limit, because the editor needs watches too.
 const WATCH_SHARE: usize = 4;
 /// The most watches for a read-only command, because each watch makes its start slower.
 const MAX_QUICK_WATCHES: usize = 1_000;
@@ -214,8 +214,8 @@ impl NameWatch {
         self.changes.len() > known
     }
 
-    /// Returns true if the mount over a secret in this directory moves together with the secret. It does not if the mount covers
-    /// the directory instead.
+    /// Returns true if the mount over a secret in this directory moves together with the secret. If a mount covers the whole
+    /// directory instead, the secret leaves the mount.
     fn moves_along(&self, dir: &Path) -> bool {
         let is_covered = matches!(self.closed_by, ClosedBy::Mounts | ClosedBy::WritableMounts);
         is_covered && !self.closed_dirs.contains(dir)
