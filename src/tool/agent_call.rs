@@ -1,35 +1,35 @@
-//! The calls that another agent carries out itself, as the transcript and the chat have them.
+//! The calls that another agent carries out itself, in the form in which the transcript stores them and the chat shows them.
 
 use serde_json::{Value, json};
 
 use co_llm::transcript::Call;
 use co_text::{one_line, printable, start_of};
 
-/// The name of these calls in the transcript. No model is offered such a tool.
+/// The name of such calls in the transcript. co offers no tool with this name to a model.
 pub const NAME: &str = "agent_call";
 
-/// The most bytes of a title that are shown.
+/// The largest number of bytes of a title that the chat shows.
 const LONGEST_TITLE: usize = 2_000;
 
-/// The most bytes of an input that are shown.
+/// The largest number of bytes of an input that the chat shows.
 const LONGEST_INPUT: usize = 8_000;
 
-/// The most places of a call that are shown.
+/// The largest number of places in files that the chat shows of one call.
 const MOST_PLACES: usize = 20;
 
-/// A call of another agent.
+/// A call that another agent carries out itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentCall {
     pub title: String,
-    /// The kind in the words of the protocol, such as `execute`.
+    /// The kind of the call in the words of the protocol, such as `execute`.
     pub kind: String,
-    /// The arguments of the call, as the agent reports them: JSON.
+    /// The arguments of the call as the agent reports them, as JSON.
     pub input: Option<String>,
-    /// The files that it is about, such as `src/main.rs:10`.
+    /// The places in files that the call is about, such as `src/main.rs:10`.
     pub places: Vec<String>,
 }
 
-/// The sort of a call of another agent, which decides how the chat shows it.
+/// The sort of an agent's call, which decides how the chat shows the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentCallSort {
     Looks,
@@ -37,23 +37,23 @@ pub enum AgentCallSort {
     Other,
 }
 
-/// A call of another agent as the chat shows it. The texts are printable.
+/// An agent's call as the chat shows it. The texts are printable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownAgentCall {
     pub sort: AgentCallSort,
     pub title: String,
-    /// The lines of its input, if the title does not have all of it.
+    /// The lines of the input; empty if the title contains the whole input.
     pub input: Vec<String>,
     pub places: Vec<String>,
 }
 
 impl AgentCall {
-    /// Returns the call for the transcript.
+    /// Returns the call as an item of the transcript.
     pub fn item(&self, id: String) -> Call {
         Call::new(id, NAME, self.arguments())
     }
 
-    /// Returns the arguments of the call for the transcript.
+    /// Returns the arguments of the transcript's item for this call.
     pub fn arguments(&self) -> Value {
         let mut arguments = json!({ "title": self.title, "kind": self.kind, "input": self.input });
         if !self.places.is_empty() {
@@ -64,7 +64,7 @@ impl AgentCall {
 }
 
 impl ShownAgentCall {
-    /// Reads the arguments of a call, as [`AgentCall::arguments`] writes them.
+    /// Parses the arguments that [`AgentCall::arguments`] writes.
     pub fn new(arguments: &Value) -> Self {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str);
         let title = text("title").unwrap_or(NAME).trim();
@@ -85,7 +85,7 @@ impl ShownAgentCall {
     }
 }
 
-/// Returns the lines of an input; none if the title has all its texts.
+/// Returns the lines of an input; empty if the title contains all of its texts.
 fn input_lines(input: &str, title: &str) -> Vec<String> {
     // A long one is cut, so it need not be JSON.
     if serde_json::from_str(input).is_ok_and(|value| is_in(&value, title)) {
@@ -99,7 +99,7 @@ fn input_lines(input: &str, title: &str) -> Vec<String> {
     lines
 }
 
-/// Returns whether a text has all texts and numbers of a value.
+/// Returns true if a text contains all texts and numbers of a value.
 fn is_in(value: &Value, text: &str) -> bool {
     match value {
         Value::Null | Value::Bool(_) => true,

@@ -13,17 +13,17 @@ use crate::protocol::{Asker, ChoiceKind, ChoiceQuestion, ChosenAnswer, OfferedCh
 use co_llm::transcript::{Call, ShownPart};
 use co_text::{one_line, printable, start_of};
 
-/// The tool's name.
+/// The name of the tool.
 const NAME: &str = "ask_person";
 
-/// The most questions of a call, and the choices of a question.
+/// The largest number of questions in a call, and of choices in a question.
 const MOST_QUESTIONS: usize = 4;
 const CHOICES: std::ops::RangeInclusive<usize> = 2..=6;
 
-/// The most bytes of a text that is shown.
+/// The largest number of bytes of a text that the person sees.
 const LONGEST_TEXT: usize = 500;
 
-/// The questions of a call.
+/// A call of `ask_person`, with its questions.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AskPerson {
@@ -49,7 +49,7 @@ struct AskedChoice {
     advised: bool,
 }
 
-/// Returns the tool.
+/// Returns the tool `ask_person`.
 pub(super) fn tool() -> BuiltIn {
     let description = "Asks the person what only they can decide, such as which of two designs they want. They choose, or answer \
         in their own words. Look first, and do not ask what you can find out. It is not for permission: no answer approves a call.";
@@ -114,7 +114,7 @@ impl AskPerson {
         Ok(asked)
     }
 
-    /// Returns the question as Lua shows it.
+    /// Returns the message with these questions for Lua.
     fn question(&self, context: &CallContext) -> Question {
         let shown = |text: &str| printable(start_of(text.trim(), LONGEST_TEXT));
         let question = |it: &AskedQuestion| {
@@ -142,7 +142,7 @@ impl AskPerson {
         }
     }
 
-    /// Returns the call in a line.
+    /// Returns the call as one line.
     fn words(&self) -> String {
         let first = self.questions.first().map(|it| it.question.trim());
         let first = one_line(start_of(first.unwrap_or_default(), LONGEST_TEXT));
@@ -152,7 +152,7 @@ impl AskPerson {
         }
     }
 
-    /// Returns the text for the model, and the answers in a line; none if the answers do not fit the questions.
+    /// Returns the text for the model, and the answers as one line. Returns `None` if the answers do not match the questions.
     fn answered(&self, answers: &[ChosenAnswer]) -> Option<(String, String)> {
         if answers.len() != self.questions.len() {
             return None;
@@ -191,7 +191,7 @@ impl LookingCall for AskPerson {
         ShownCall::Question(printable(&self.words()))
     }
 
-    /// Asks the person, and returns what they answered.
+    /// Asks the person, and returns the answers as the result of the call.
     async fn look(self, context: &CallContext) -> Result<CallResult, CallHalt> {
         let reply = context.to_chat.ask(self.question(context)).await?;
         let reply = context.unless_cancelled(reply).await;

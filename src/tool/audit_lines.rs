@@ -1,5 +1,5 @@
-//! The audit lines of a call. The first has the command, the verdict and the decision and is written before the call
-//! runs. The second has the outcome.
+//! Makes the lines of the audit file about a call. The first line contains the command, the verdict and the decision, and is
+//! written before the call runs. The second line contains the outcome.
 
 use super::call::{CallEffect, DecidedCall};
 use super::context::{CallContext, TurnKind};
@@ -9,7 +9,7 @@ use crate::services::audit_task;
 use co_llm::transcript::Decision;
 
 impl CallContext {
-    /// Writes the decision on a call that will run. The line is in the file when this returns.
+    /// Writes the decision about a call that will run. The line is in the file when this method returns.
     pub async fn audit_decision(&self, decided: &DecidedCall, level: &str) {
         if let Some(record) = self.audit_record(decided, level) {
             // It fails only if the writing panicked, which is logged.
@@ -17,7 +17,7 @@ impl CallContext {
         }
     }
 
-    /// Writes the outcome of a call; none if it did not run.
+    /// Writes the outcome of a call; `effect` is `None` if the call did not run.
     pub fn audit_outcome(&self, decided: &DecidedCall, effect: Option<CallEffect>) {
         let effect = effect.unwrap_or_else(|| CallEffect {
             level: self.services.probe.level(),
@@ -35,7 +35,7 @@ impl CallContext {
         }
     }
 
-    /// Returns the line with the decision on a call; none if the call needs no verdict.
+    /// Returns the line with the decision about a call. Returns `None` if the call needs no verdict.
     pub(super) fn audit_record(&self, decided: &DecidedCall, level: &str) -> Option<Record> {
         let decision = decided.decision.as_ref()?;
         let audited = decided.audited.clone()?;

@@ -1,5 +1,5 @@
-//! A call of the model with valid arguments, in its stages. A [`PlannedCall`] gets a verdict. A [`JudgedCall`] has the question
-//! to the person, and the work of the call. A [`ReadyCall`] has all that it needs to start. A [`RunningCall`] ends with a
+//! The stages of a valid call of the model. A [`PlannedCall`] gets a verdict. A [`JudgedCall`] contains the question to the
+//! person, and the work of the call. A [`ReadyCall`] contains everything that it needs to start. A [`RunningCall`] ends with a
 //! [`CallResult`].
 
 use std::any::Any;
@@ -20,38 +20,38 @@ use co_exec::secrets::redact::RedactedText;
 use co_llm::transcript::{Decision, Image, ShownPart};
 use co_policy::{ApprovalQuestion, Grant, Pattern, Verdict};
 
-/// The result of a call that was cancelled before it got a verdict or ran.
+/// The result of a call that was cancelled before its verdict or before its start.
 pub const CANCELLED: &str = "Cancelled before it was run.";
 
-/// The result of a call that had started when it was cancelled, or that no outcome came of.
+/// The result of a call that was cancelled while it ran, or that ended without an outcome.
 pub const EFFECT_UNKNOWN: &str =
     "cut off: the call was cancelled while it ran; whether it took effect is not known";
 
-/// The result of a call that nobody answered before its turn ended.
+/// The result of a call whose question was not answered before its turn ended.
 pub const CUT_OFF: &str = "cut off: the turn ended before this call was carried out";
 
-/// The result of a denied call.
+/// The result of a call that the person denied.
 const DENIED: &str = "User denied this action";
 
-/// The word of the audit file for the confinement of a call that runs in co's own process.
+/// The name that the audit file uses for the confinement of a call that runs in co's own process.
 pub(super) const CO_ITSELF: &str = "co itself";
 
 /// A call with valid arguments.
 ///
-/// The turn judges it, asks the person if that is needed, and starts it. After each other call of its step, the turn judges it
-/// again, because the other call may have changed its effect.
+/// The turn judges the call, asks the person if necessary, and starts the call. After each other call of the step, the turn
+/// judges it again, because the other call may have changed its effect.
 #[async_trait]
 pub trait PlannedCall: Send + Sync {
     /// Returns the call as the chat shows it.
     fn shown(&self) -> ShownCall;
 
-    /// Begins to collect facts that take time, and returns whether it has. The questions about other calls do not wait for them.
-    /// The call is judged when [`Self::poll_facts`] is ready.
+    /// Begins to collect facts that take time. Returns true if there are such facts. The call is judged when [`Self::poll_facts`]
+    /// is ready. Meanwhile, the questions about other calls do not wait.
     fn collect_facts(&mut self, _context: &CallContext) -> bool {
         false
     }
 
-    /// Is ready once, when the facts are there.
+    /// Is ready once, when the facts have been collected.
     fn poll_facts(&mut self, _task: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
     }
@@ -59,23 +59,23 @@ pub trait PlannedCall: Send + Sync {
     /// Judges the call.
     ///
     /// # Errors
-    /// The call cannot run. The text is for the model.
+    /// The reason why the call cannot run, for the model.
     async fn judge(&self, context: &CallContext, memory: &TurnMemory)
     -> Result<JudgedCall, String>;
 }
 
-/// A call that changes nothing and needs no verdict, such as one that shows a plan.
+/// A call that changes nothing and needs no verdict, such as a call that shows a plan.
 #[async_trait]
 pub trait LookingCall: Clone + Send + Sync + 'static {
     /// Returns the call as the chat shows it.
     fn shown(&self) -> ShownCall;
 
-    /// Returns the words that tell the person what runs; none if it takes no time.
+    /// Returns the text that tells the person what runs; none if the call takes no time.
     fn runs(&self) -> Option<String> {
         None
     }
 
-    /// Does the work of the call.
+    /// Carries out the call.
     async fn look(self, context: &CallContext) -> Result<CallResult, CallHalt>;
 }
 
@@ -106,30 +106,30 @@ impl<T: LookingCall> CallAction for T {
     }
 }
 
-/// A call with its verdict.
+/// A call that has been judged.
 pub struct JudgedCall {
     pub resolution: Resolution,
-    /// None if the call needs no verdict.
+    /// The text for the audit file; none if the call needs no verdict.
     pub audited: Option<AuditedText>,
     pub kind: CallKind,
     pub action: Box<dyn CallAction>,
 }
 
-/// The kind of a judged call. A turn that only plans carries out those that look and watch.
+/// The kind of a judged call. A turn that only plans carries out the kinds `Looks` and `Watches`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallKind {
-    /// The call changes nothing, and may run beside other calls.
+    /// The call changes nothing, and may run in parallel with other calls.
     Looks,
-    /// The call changes nothing, but waits for the calls before it: changes that a job makes meanwhile are recorded with the
-    /// call.
+    /// The call changes nothing, but waits for the calls before it, because changes that a job makes meanwhile are recorded with
+    /// this call.
     Watches,
     /// The call may change something.
     Acts,
 }
 
-/// The verdict on a call with the permissions of the person applied.
+/// The verdict on a call after the person's permissions were applied.
 pub enum Resolution {
-    /// The call runs without a verdict: it reads what the model may know, shows a plan, or ends a job.
+    /// The call runs without a verdict: it reads data that the model may know, shows a plan, or ends a job.
     Free,
     Run(Decision),
     Refuse(Decision),
@@ -140,37 +140,38 @@ pub enum Resolution {
 #[derive(Clone)]
 pub struct AskedQuestion {
     pub question: Question,
-    /// The prefix that `always` may allow.
+    /// The prefix that the answer `always` may allow.
     pub prefix: Option<Pattern>,
-    /// The rule for every tool of the server, if it is about a call of a tool server.
+    /// The rule that allows every tool of the server, if the call uses a tool server.
     pub server: Option<Pattern>,
-    /// The number of calls that had ended when it was asked; none if bash computes no word of the command. Another call may
+    /// The number of ended calls when the question was asked; none if bash computes no word of the command. Another call may
     /// change a computed word.
     pub computed_at: Option<usize>,
-    /// The narrowest permissions that `always` gives.
+    /// The permissions that the answer `always` gives at least.
     pub always: Vec<Allowance>,
 }
 
-/// A judged call in the audit file.
+/// The text about a judged call in the audit file.
 #[derive(Debug, Clone)]
 pub struct AuditedText {
     pub command: String,
-    /// The simple commands of the command.
+    /// The simple commands that the command consists of.
     pub segments: Vec<String>,
-    /// The verdict in a word.
+    /// The verdict as a word.
     pub verdict: &'static str,
 }
 
-/// The work of a judged call. Only that of a command has further steps, which `command::JudgedCommand` gives to the turn.
+/// The work of a judged call. The further steps of a command are methods of `command::JudgedCommand`, which the turn calls.
 #[async_trait]
 pub trait CallAction: Any + Send + Sync {
-    /// Returns the name under which `/undo` lists the changes of files during the call; none if no file changes, or the call
-    /// records the changes itself.
+    /// Returns the name under which `/undo` lists the changes of files during the call. Returns `None` if no file changes, or if
+    /// the call itself records the changes.
     fn changes_as(&self) -> Option<String> {
         None
     }
 
-    /// Returns the result of the call if the person, in a review or not, or a rule refuses it; none for the usual result.
+    /// Returns the result of the call if the person or a rule refuses it. `hunks` are the answers of a review. Returns `None` for
+    /// the usual result.
     fn refused(
         self: Box<Self>,
         _decision: &Decision,
@@ -179,7 +180,7 @@ pub trait CallAction: Any + Send + Sync {
         None
     }
 
-    /// Makes all ready that the call needs to start. Nothing of it has happened when this returns.
+    /// Prepares everything that the call needs to start. The call has had no effect when this method returns.
     async fn prepare(
         self: Box<Self>,
         context: &Arc<CallContext>,
@@ -187,43 +188,44 @@ pub trait CallAction: Any + Send + Sync {
     ) -> Result<ReadyCall, NotRun>;
 }
 
-/// A decision on a call.
+/// A call with a decision.
 #[derive(Debug, Clone)]
 pub struct DecidedCall {
     /// The id of the call.
     pub id: String,
-    /// None if the call needs no decision.
+    /// The decision; none if the call needs none.
     pub decision: Option<Decision>,
     pub audited: Option<AuditedText>,
-    /// The answers of the person in a review; none if they answered the whole.
+    /// The person's answers in a review; none if they answered about the whole change.
     pub hunks: Option<Vec<HunkAnswer>>,
-    /// The model has not been told in this turn that the confinement may have caused a failure.
+    /// True if the model has not been told in this turn that the confinement may have caused a failure.
     pub may_hint: bool,
 }
 
-/// A call that may start. The turn records its decision, audits it, starts it and shows what happens, in this order.
+/// A call that may start. The turn records its decision, writes the decision to the audit file, starts the call, and shows its
+/// progress, in this order.
 pub struct ReadyCall<T = CallResult> {
-    /// The confinement, for the audit file. None for a call that only looks, in this process.
+    /// The confinement for the audit file; none for a read-only call in this process.
     pub level: Option<&'static str>,
-    /// The words that tell the person what runs.
+    /// The text that tells the person what runs.
     pub runs: Option<String>,
     pub start: Starting<T>,
 }
 
-/// The start of a call.
+/// The future that starts a call.
 pub type Starting<T = CallResult> =
     Pin<Box<dyn Future<Output = Result<RunningCall<T>, NotRun>> + Send>>;
 
-/// The rest of a call that has started.
+/// The future of a call that has started. It resolves to the result.
 pub type RunningCall<T = CallResult> = Pin<Box<dyn Future<Output = Result<T, CallHalt>> + Send>>;
 
 /// The reason why a call does not run.
 pub enum NotRun {
-    /// The call cannot run, for this reason. The text is for the model; the person sees the first line of the text.
+    /// The reason why the call cannot run, for the model. The person sees its first line.
     Because(String),
-    /// The person or a rule refuses it.
+    /// The person or a rule refuses the call.
     Refused(Box<CallResult>),
-    /// The turn ends.
+    /// The turn must end.
     Halt(CallHalt),
 }
 
@@ -234,28 +236,28 @@ pub struct CallResult {
     pub told: RedactedText,
     pub ok: bool,
     pub spill: Option<PathBuf>,
-    /// The pictures for the model.
+    /// The images for the model.
     pub images: Vec<Image>,
     pub shown: ShownPart,
-    /// A command that failed, perhaps because it ran at the read-only level. It needs approval from now on.
+    /// The command that failed, perhaps because it ran at the read-only level. It needs approval from now on.
     pub failed_confined: Option<String>,
-    /// A job whose end the model reads in this result.
+    /// The number of a job whose end this result tells the model.
     pub ended_job: Option<u64>,
-    /// The model was told that the confinement may have caused a failure.
+    /// True if the result tells the model that the confinement may have caused a failure.
     pub hinted: bool,
-    /// The chat has shown the output already.
+    /// True if the chat has already shown the output.
     pub streamed: bool,
-    /// The outcome in the audit file; none if the call did not run, or started a job.
+    /// The outcome for the audit file; none if the call did not run, or if it started a job.
     pub effect: Option<CallEffect>,
 }
 
-/// The outcome of a call in the audit file.
+/// The outcome of a call for the audit file.
 #[derive(Debug, Clone)]
 pub struct CallEffect {
-    /// The confinement that it had.
+    /// The confinement in which the call ran.
     pub level: &'static str,
     pub words: String,
-    /// The hosts that it wanted.
+    /// The hosts that the call contacted, or wanted to contact.
     pub hosts: HostReport,
     pub spill: Option<PathBuf>,
 }
@@ -272,12 +274,12 @@ impl JudgedCall {
     }
 }
 
-/// The reason why each call of a confined agent asks, also if a rule allows it.
+/// The reason why each call of a confined agent needs an answer, even if a rule allows it.
 const OF_AGENT: &str = "a confined agent makes the call, and this runs outside of its confinement, so no rule allows it";
 
 impl Resolution {
-    /// Applies the permissions of the person to a verdict. If the policy allows a call but no rule of the person does, the call
-    /// needs approval here; `why` is the reason for the question, and `ask` makes it.
+    /// Applies the person's permissions to a verdict. If the policy allows a call but no rule of the person does, the call needs
+    /// approval here. `why` is the reason that the question shows, and `ask` makes the question.
     pub fn of(
         verdict: &Verdict,
         why: Option<&'static str>,
@@ -309,7 +311,7 @@ impl Resolution {
 }
 
 impl AskedQuestion {
-    /// Returns the question about a call of a confined agent, which says that `always` is no answer.
+    /// Returns the question about a call of a confined agent, for which `always` is not a possible answer.
     fn only_once(mut self) -> Self {
         self.question.only_once = true;
         let reasons = &mut self.question.reasons;
@@ -319,7 +321,7 @@ impl AskedQuestion {
         self
     }
 
-    /// Returns the permissions that `always` gives in a scope.
+    /// Returns the permissions that the answer `always` gives in a scope.
     pub fn allowances(&self, scope: Scope, workspace: &Path) -> Vec<Allowance> {
         let question = &self.question;
         if question.only_once {
@@ -354,7 +356,7 @@ impl AskedQuestion {
 }
 
 impl AuditedText {
-    /// Returns a call that is no command.
+    /// Returns the text about a call that is not a command.
     pub(super) fn plain(command: String, verdict: &Verdict) -> Self {
         Self {
             command,
@@ -365,14 +367,14 @@ impl AuditedText {
 }
 
 impl DecidedCall {
-    /// Returns the decision, or that of a call that needs none.
+    /// Returns the decision. If the call needs none, returns the decision that stands for that.
     pub fn decision(&self) -> Decision {
         self.decision.clone().unwrap_or(Decision::Unasked)
     }
 }
 
 impl ReadyCall {
-    /// Returns a call that starts when its result is awaited.
+    /// Returns a call whose work starts when its result is awaited.
     pub fn new(
         level: Option<&'static str>,
         runs: Option<String>,
@@ -415,12 +417,12 @@ impl From<RedactedText> for CallResult {
 }
 
 impl CallResult {
-    /// Returns a result with this text for the model. It counts as failed, and shows the person nothing.
+    /// Returns a result with this text for the model. It counts as failed, and the person sees no text.
     pub fn answer(text: impl Into<String>) -> Self {
         RedactedText::from(text.into()).into()
     }
 
-    /// Returns the result of a call that did not run, with the reason `why`. The person sees the first line of the reason.
+    /// Returns the result of a call that did not run. `why` is the reason; the person sees its first line.
     pub fn not_run(why: impl Into<String>) -> Self {
         let why = why.into();
         let first = why.lines().next().unwrap_or_default();
@@ -431,14 +433,14 @@ impl CallResult {
         }
     }
 
-    /// Adds a line for the model.
+    /// Adds a line to the text for the model.
     pub(super) fn told(mut self, line: &str) -> Self {
         self.told.text.push('\n');
         self.told.text.push_str(line);
         self
     }
 
-    /// Adds a remark for the person, if there is one, as [`Self::noted`] does.
+    /// Adds a remark for the person in the same way as [`Self::noted`], unless the remark is `None`.
     pub(super) fn noted_if(self, remark: Option<String>) -> Self {
         match remark {
             Some(remark) => self.noted(&remark),
@@ -446,7 +448,7 @@ impl CallResult {
         }
     }
 
-    /// Adds a remark for the person to the line with the status.
+    /// Adds a remark for the person to the status line.
     pub(super) fn noted(mut self, remark: &str) -> Self {
         self.shown.status = format!("{}; {remark}", self.shown.status);
         if let Some(exceptions) = &mut self.shown.exceptions {
@@ -456,7 +458,7 @@ impl CallResult {
     }
 }
 
-/// Joins the texts that are not empty.
+/// Joins the non-empty texts.
 pub(super) fn joined(texts: &[&str]) -> String {
     let texts: Vec<_> = texts
         .iter()
@@ -466,7 +468,7 @@ pub(super) fn joined(texts: &[&str]) -> String {
     texts.join("; ")
 }
 
-/// Returns the result of a call for a decision that stops it.
+/// Returns the result of a call that does not run because of this decision.
 pub fn refusal(decision: &Decision) -> String {
     match decision {
         Decision::Forbidden { why } => format!("Refused by a deny rule: {why}"),

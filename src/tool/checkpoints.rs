@@ -1,4 +1,4 @@
-//! The checkpoints of calls: the files before and after each call that may change them.
+//! Takes the checkpoints of calls: the state of the files before and after each call that may change them.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use crate::checkpoint::{
 use crate::workspace::edits::{AppliedChange, Proposal};
 use co_llm::transcript::Decision;
 
-/// The files before a command or another call.
+/// The state of the files before a call.
 pub struct CallCheckpoint {
     by: By,
-    /// The error is the reason why there is no checkpoint.
+    /// The checkpoint, or the reason why there is none.
     open: Result<OpenCheckpoint, String>,
-    /// Git's HEAD, if the command is approved.
+    /// The position of git's HEAD, if the call is an approved command.
     head: Option<Head>,
 }
 
-/// The files of an edit, as they were before the edit.
+/// The state of the files before an edit.
 pub(super) struct EditCheckpoint {
     by: By,
     before: Option<EditedFiles>,
 }
 
 impl CallContext {
-    /// Takes a checkpoint before a call during which files may change. `what` is the call in words. A call that is not approved
-    /// changes nothing itself, but a job may meanwhile.
+    /// Takes a checkpoint before a call during which files may change. `what` describes the call. A call that is not approved
+    /// changes nothing itself, but a job may change files meanwhile.
     pub async fn checkpoint(&self, what: String, decision: Decision) -> Option<CallCheckpoint> {
         if self.one_checkpoint {
             return None;
@@ -51,7 +51,7 @@ impl CallContext {
         (open.is_ok() || !is_read).then_some(CallCheckpoint { by, open, head })
     }
 
-    /// Takes a checkpoint before a turn of an agent. What the turn changes can be recorded while it runs.
+    /// Takes a checkpoint before a turn of an agent. The changes of the turn can be recorded while it runs.
     pub async fn turn_checkpoint(&self, agent: String) -> CallCheckpoint {
         let by = By::command(agent, Decision::Agent);
         let (chat, record) = (
@@ -63,7 +63,7 @@ impl CallContext {
         CallCheckpoint { by, open, head }
     }
 
-    /// Records what the turn of the agent has changed until now.
+    /// Records the changes that the turn of the agent has made so far.
     pub async fn record_turn(&self) {
         let (checkpoints, chat) = (
             Arc::clone(&self.services.checkpoints),
@@ -77,8 +77,8 @@ impl CallContext {
         self.services.checkpoints.tell_changed();
     }
 
-    /// Waits for the first checkpoint of the workspace, and returns the reason if there is none. A turn of an agent is one
-    /// checkpoint, so it must not begin before.
+    /// Waits for the first checkpoint of the workspace. Returns the reason if there is none. A turn of an agent is one
+    /// checkpoint, so it must not begin earlier.
     pub async fn first_checkpoint(&self) -> Option<String> {
         let (checkpoints, judge) = (Arc::clone(&self.services.checkpoints), self.judge.clone());
         let root = self.judge.root().to_owned();
@@ -92,7 +92,7 @@ impl CallContext {
         prepared.unwrap_or_else(|error| Some(error.to_string()))
     }
 
-    /// Returns the files that somebody has changed since the last change of this chat, as they are now.
+    /// Returns the current state of the files that somebody has changed since this chat changed them.
     pub async fn changed_since(&self) -> Vec<CurrentFile> {
         let (checkpoints, chat) = (
             Arc::clone(&self.services.checkpoints),
@@ -106,7 +106,8 @@ impl CallContext {
         changed.await.unwrap_or_default()
     }
 
-    /// Takes a checkpoint at the start of an approved job. It finds the changes that the job makes while no call runs.
+    /// Takes a checkpoint at the start of an approved job. The checkpoint records the changes that the job makes while no call
+    /// runs.
     pub(super) async fn job_checkpoint(
         &self,
         job: u64,
@@ -127,12 +128,12 @@ impl CallContext {
         })
     }
 
-    /// Returns git's HEAD in the workspace, if git can tell it.
+    /// Returns the position of git's HEAD in the workspace; none if git fails.
     async fn head(&self) -> Option<Head> {
         Head::read(&self.services.executor, &self.judge).await
     }
 
-    /// Returns the move of git's HEAD since a command began.
+    /// Returns the move of git's HEAD since the start of a command.
     async fn moved_since(&self, before: Option<Head>) -> Option<HeadMove> {
         HeadMove::between(Some(before?), self.head().await)
     }
@@ -150,7 +151,7 @@ impl CallContext {
         begun.unwrap_or_else(|error| Err(error.to_string()))
     }
 
-    /// Records the changes since a checkpoint, even if the turn is cancelled.
+    /// Records the changes since a checkpoint. Does so even if the turn is cancelled.
     pub async fn keep_changes(&self, checkpoint: CallCheckpoint) {
         let CallCheckpoint { by, open, head } = checkpoint;
         let end = move || match open {
@@ -166,7 +167,7 @@ impl CallContext {
         self.append_changes(by, found).await;
     }
 
-    /// Before an edit, records the files and the planned changes, so that `/undo` can take them back even if co is killed
+    /// Records the files and the planned changes before an edit, so that `/undo` can take the changes back even if co is killed
     /// during the edit.
     pub(super) async fn begin_edit(
         &self,
@@ -185,7 +186,7 @@ impl CallContext {
         EditCheckpoint { by, before }
     }
 
-    /// Records the changes of an edit; none if it was not made.
+    /// Records the changes of an edit; they are `None` if the edit was not made.
     pub(super) async fn end_edit(
         &self,
         checkpoint: EditCheckpoint,
@@ -208,7 +209,7 @@ impl CallContext {
             .await;
     }
 
-    /// Returns the changes that a proposal makes.
+    /// Returns the changes of files that a proposal would make.
     async fn planned_changes(
         &self,
         before: Option<EditedFiles>,
@@ -239,7 +240,7 @@ impl CallContext {
         append_record(&self.services, self.transcript_id.clone(), record).await;
     }
 
-    /// Adds a record to those of the chat. Unlike [`Self::append_record`], does not notify the person.
+    /// Appends a record to the log of the chat. Unlike [`Self::append_record`], does not notify the person of a failure.
     ///
     /// # Errors
     /// The record cannot be written.

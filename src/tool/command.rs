@@ -1,7 +1,7 @@
 //! The tool `run_shell_command`, which runs one command through the executor: at once, after an answer, as a trial, or as a job.
 //!
-//! Only a command has these further steps, which the turn calls: the person may write another command in its place, and it may
-//! run as a trial before the question about it.
+//! Only commands have two further steps, which the turn carries out. The person may write another command in place of the
+//! model's. A command may run as a trial before the question about it.
 
 pub(crate) mod hosts;
 pub(crate) mod readiness;
@@ -35,65 +35,65 @@ use co_llm::transcript::Decision;
 use co_policy::{ApprovalQuestion, Grant, Pattern, Verdict};
 use co_text::one_line;
 
-/// The result of a command of a scout that nothing confines, such as after a change of the settings.
+/// The result of a scout's command if nothing confines commands, such as after a change of the settings.
 const NOT_CONFINED: &str = "Not run: nothing confines commands here, so a scout has only the tools that read and search files.";
 
-/// The result of a command in the background for a caller that cannot follow jobs.
+/// The result of a background command for a caller that cannot follow jobs.
 const NO_JOBS: &str = "Not run: there are no jobs here. Run the command without `background`.";
 
 /// A call that runs a command.
 #[derive(Clone)]
 pub struct CommandCall {
-    /// The command of the model.
+    /// The command that the model sent.
     request: CommandRequest,
     edited: Option<EditedCommand>,
     trial: Trial,
 }
 
-/// A command that the person wrote in place of the model's, and so approved.
+/// A command that the person wrote in place of the model's. By writing it, the person approved it.
 #[derive(Clone)]
 pub struct EditedCommand {
     command: String,
-    /// The number of calls that had ended when the person wrote it; none if bash computes no word of it. The approval ends
-    /// with the next call, because that may change a computed word.
+    /// The number of ended calls when the person wrote the command; none if bash computes no word of it. If bash computes a word,
+    /// the approval ends with the next call, because this call may change the word.
     computed_at: Option<usize>,
 }
 
 /// The verdict on a command that the person wrote.
 pub enum EditVerdict {
     Allowed(EditedCommand),
-    /// A deny rule forbids it: the reason.
+    /// The reason why a deny rule forbids the command.
     Forbidden(String),
-    /// The command cannot be judged, or the turn is cancelled.
+    /// The command cannot be judged, or the turn was cancelled.
     Unknown,
 }
 
-/// A command with its verdict.
+/// A command that has been judged.
 pub struct JudgedCommand {
     call: CommandCall,
-    /// The command of the model, or of the person.
+    /// The command that the model or the person wrote.
     request: CommandRequest,
     cwd: PathBuf,
     assessed: AssessedCommand,
-    /// The hidden secrets that the person's approval opens for the command.
+    /// The hidden secret files that the command may read if the person approves it.
     opens: Vec<PathBuf>,
     trial: TrialChoice,
 }
 
-/// A command as the policy sees it.
+/// A command after the policy has assessed it.
 struct AssessedCommand {
     audited: AuditedText,
-    /// The words of each simple command. Variables and globs stay as written.
+    /// The words of each simple command. Variables and globs are not expanded.
     words: Vec<Vec<String>>,
-    /// bash computes a word of the command, such as a glob.
+    /// True if bash computes a word of the command, for example from a glob.
     computes: bool,
-    /// The first reason to believe that it reaches a secret or a place outside the workspace.
+    /// The first reason why the command may reach a secret or a place outside the workspace.
     reach: Option<String>,
     verdict: Verdict,
 }
 
 impl CommandCall {
-    /// Returns the command of the model, or that of the person in its place.
+    /// Returns the command that the person wrote, or else the command of the model.
     fn current(&self) -> CommandRequest {
         match &self.edited {
             None => self.request.clone(),
@@ -101,7 +101,8 @@ impl CommandCall {
         }
     }
 
-    /// Returns whether the person wrote the command, and no call since then can have changed a word of it. So it is approved.
+    /// Returns true if the person wrote the command, and no call since then can have changed a word of it. The command then needs
+    /// no further approval.
     fn is_approved(&self, memory: &TurnMemory) -> bool {
         let at = self.edited.as_ref().map(|edit| edit.computed_at);
         at.is_some_and(|at| at.is_none_or(|at| at == memory.calls_ended))
@@ -262,12 +263,12 @@ impl JudgedCommand {
         }
     }
 
-    /// Returns the work of a call as a command, if it is one.
+    /// Returns the work of a call as a command; none if the call is not a command.
     pub fn of(action: &dyn CallAction) -> Option<&Self> {
         (action as &dyn Any).downcast_ref()
     }
 
-    /// Returns the work of a call as a command that can be changed, if it is one.
+    /// Returns the work of a call as a mutable command; none if the call is not a command.
     pub fn of_mut(action: &mut dyn CallAction) -> Option<&mut Self> {
         (action as &mut dyn Any).downcast_mut()
     }
@@ -294,7 +295,7 @@ impl JudgedCommand {
         }
     }
 
-    /// Returns the call with the command of the person, and that command as the chat shows it.
+    /// Returns the call with the command that the person wrote, and this command as the chat shows it.
     pub fn edited(&self, edit: EditedCommand) -> (CommandCall, String, ExecMode) {
         let command = co_text::printable(&edit.command);
         let call = CommandCall {
@@ -305,13 +306,13 @@ impl JudgedCommand {
         (call, command, self.request.mode)
     }
 
-    /// Returns whether the person wrote the command.
+    /// Returns true if the person wrote the command.
     pub fn is_edited(&self) -> bool {
         self.call.edited.is_some()
     }
 }
 
-/// Returns the tool.
+/// Returns the tool `run_shell_command`.
 pub(super) fn tool() -> BuiltIn {
     BuiltIn {
         spec: request::spec(true),
@@ -320,7 +321,7 @@ pub(super) fn tool() -> BuiltIn {
     }
 }
 
-/// Returns the tool for a caller that cannot follow jobs.
+/// Returns the tool `run_shell_command` for a caller that cannot follow jobs.
 pub(super) fn tool_without_jobs() -> BuiltIn {
     BuiltIn {
         spec: request::spec(false),
@@ -390,10 +391,11 @@ async fn assess(
         .map_err(|error| format!("The command could not be judged ({error}), so it was not run."))
 }
 
-/// Returns the hidden secrets that an approval of the command opens. Starts the container, if approved commands run in one.
+/// Returns the hidden secret files that the command may read if the person approves it. Starts the container, if approved
+/// commands run in one.
 ///
 /// # Errors
-/// The container cannot run commands. The text is for the model.
+/// The reason why the container cannot run commands, for the model.
 async fn opens(
     context: &CallContext,
     assessed: &AssessedCommand,
@@ -421,7 +423,8 @@ async fn opens(
     named.unwrap_or_else(|_| Ok(Vec::new()))
 }
 
-/// Returns the place of `span` in the printable form of a command; none if it is the whole command or not in it.
+/// Returns the range of `span` in the printable form of a command. Returns `None` if `span` is the whole command, or is not in
+/// the printable form.
 fn shown_at(command: &str, span: &Range<usize>) -> Option<[usize; 2]> {
     let marked = command.get(span.clone())?;
     let whole = marked.is_empty() || marked.len() == command.len();

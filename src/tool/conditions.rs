@@ -1,4 +1,4 @@
-//! The conditions that a command runs under, and the advice for the model that follows from them.
+//! The conditions under which a command ran, and the advice for the model that follows from them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use crate::workspace::confinement_hint;
 use co_exec::CommandOutcome;
 use co_policy::secret_names;
 
-/// Advice on a command that the system or the confinement refused to run.
+/// The advice about a command that the system or the confinement refused to run.
 pub(crate) const NOT_EXECUTED: &str =
     "Do not repeat this command: it may not be executed here. Try another way.";
 
-/// Advice on a command that failed at the read-only level.
+/// The advice about a command that failed at the read-only level.
 const CONFINED: &str = "It ran without write access and without network. If it failed because of that, send the same \
      command again: co then asks the person to allow both.";
 
-/// Advice on a command whose output is withheld.
+/// The advice about a command whose output is withheld.
 const WITHHELD: &str = "Its output may contain that secret. If you need it, send the same command again: co then asks the person.";
 
-/// Advice on a command that could not read a secret at the workspace level.
+/// The advice about a command that could not read a secret file at the workspace level.
 const HIDDEN: &str = "The sandbox hides the workspace's secrets. The person's yes opens those that the command names: if it \
      needs .env, put `: .env; ` in front of it.";
 
@@ -27,36 +27,36 @@ const FAILED: &str = "It failed: read why, and try something else instead of the
 
 const TIMED_OUT: &str = "Its time-out ended it, and the same command would hit it again: give it more time, or less to do.";
 
-/// The exit status of a program that was found but may not be executed, and of a refusal by the sandbox launcher.
+/// The exit status of a program that exists but may not be executed. The sandbox launcher uses it for its refusals too.
 const MAY_NOT_EXECUTE: i32 = 126;
 
-/// The conditions that a command ran under.
+/// The conditions under which a command ran.
 #[derive(Debug, Clone, Copy)]
 pub struct Conditions {
-    /// The confinement in a few words.
+    /// A short description of the confinement.
     pub confinement: Option<&'static str>,
-    /// The network of a command at the workspace level.
+    /// The network access of a command at the workspace level.
     pub network: Network,
-    /// The command runs at the read-only level, or as a trial.
+    /// True if the command ran at the read-only level, or as a trial.
     pub confined: bool,
-    /// The kernel hides the workspace's secrets from an approved command.
+    /// True if the command was approved, and the kernel hid the workspace's secrets from it.
     pub hides: bool,
-    /// The confinement of approved commands when this one started, in a word.
+    /// The name of the confinement of approved commands when this command started.
     pub approved_confinement: &'static str,
-    /// The level of its confinement.
+    /// The name of the level at which the command ran.
     pub level: &'static str,
-    /// The time that the model asked for.
+    /// The time-out that the model named.
     pub asked: Option<Duration>,
-    /// The time that the command was given; none if it had no limit.
+    /// The time-out of the command; none if there was no limit.
     pub limit: Option<Duration>,
-    /// The command ran without approval. Such commands have a shorter time limit.
+    /// True if the command ran without approval. Such commands have a shorter time-out.
     pub unasked: bool,
-    /// The longest time that the person lets a command have.
+    /// The longest time-out that the settings allow.
     pub ceiling: Duration,
 }
 
 impl Conditions {
-    /// Returns advice for the model about an outcome. Returns none if the command succeeded or was cancelled, unless its output
+    /// Returns advice for the model about an outcome. Returns `None` if the command succeeded or was cancelled, unless its output
     /// is withheld.
     pub(crate) fn advice(&self, outcome: &CommandOutcome) -> Option<String> {
         if outcome.withheld {
@@ -78,7 +78,7 @@ impl Conditions {
         }
     }
 
-    /// Returns a sentence about the confinement of an approved command, if it may have caused a failure.
+    /// Returns a sentence about the confinement of an approved command, if the confinement may have caused a failure.
     pub(crate) fn hint(&self, outcome: &CommandOutcome) -> Option<String> {
         let is_meant = !self.confined && !outcome.withheld;
         is_meant.then(|| confinement_hint::hint(outcome, self.network))?

@@ -1,4 +1,4 @@
-//! The context of a call: the services and data of its turn, and the way from the call to its chat.
+//! The context of a call: the services and data of its turn, and the interface to its chat.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,11 +25,11 @@ use co_llm::transcript::Item;
 /// The longest time that a cancelled turn waits for redacted output.
 const REDACTION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The result of a call that does not look, in a turn that only plans.
+/// The result of a call that is not read-only, in a turn that only plans.
 const ONLY_PLANS: &str =
     "Not run: /plan only looks.\nPut this into the plan. The person starts the work with /go.";
 
-/// The result of a call of a scout that does not look.
+/// The result of a call that is not read-only, in the turn of a scout.
 const ONLY_SCOUTS: &str =
     "Not run: a scout only looks.\nNobody is asked. Say in your report what is left to do.";
 
@@ -37,14 +37,14 @@ const ONLY_SCOUTS: &str =
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallHalt {
     Cancelled,
-    /// The transcript file cannot be written, so nothing more may happen.
+    /// The transcript file cannot be written, so the turn must do nothing more.
     Unrecorded,
 }
 
-/// Asks the person about a command, in its chat or for a run of the person.
+/// Asks the person about a command, in the chat of the command or for a run of the person.
 #[async_trait]
 pub trait Questioner: Send + Sync {
-    /// Asks the person a question. The reply is dropped if the question is withdrawn.
+    /// Asks the person a question. If the question is withdrawn, the sender of the reply is dropped.
     async fn ask(&self, question: Question) -> Result<oneshot::Receiver<Reply>, CallHalt>;
 
     /// Withdraws a question.
@@ -53,50 +53,51 @@ pub trait Questioner: Send + Sync {
     /// Adds a permission that the person gave.
     async fn allow(&self, allowance: Allowance) -> Result<(), CallHalt>;
 
-    /// Returns the hosts that confined commands of the chat may reach. A run of the person has no chat, and none.
+    /// Returns the hosts that confined commands of the chat may contact; empty for a run of the person.
     async fn allowed_hosts(&self) -> Result<Vec<AllowedHost>, CallHalt>;
 }
 
-/// The chat of a call: records and shows what the call does, and asks its questions.
+/// The interface of a call to its chat: records and shows the call, and asks its questions.
 #[async_trait]
 pub trait CallChat: Questioner {
-    /// Writes an item to the transcript file. When this returns, the item may be shown and acted on.
+    /// Writes an item to the transcript file. When this method returns `Ok`, the item may be shown and acted on.
     async fn record(&self, item: Item) -> Result<(), CallHalt>;
 
     async fn show(&self, event: CallEvent) -> Result<(), CallHalt>;
 
-    /// Tells the person what runs now, in place of the words of [`super::call::ReadyCall::runs`].
+    /// Tells the person what runs now. The text replaces that of [`super::call::ReadyCall::runs`].
     async fn runs(&self, words: String) -> Result<(), CallHalt>;
 
     /// Sends a request to the list of jobs.
     async fn job(&self, request: JobListRequest) -> Result<(), CallHalt>;
 }
 
-/// The scouts of a turn.
+/// Starts the scouts of a turn.
 pub trait ScoutStarter: Send + Sync {
-    /// Returns the work of a scout with the services of a turn. It ends soon after the token of the context is cancelled.
+    /// Returns the future that runs a scout with the services of a turn. It ends soon after the token of the context is
+    /// cancelled.
     fn scout(&self, context: CallContext, asked: ScoutTask) -> RunningScout;
 }
 
-/// The kind of a turn, which decides about its calls.
+/// The kind of a turn, which determines the calls that may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnKind {
-    /// The calls do what the person or their rules allow.
+    /// A usual turn: the calls run if the person or their rules allow them.
     Work,
-    /// A confined agent makes them with co's own tools. They look, or they ask the person each time: the agent may have written
-    /// what they run, so no rule allows them.
+    /// A turn of a confined agent, which calls co's own tools. A call is read-only, or needs an answer of the person each time.
+    /// No rule allows it, because the agent may have written the code that it runs.
     OfConfinedAgent,
-    /// The calls look, for a plan. Every other call is refused.
+    /// A turn that makes a plan. Calls that are not read-only are refused.
     Plan,
-    /// The calls look, for the report of a scout. Every other call is refused, and nobody is asked anything.
+    /// The turn of a scout. Calls that are not read-only are refused, and the person is asked nothing.
     Scout {
-        /// The id of the call that sent the scout.
+        /// The id of the call that started the scout.
         call: String,
     },
 }
 
 impl TurnKind {
-    /// Returns the result of a call that does not look, if the turn refuses it.
+    /// Returns the result of a call that is not read-only, if the turn refuses such calls.
     pub fn refusal(&self) -> Option<&'static str> {
         match self {
             Self::Work | Self::OfConfinedAgent => None,
@@ -106,14 +107,15 @@ impl TurnKind {
     }
 }
 
-/// The services and data of a turn for its calls. It stays the same while a call runs; changed settings make a new context.
+/// The services and data of a turn that its calls use. A context stays the same while a call runs. When the settings change, the
+/// turn makes a new context.
 #[derive(Clone)]
 pub struct CallContext {
     /// The number of the chat.
     pub chat: u64,
-    /// The transcript's id in the store.
+    /// The id of the transcript in the store.
     pub transcript_id: String,
-    /// The number of earlier turns of the chat.
+    /// The number of earlier turns in the chat.
     pub turn: usize,
     pub services: Arc<Services>,
     pub provider: Arc<dyn Provider>,
@@ -123,19 +125,19 @@ pub struct CallContext {
     /// The texts of files that the model has read.
     pub seen_texts: SeenTexts,
     pub kind: TurnKind,
-    /// The whole turn has one checkpoint, which its calls belong to.
+    /// True if the whole turn has one checkpoint, which all of its calls share.
     pub one_checkpoint: bool,
-    /// The lines that the person asked to change.
+    /// The lines that the person selected. Edits may change only these.
     pub range: Option<EditRange>,
     pub to_chat: Arc<dyn CallChat>,
     pub scouts: Arc<dyn ScoutStarter>,
-    /// Asks the person for a job, which may outlive the turn.
+    /// Asks the person on behalf of a job, which may outlive the turn.
     pub for_jobs: Arc<dyn Questioner>,
     pub cancel: CancellationToken,
 }
 
 impl CallContext {
-    /// Waits for work, unless the turn is cancelled.
+    /// Waits for work until the turn is cancelled.
     ///
     /// # Errors
     /// The turn is cancelled.
@@ -144,28 +146,29 @@ impl CallContext {
         done.ok_or(CallHalt::Cancelled)
     }
 
-    /// Returns the buffers of Neovim, for requests that end with the turn.
+    /// Returns the interface to Neovim's buffers. Its requests end with the turn.
     pub fn buffers(&self) -> Buffers {
         (self.services.buffers).of_turn(self.chat, self.cancel.clone())
     }
 
-    /// Returns the loaded buffers of some files, which are real paths.
+    /// Returns the loaded buffers of some files. The paths must be canonical.
     pub async fn read_buffers<'a>(&self, files: impl IntoIterator<Item = &'a Path>) -> OpenBuffers {
         self.buffers().read(files).await
     }
 
-    /// Returns the reason why a plugin refuses a command. Returns none if the turn is cancelled meanwhile.
+    /// Returns the reason why a plugin refuses a command. Returns `None` if no plugin refuses it, or if the turn is cancelled
+    /// meanwhile.
     pub(super) async fn plugin_refusal(&self, command: PlannedCommand) -> Option<String> {
         let refusal = self.unless_cancelled(self.services.buffers.refusal(command));
         let why = refusal.await.ok().flatten();
         why.map(|why| format!("a plugin refuses it: {why}"))
     }
 
-    /// Returns a text for the model without secrets. The text was made after the moment `since`. A cancelled turn waits only a
-    /// short time.
+    /// Returns a text for the model without secret values. The text was made after the time `since`. After a cancellation, waits
+    /// only for a short time.
     ///
     /// # Errors
-    /// The secrets cannot be found, or not in time. The error is a line for the model in place of the text.
+    /// The secrets cannot be found, or not in time. The error is a line that the model gets in place of the text.
     pub async fn redact_for_model(
         &self,
         text: &str,
@@ -201,18 +204,18 @@ impl CallContext {
         answer.await.map_err(|_| CallHalt::Cancelled)
     }
 
-    /// Returns the job with a number. The inner error is a text for the model.
+    /// Returns the job with this number. The inner error is a text for the model.
     pub(super) async fn find_job(&self, number: u64) -> Result<Result<JobView, String>, CallHalt> {
         self.jobs(|reply| JobListRequest::Find(number, reply)).await
     }
 
-    /// Tells the list of jobs that the model has read a job's end.
+    /// Tells the list of jobs that the model has been told of a job's end.
     pub async fn job_end_told(&self, job: u64) -> Result<(), CallHalt> {
         self.to_chat.job(JobListRequest::EndTold(job)).await
     }
 }
 
-/// Waits for a redacted text, but only a short time after the turn is cancelled.
+/// Waits for a redacted text. After the turn is cancelled, waits only for a short time.
 async fn in_time(
     cancel: &CancellationToken,
     redact: impl Future<Output = Result<RedactedText, String>>,

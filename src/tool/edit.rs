@@ -12,7 +12,7 @@ use co_llm::transcript::Call;
 
 pub(super) use call::tools;
 
-/// The tools that change files, with the words for a person.
+/// The tools that change files, each with its verb for the person.
 pub(super) const VERBS: [(&str, &str); 5] = [
     (EDIT, "edit"),
     (WRITE, "write"),
@@ -21,12 +21,12 @@ pub(super) const VERBS: [(&str, &str); 5] = [
     (RENAME, "rename"),
 ];
 
-/// Returns a change of files as the chat shows it. `line` is the call in a line.
+/// Returns a change of files as the chat shows it. `line` is a text about the call.
 pub(super) fn shown(line: String) -> ShownCall {
     shown_unread(&line).unwrap_or(ShownCall::Edit(line))
 }
 
-/// Returns a change of files that cannot be parsed, as the chat shows it.
+/// Returns an invalid call that changes files as the chat shows it.
 pub(super) fn shown_unread(line: &str) -> Option<ShownCall> {
     in_words(line, &VERBS).map(ShownCall::Edit)
 }
@@ -86,11 +86,11 @@ fn specs() -> [ToolSpec; 4] {
     ]
 }
 
-/// Parses a call in JSON: an object with the `name` of the tool and its `arguments`. The arguments alone suffice for
-/// every tool but `delete_file`, because they tell which tool it is.
+/// Parses a call in JSON: an object with the `name` of the tool and its `arguments`. For every tool except `delete_file`, the
+/// object may contain only the arguments, because they identify the tool.
 ///
 /// # Errors
-/// The text is no such call.
+/// The text is not such a call.
 pub fn from_json(text: &str) -> Result<EditRequest, BadCall> {
     let value: Value = serde_json::from_str(text)
         .map_err(|error| BadCall(format!("The request is not JSON: {error}.")))?;
@@ -118,7 +118,7 @@ pub fn from_json(text: &str) -> Result<EditRequest, BadCall> {
     schema::named(&Call::new("", name, arguments))
 }
 
-/// Returns the name of the tool that takes such arguments, or nothing.
+/// Returns the name of the tool that has such arguments; empty if there is no such tool.
 fn name_of(arguments: &Map<String, Value>) -> &'static str {
     let tools = [("edits", EDIT), ("text", WRITE), ("from", MOVE)];
     let found = tools

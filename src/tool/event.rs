@@ -1,4 +1,4 @@
-//! The events of a call, in the order in which they happen, as a front end shows them.
+//! The events of a call that a front end shows, in the order in which they happen.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,30 +21,30 @@ pub struct ExecMode {
 pub enum ShownCall {
     /// A command that the model asks for.
     Command { command: String, mode: ExecMode },
-    /// A call that reads or searches, in words such as `read src/main.rs`.
+    /// A call that reads or searches, such as `read src/main.rs`.
     Query(String),
-    /// A call that changes files, in words such as `edit src/main.rs`.
+    /// A call that changes files, such as `edit src/main.rs`.
     Edit(String),
-    /// The steps of the model's work, a line for each.
+    /// The steps of the model's plan, one line for each step.
     Plan(Vec<String>),
-    /// Questions to the person, in words such as `asks: Which database?`.
+    /// Questions to the person, such as `asks: Which database?`.
     Question(String),
-    /// A call of another agent.
+    /// A call that another agent carries out.
     Agent(ShownAgentCall),
-    /// A scout.
+    /// A scout that is sent.
     Scout {
-        /// The id of the call.
+        /// The id of the call that sends the scout.
         call: String,
         task: String,
     },
-    /// A call about a job, in words, and the text that it types.
+    /// A call about a job, and the text that it sends to the job's input.
     Job {
         words: String,
         typed: Option<String>,
     },
 }
 
-/// Returns the line of a call with the verb of its tool in place of the tool's name; none if `verbs` has no such tool.
+/// Returns the line of a call in which a verb replaces the name of the tool. Returns `None` if `verbs` does not contain the tool.
 pub(super) fn in_words(line: &str, verbs: &[(&str, &str)]) -> Option<String> {
     let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
     let (_, verb) = verbs.iter().find(|(tool, _)| *tool == name)?;
@@ -56,10 +56,10 @@ pub(super) fn in_words(line: &str, verbs: &[(&str, &str)]) -> Option<String> {
 /// The progress of a scout.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScoutProgress {
-    /// The id of its call.
+    /// The id of the call that sent the scout.
     pub call: String,
     pub task: String,
-    /// The number of its calls so far, in a few words.
+    /// A text with the number of the scout's calls so far.
     pub words: String,
     /// The last call of the scout, or the reason why the scout waits.
     pub details: String,
@@ -68,17 +68,17 @@ pub struct ScoutProgress {
 /// An event of a call, or of a command that the person typed. Its texts are printable, except those of the model and the person.
 pub enum CallEvent {
     Begun(ShownCall),
-    /// A scout was sent, or has looked. Several may look at once: the first such event of a scout comes before
-    /// [`CallEvent::Begun`] of its call, and a retold scout has none.
+    /// A scout was sent, or has made another call. Several scouts may run at the same time, so the first such event of a scout
+    /// comes before [`CallEvent::Begun`] of its call. A resumed transcript has no such events.
     Scouted(ScoutProgress),
-    /// The person replaced the command.
+    /// The person replaced the command by another one.
     Edited {
         command: String,
         mode: ExecMode,
     },
-    /// The reason why it runs, or does not.
+    /// The decision to run the call, or not to run it.
     Decision(Decision),
-    /// The output of a command starts. It is read from the screen until [`CallEvent::OutputEnded`].
+    /// The output of a command starts. Read it from the screen until [`CallEvent::OutputEnded`].
     OutputStarted {
         block: u64,
         screen: Arc<Screen>,
@@ -86,15 +86,15 @@ pub enum CallEvent {
     OutputEnded {
         block: u64,
     },
-    /// Another agent says more about its call.
+    /// Another agent has updated one of its calls.
     AgentCallChanged(ShownAgentCall),
-    /// The output so far of a call of another agent: from the line `from` on, it has these lines. The whole output follows.
+    /// The lines from index `from` on in the output of another agent's call. The whole output follows at the end of the call.
     OutputLines {
         block: u64,
         from: usize,
         lines: Vec<String>,
     },
-    /// The whole output.
+    /// The whole output of a call.
     Output {
         block: u64,
         text: String,
@@ -102,16 +102,16 @@ pub enum CallEvent {
     Ended(CallEnd),
 }
 
-/// The end of a call, for the person.
+/// The end of a call, as the person sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallEnd {
-    /// The number of the output of the command that the person typed; none for a call.
+    /// The number of the block with the output of a command that the person typed; none for a call of the model.
     pub typed: Option<u64>,
     pub ok: bool,
     pub shown: ShownPart,
-    /// The number of secret values that co replaced in the result.
+    /// The number of secret values that co removed from the result.
     pub hidden: usize,
-    /// The file with the whole output of the call, if the output is long.
+    /// The file with the whole output; none if the output is short.
     pub spill: Option<PathBuf>,
 }
 

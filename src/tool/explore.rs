@@ -1,5 +1,5 @@
-//! The tool `explore`: a scout looks in a context of its own, and reports. It changes nothing and asks nothing, so nobody is
-//! asked.
+//! The tool `explore`: a scout works in a context of its own, and reports. A scout changes nothing and asks nothing, so a call of
+//! this tool needs no approval.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,20 +23,20 @@ use co_exec::secrets::redact::RedactedText;
 use co_llm::transcript::{Call, ShownPart, Usage};
 use co_text::{one_line, shorten};
 
-/// The tool's name.
+/// The name of the tool.
 pub const NAME: &str = "explore";
 
-/// The most steps of a scout.
+/// The largest number of steps of a scout.
 pub const MOST_STEPS: u32 = 30;
 
-/// The most bytes of a task, and the most that are shown.
+/// The largest number of bytes of a task, and the number of them that the chat shows.
 const LONGEST_TASK: usize = 16 * 1024;
 const LONGEST_SHOWN: usize = 200;
 
-/// The result of a call for which the person sent the scout: its report is the answer.
+/// The result of a call for a scout that the person sent. The scout's report follows as the answer.
 const FOLLOWS: &str = "The scout has reported. Its report follows.";
 
-/// A scout to be sent.
+/// A call that sends a scout.
 #[derive(Debug, Clone)]
 struct Explore(ScoutTask);
 
@@ -46,7 +46,7 @@ struct Arguments {
     task: String,
 }
 
-/// Returns the tool.
+/// Returns the tool `explore`.
 pub(super) fn tool() -> BuiltIn {
     let description = format!(
         "Sends a scout, which looks around in a context of its own and returns a short report with file:line. Use it for a broad \
@@ -67,7 +67,7 @@ pub(super) fn tool() -> BuiltIn {
     }
 }
 
-/// Returns the most steps of a scout. `max_steps` is the most of a turn, or 0.
+/// Returns the largest number of steps of a scout. `max_steps` is the limit of steps of a turn; 0 means no limit.
 pub fn most_steps(max_steps: u32) -> u32 {
     match max_steps {
         0 => MOST_STEPS,
@@ -75,7 +75,7 @@ pub fn most_steps(max_steps: u32) -> u32 {
     }
 }
 
-/// Returns the call that sends a scout for the person.
+/// Returns the call that represents a scout that the person sent.
 pub fn call_of_person(id: String, task: &str) -> Call {
     Call::new(id, NAME, json!({ "task": task }))
 }
@@ -97,12 +97,12 @@ impl Explore {
     }
 }
 
-/// Returns a task as it is shown, in a line.
+/// Returns a task as one line for the person.
 fn shown(task: &str) -> String {
     one_line(&shorten(task, LONGEST_SHOWN))
 }
 
-/// A scout that was sent. If this is dropped, the scout ends.
+/// A scout that runs. If this value is dropped, the scout ends.
 pub struct SentScout {
     running: JoinHandle<ScoutEnd>,
     since: Instant,
@@ -133,7 +133,7 @@ pub async fn send(context: &CallContext, asked: ScoutTask) -> Result<SentScout, 
 }
 
 impl SentScout {
-    /// Waits for the scout. The result has its report.
+    /// Waits for the end of the scout. Returns the result of its call, which contains the report.
     pub async fn result(self, context: &CallContext) -> CallResult {
         let ended = self.running.await;
         let ended = ended
@@ -179,7 +179,8 @@ impl SentScout {
         }
     }
 
-    /// Waits for the scout that the person sent. Returns the result of its call, and the report; none if it failed.
+    /// Waits for the end of a scout that the person sent. Returns the result of its call, and the report; none if the scout
+    /// failed.
     pub async fn answer(self, context: &CallContext) -> (CallResult, Option<String>) {
         let mut result = self.result(context).await;
         if !result.ok {

@@ -1,5 +1,5 @@
-//! A form of a program that works for the person, such as an agent or a tool server: its fields as questions, and the answers as
-//! its values.
+//! A form of a program, such as an agent or a tool server, that wants data from the person. Each field becomes a question, and
+//! the answers become the values of the form.
 
 use std::collections::HashSet;
 
@@ -10,26 +10,25 @@ use crate::protocol::{ChoiceKind, ChoiceQuestion, ChosenAnswer, OfferedChoice};
 use co_exec::secrets::redact::is_secret_variable;
 use co_text::{one_line, printable, shorten, size_text, start_of};
 
-/// The most bytes that the person reads of the program's message, of a field, and of a choice.
+/// The largest numbers of bytes that the person reads: of the program's message, of a field, and of a choice.
 const LONGEST_MESSAGE: usize = 4_000;
 const LONGEST_ABOUT: usize = 1_000;
 const LONGEST_LABEL: usize = 200;
 
-/// The most fields of a form, the most choices of a field, and the most bytes of all their texts. A program that asks for more is
-/// refused.
+/// The largest numbers of fields of a form, of choices of a field, and of bytes of all their texts. A larger form is refused.
 const MOST_FIELDS: usize = 20;
 const MOST_CHOICES: usize = 50;
 const MOST_BYTES: usize = 64 << 10;
 
-/// Words in a form that asks for a secret. The check is a help for the person: a form can ask in other words.
+/// Words that show that a form asks for a secret. The check only helps the person, because a form can use other words.
 const SECRET_WORDS: [&str; 5] = ["password", "passphrase", "passcode", "pin", "token"];
 
 const NEGATIONS: [&str; 4] = ["not", "never", "no", "don"];
 
-/// The choice that gives an optional field no value.
+/// The choice that leaves an optional field without a value.
 const LEFT_OUT: &str = "leave it out";
 
-/// A form.
+/// A form that a program wants the person to fill in.
 #[derive(Debug, Clone)]
 pub struct Form {
     message: String,
@@ -39,31 +38,31 @@ pub struct Form {
 /// The person's reply to a form.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FormReply {
-    /// The values of the fields that have one.
+    /// The values of the fields. A field without a value is left out.
     Accept(Map<String, Value>),
     Decline,
-    /// The question was withdrawn.
+    /// The question about the form was withdrawn.
     Cancel,
 }
 
-/// A value that the person gives.
+/// A field of a form.
 #[derive(Debug, Clone)]
 struct FormField {
     name: String,
-    /// The question in words.
+    /// The text of the field's question.
     about: String,
     is_required: bool,
     kind: FieldKind,
-    /// The value if the person leaves it out.
+    /// The value of the field if the person gives none.
     default: Option<Value>,
 }
 
 #[derive(Debug, Clone)]
 enum FieldKind {
     Text,
-    /// One of these values, with their labels.
+    /// The person chooses one of these values. Each has a label.
     One(Vec<(String, String)>),
-    /// Any number of these values, with their labels.
+    /// The person chooses any number of these values. Each has a label.
     Several(Vec<(String, String)>),
     Number,
     Integer,
@@ -71,10 +70,11 @@ enum FieldKind {
 }
 
 impl Form {
-    /// Reads a form: a message, and the JSON schema of an object whose properties are plain values.
+    /// Parses a form, which consists of a message and the JSON schema of an object. The properties of the object must be plain
+    /// values.
     ///
     /// # Errors
-    /// co cannot ask it, for this reason.
+    /// The reason why co cannot show the form.
     pub fn read(message: &str, schema: &Value) -> Result<Self, String> {
         let none = Map::new();
         let properties = schema["properties"].as_object().unwrap_or(&none);
@@ -120,7 +120,8 @@ impl Form {
         }
     }
 
-    /// Returns the name of a field that asks for a secret, such as a password, or whose form does.
+    /// Returns the name of a field that asks for a secret, such as a password, or whose form asks for a secret. Returns `None` if
+    /// there is no such field.
     pub fn secret(&self) -> Option<String> {
         if names_secret(&self.message) {
             let first = self.fields.first();
@@ -143,7 +144,8 @@ impl Form {
         field.map(|it| shown(&it.name))
     }
 
-    /// Returns the questions to the person, one for each field. Each begins with `asker`, which says whose words follow.
+    /// Returns the questions to the person, one for each field. Each begins with `asker`, which names the program whose text
+    /// follows.
     pub fn questions(&self, asker: &str) -> Vec<ChoiceQuestion> {
         let said = |words: &str| format!("{asker}\n{}", printable(words));
         if self.fields.is_empty() {
@@ -166,10 +168,10 @@ impl Form {
         self.fields.iter().enumerate().map(question).collect()
     }
 
-    /// Reads the person's answers; none means that the question was withdrawn.
+    /// Converts the person's answers to the values of the form. A reply of `None` means that the question was withdrawn.
     ///
     /// # Errors
-    /// The program does not take an answer. The person must be asked again.
+    /// The form does not accept an answer. The person must be asked again.
     pub fn reply(&self, reply: Option<Reply>) -> Result<FormReply, String> {
         let answers = match reply {
             None => return Ok(FormReply::Cancel),
@@ -192,7 +194,7 @@ impl Form {
     }
 }
 
-/// Returns whether the only question was answered by its first choice. An answer in words is no yes.
+/// Returns true if there is only one answer, and it is the first choice. A written text does not count as a yes.
 pub fn is_yes(answers: &[ChosenAnswer]) -> bool {
     matches!(answers, [answer] if answer.choices == [1])
 }
@@ -207,7 +209,8 @@ pub fn offered(labels: &[&str]) -> Vec<OfferedChoice> {
     labels.iter().map(choice).collect()
 }
 
-/// Returns whether a text has a word for a secret, in a part that forbids nothing: "do not give us your pin" asks for none.
+/// Returns true if a text contains a word for a secret. Ignores clauses that forbid something: "do not give us your pin" does not
+/// ask for a secret.
 fn names_secret(text: &str) -> bool {
     let mut parts = text.split(['.', ';', '(', ')', '!', '?', '\n']);
     parts.any(|part| {
@@ -218,12 +221,12 @@ fn names_secret(text: &str) -> bool {
     })
 }
 
-/// Returns the message of a program, as much of it as the person reads.
+/// Returns a program's message, cut to the length that the person reads.
 pub fn bounded_message(message: &str) -> String {
     bounded(message.trim(), LONGEST_MESSAGE)
 }
 
-/// Returns a text, or its start and the amount that is left out.
+/// Returns a text. If it is too long, returns its start, and the number of bytes that are left out.
 fn bounded(text: &str, most: usize) -> String {
     let start = start_of(text, most);
     match text.len() - start.len() {
@@ -244,7 +247,7 @@ fn shown(name: &str) -> String {
     one_line(&shorten(name, LONGEST_LABEL))
 }
 
-/// Returns why the person cannot choose one of these values, in a clause.
+/// Checks that the person can choose each of these values. The error is a clause with the reason.
 fn check_choices(values: &[(String, String)]) -> Result<(), String> {
     if values.len() > MOST_CHOICES {
         return Err(format!("has more than {MOST_CHOICES} choices"));
@@ -275,7 +278,7 @@ impl FormField {
         offered(&labels.into_iter().chain(left_out).collect::<Vec<_>>())
     }
 
-    /// Returns the value that an answer gives; none if it is left out.
+    /// Returns the value that an answer gives to the field; none if the answer leaves the field out.
     fn value(&self, answer: &ChosenAnswer) -> Result<Option<Value>, String> {
         let chosen = |values: &[(String, String)], number: usize| {
             let value = values.get(number.checked_sub(1)?)?;
@@ -328,7 +331,7 @@ impl FormField {
     }
 }
 
-/// Returns the kind of a field and its bounds in words; none if co does not know its kind.
+/// Returns the kind of a field, and a text about its bounds. Returns `None` if co does not support the kind.
 fn kind(property: &Value) -> Option<(FieldKind, Option<String>)> {
     let bounds = || Some(bounds(&property["minimum"], &property["maximum"]));
     Some(match property["type"].as_str()? {
@@ -351,8 +354,8 @@ fn kind(property: &Value) -> Option<(FieldKind, Option<String>)> {
     })
 }
 
-/// Returns the values of a choice with their labels: those of `titled`, or of `enum`. The inner value is none if it has no
-/// choices, the outer one if co cannot read them.
+/// Returns the values of a choice, each with its label. They are in the property `titled`, or in `enum`. Returns `Some(None)` if
+/// there are no choices, and `None` if co cannot parse them.
 fn choices(of: &Value, titled: &str) -> Option<Option<Vec<(String, String)>>> {
     if let Some(options) = of[titled].as_array() {
         let option = |it: &Value| {

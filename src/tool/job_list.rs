@@ -1,4 +1,4 @@
-//! The jobs of a chat, as a call starts them, reads them, types to them and ends them. The chat owns the list.
+//! The requests of a call to the list of jobs: to start, read, end and type to a job. The chat owns the list.
 
 pub mod checkpoint;
 
@@ -16,19 +16,19 @@ use crate::services::running_jobs::JobControl;
 use crate::tool::conditions::Conditions;
 use co_exec::{CommandOutcome, InputError, NewOutput, OutputReading};
 
-/// A job that prints nothing for this time has settled.
+/// The time without new output after which co assumes that a job has finished printing for now.
 const SETTLE_PAUSE: Duration = Duration::from_millis(500);
 
-/// A request of a call to the list of jobs of its chat.
+/// A request of a call to the list of jobs in its chat.
 pub enum JobListRequest {
-    /// Asks if one more job may run.
+    /// Asks whether another job may start.
     CheckRoom(oneshot::Sender<Result<(), String>>),
     /// Asks for the number of a new job.
     NewNumber(oneshot::Sender<Result<u64, String>>),
     /// Adds a job that has started.
     Started(Box<StartedJob>, oneshot::Sender<JobView>),
     Find(u64, oneshot::Sender<Result<JobView, String>>),
-    /// The model has been told that the job ended.
+    /// Says that the model has been told of the end of this job.
     EndTold(u64),
 }
 
@@ -38,12 +38,12 @@ pub struct StartedJob {
     pub command: String,
     pub cwd: PathBuf,
     pub conditions: Conditions,
-    /// The audit line for the job's outcome.
+    /// The line for the audit file, to which the outcome of the job will be added.
     pub record: Option<Record>,
     pub job: co_exec::RunningCommand,
-    /// The job's access to hosts, if it has any.
+    /// The job's access to hosts; none if it has no such access.
     pub access: Option<OpenAccess>,
-    /// None if the job may change no file, or if there is no undo.
+    /// The state of the files before the job; none if the job cannot change files, or if there is no undo.
     pub checkpoint: Option<JobCheckpoint>,
 }
 
@@ -51,16 +51,16 @@ pub struct StartedJob {
 #[derive(Debug)]
 pub struct JobEnd {
     pub outcome: CommandOutcome,
-    /// The hosts that it wanted.
+    /// The hosts that the job contacted, or wanted to contact.
     pub hosts: HostReport,
 }
 
-/// A job of the chat. It does not keep the job running.
+/// A view of a job of the chat. Dropping it does not end the job.
 #[derive(Debug, Clone)]
 pub struct JobView {
     pub number: u64,
     pub command: String,
-    /// The start of its command.
+    /// The start of the job's command.
     pub short: String,
     pub cwd: PathBuf,
     pub conditions: Conditions,
@@ -72,12 +72,12 @@ pub struct JobView {
 }
 
 impl JobView {
-    /// Returns true until the job's end is known.
+    /// Returns true until the end of the job is known.
     pub(crate) fn runs(&self) -> bool {
         self.end.borrow().is_none()
     }
 
-    /// Returns the end of the job if it has ended.
+    /// Returns the end of the job; none if the job still runs.
     pub(crate) fn end_of(&self) -> Option<Arc<JobEnd>> {
         self.end.borrow().clone()
     }
@@ -89,7 +89,7 @@ impl JobView {
         let _ = end.wait_for(Option::is_some).await;
     }
 
-    /// Waits until the job prints something new and then pauses, or until it ends, but no longer than `most`.
+    /// Waits until the job has printed something new and then paused, or until the job ends. Waits at most `most`.
     pub(crate) async fn settled(&self, most: Duration) {
         let settled = async {
             self.reading.settled(SETTLE_PAUSE).await;
@@ -106,7 +106,7 @@ impl JobView {
         self.ended().await;
     }
 
-    /// Types `text`, and closes the input if `close` is set.
+    /// Sends `text` to the job's input. If `close` is true, then closes the input.
     ///
     /// # Errors
     /// The input is full or closed.
@@ -119,12 +119,12 @@ impl JobView {
         self.control.write(text.into_bytes(), close)
     }
 
-    /// Returns the start of a typed line that has no end yet.
+    /// Returns the start of a typed line that has no line break yet.
     pub(crate) fn line(&self) -> String {
         self.control.line()
     }
 
-    /// Returns the output from line `since` on; with none, the output since the last reading.
+    /// Returns the output from line `since` on. If `since` is `None`, returns the output since the last read.
     pub(crate) async fn read(&self, since: Option<u64>) -> Option<NewOutput> {
         let reading = Arc::clone(&self.reading);
         let read = tokio::task::spawn_blocking(move || match since {
@@ -134,7 +134,7 @@ impl JobView {
         read.await.ok().flatten()
     }
 
-    /// Returns the job's state for the model.
+    /// Returns a text about the state of the job, for the model.
     pub(crate) fn status(&self, end: Option<&JobEnd>) -> String {
         let Some(JobEnd { outcome, hosts }) = end else {
             return format!(
@@ -179,7 +179,7 @@ impl JobView {
         more.fold(line, |line, more| format!("{line}. {more}"))
     }
 
-    /// Returns true if the job failed and the sandbox may be the cause.
+    /// Returns true if the job failed and its confinement may be the cause.
     pub(crate) fn failed_confined(&self) -> bool {
         let end = self.end_of();
         end.is_some_and(|it| self.conditions.may_be_to_blame(&it.outcome))

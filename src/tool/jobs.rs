@@ -17,7 +17,7 @@ use co_llm::transcript::Call;
 const OUTPUT: &str = "job_output";
 const CANCEL: &str = "job_cancel";
 
-/// A call for one job.
+/// A call about one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobRequest {
     /// The job's number in the chat.
@@ -29,20 +29,20 @@ pub struct JobRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobAction {
     Output {
-        /// The line to read from, 0 for the first; none for the line after the last one that was read.
+        /// The number of the first line to read, counted from 0; none for the line after the last one that was read.
         since: Option<u64>,
-        /// The time to wait for new output.
+        /// The longest time to wait for new output.
         wait: Duration,
     },
     Write {
         text: String,
-        /// Nothing more will be written.
+        /// True if nothing more will be written to the input.
         close: bool,
     },
     Cancel,
 }
 
-/// The arguments of `job_output`; [`specs`] describes these and the next arguments.
+/// The arguments of `job_output`. The arguments of the other tools follow; [`specs`] describes all of them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OutputArguments {
@@ -65,7 +65,7 @@ struct CancelArguments {
     job: i64,
 }
 
-/// Returns these tools.
+/// Returns the tools about jobs.
 pub(super) fn tools() -> [BuiltIn; 3] {
     specs().map(|spec| BuiltIn {
         spec,
@@ -129,7 +129,7 @@ impl JobRequest {
     /// Parses a call.
     ///
     /// # Errors
-    /// The arguments do not fit, or it is of another tool.
+    /// The arguments are invalid, or the call uses another tool.
     fn parse(call: &Call) -> Result<Self, BadCall> {
         match call.name.as_str() {
             OUTPUT => Self::output(call),
@@ -174,7 +174,7 @@ impl JobRequest {
         })
     }
 
-    /// Returns the call in a line, for a person.
+    /// Returns the call as one line, for the person.
     pub fn line(&self) -> String {
         let job = self.job;
         match &self.action {
@@ -188,7 +188,7 @@ impl JobRequest {
     }
 }
 
-/// Returns typed text for a person, line by line, with invisible characters escaped.
+/// Returns the text that a call types, line by line, for the person. Invisible characters are escaped.
 pub fn typed(text: &str, close: bool) -> String {
     let mut lines: Vec<String> = text.split_inclusive('\n').map(escaped).collect();
     if close {

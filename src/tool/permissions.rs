@@ -1,4 +1,4 @@
-//! The answers of the person to questions, and the permissions that they give.
+//! The person's answers to questions, and the permissions that the answers give.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -21,23 +21,23 @@ pub enum Reply {
     /// Drop the changes of the trial, and run the command for real.
     Real,
     Try {
-        /// Later commands of the workspace are tried without a question.
+        /// True if later commands of the workspace must be tried without a question.
         later: bool,
     },
 }
 
-/// A permission that `always` gives.
+/// A permission that the answer `always` gives.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Allowance {
     Rule(co_policy::Pattern),
-    /// A rule for the workspace of the question. The chat may work elsewhere by now.
+    /// A saved rule for the workspace that the question was about. The chat may work in another workspace by now.
     Saved(PathBuf, co_policy::Pattern),
-    /// Confined commands of the chat may reach these hosts.
+    /// The hosts that confined commands of the chat may contact.
     Hosts(Vec<AllowedHost>),
-    /// All text for this job.
+    /// All text for the input of this job.
     Job(u64),
     Everything,
-    /// co may try commands of this workspace before it asks. The permission is saved.
+    /// The saved permission to try commands of this workspace before co asks.
     TryFirst(PathBuf),
 }
 
@@ -45,12 +45,12 @@ pub enum Allowance {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AllowedHost {
     pub host: HostPattern,
-    /// The only command that may reach it; none if all commands may.
+    /// The only command that may contact the host; none if every command may.
     pub command: Option<String>,
 }
 
 impl AllowedHost {
-    /// Returns the host if a command may reach it.
+    /// Returns the host, if this command may contact it.
     pub fn for_command(self, command: &str) -> Option<HostPattern> {
         let is_meant = self.command.is_none_or(|it| it == command);
         is_meant.then_some(self.host)
@@ -66,28 +66,29 @@ impl fmt::Display for AllowedHost {
     }
 }
 
-/// The permissions of a chat that the person gave so far.
+/// The permissions that the person has given in a chat.
 #[derive(Debug, Clone, Default)]
 pub struct Permissions {
     pub rules: Vec<co_policy::Pattern>,
     pub everything: bool,
-    /// co tries commands of the workspace before it asks, because of an answer in this turn. The answer is saved for later turns.
+    /// True if an answer in this turn allowed co to try commands of the workspace before it asks. Later turns read the saved
+    /// permission.
     pub tries_first: bool,
-    /// The hosts that confined commands of the chat may reach.
+    /// The hosts that confined commands of the chat may contact.
     pub hosts: Vec<AllowedHost>,
-    /// The jobs that the model may type to.
+    /// The jobs to whose input the model may send text without approval.
     pub jobs: Vec<u64>,
-    /// The commands that failed in the read-only sandbox. They need approval now.
+    /// The commands that failed in the read-only confinement. They need approval now.
     pub failed_confined: Vec<String>,
 }
 
 impl Permissions {
-    /// Returns true if all calls run without approval, except those that the deny rules could not check.
+    /// Returns true if all calls run without approval. Calls that the deny rules cannot check still need approval.
     pub fn confirms(&self, services: &Services) -> bool {
         self.everything || services.config.auto_confirm
     }
 
-    /// Returns true if a question is about hosts, and the person has allowed all of them for its command or this chat.
+    /// Returns true if a question is about hosts, and the person has allowed all of them for the command or for this chat.
     pub fn reach(&self, question: &Question) -> bool {
         let known = self.hosts.iter().cloned();
         let rules = HostRules {
@@ -112,8 +113,8 @@ impl Permissions {
         }
     }
 
-    /// Adds a permission of the person to the permissions of the chat, or saves it. The judge of the next command or turn knows
-    /// the saved permissions. If a permission cannot be saved, tells the person, and adds it to the chat.
+    /// Adds a permission to the permissions of the chat, or saves it. The judge of the next command or turn applies saved
+    /// permissions. If the permission cannot be saved, tells the person, and adds it to the chat instead.
     pub async fn take(&mut self, allowance: Allowance, services: &Services) {
         let saved = match &allowance {
             Allowance::TryFirst(workspace) => {
@@ -140,7 +141,7 @@ impl Permissions {
         }
     }
 
-    /// Adds commands that failed in the sandbox.
+    /// Adds commands that failed in the read-only confinement.
     pub fn learn(&mut self, failed: Vec<String>) {
         let known = |command: &String| self.failed_confined.contains(command);
         let new: Vec<_> = failed.into_iter().filter(|it| !known(it)).collect();
@@ -148,13 +149,13 @@ impl Permissions {
     }
 }
 
-/// The memory of a turn, from call to call.
+/// The state that a turn keeps from call to call.
 #[derive(Debug, Clone, Default)]
 pub struct TurnMemory {
     pub permissions: Permissions,
     /// The number of calls of the turn that have ended.
     pub calls_ended: usize,
-    /// The model was told that the confinement may have caused a failure.
+    /// True if the model has been told that the confinement may have caused a failure.
     pub hinted: bool,
 }
 

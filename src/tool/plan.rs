@@ -1,4 +1,4 @@
-//! The tool `update_plan`: the steps of the model's work, with their states. It changes nothing, so nobody is asked.
+//! The tool `update_plan`: the steps of the model's work, each with its state. It changes nothing, so it needs no approval.
 
 use std::collections::HashSet;
 
@@ -14,15 +14,15 @@ use crate::protocol::PlanProgress;
 use co_llm::transcript::{self, Call, Item, ShownPart};
 use co_text::{one_line, shorten};
 
-/// The tool's name.
+/// The name of the tool.
 pub const NAME: &str = "update_plan";
 
-/// The most steps of a plan.
+/// The largest number of steps of a plan.
 pub const MOST_STEPS: usize = 30;
-/// The most bytes of a step that are shown.
+/// The largest number of bytes of a step that the chat shows.
 const LONGEST_STEP: usize = 200;
 
-/// The steps of the model's work.
+/// The model's plan: the steps of its work.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkPlan {
@@ -44,7 +44,7 @@ enum StepStatus {
     Completed,
 }
 
-/// Returns the tool.
+/// Returns the tool `update_plan`.
 pub(super) fn tool() -> BuiltIn {
     let description = "Shows the person the steps of your work and how far you are; they see one list, which each call \
         replaces. For work of three steps or more: call it when you begin, and whenever a step is done. At most one step is \
@@ -86,7 +86,8 @@ impl WorkPlan {
         }
     }
 
-    /// Returns the last plan of a transcript; none if there is none. `/go` begins a plan with the steps of the chat's plan.
+    /// Returns the last plan of a transcript; none if the transcript has no plan. After `/go`, the plan has the steps of the
+    /// chat's plan until the model changes it.
     pub fn last(items: &[Item]) -> Option<Self> {
         let started = |item: &Item| match item {
             Item::User { text, .. } => transcript::carried_out(text).map(Self::of_text),
@@ -100,7 +101,7 @@ impl WorkPlan {
         Self::last_but(&items[at..], &HashSet::new()).or(plan)
     }
 
-    /// Returns the steps of a text: its numbered lines, or else its list; none if it has neither.
+    /// Returns the steps in a text: its numbered lines, or else the items of its list. Returns `None` if the text has neither.
     fn of_text(text: &str) -> Option<Self> {
         let numbered = |line: &str| {
             let digits = line.trim_start_matches(|it: char| it.is_ascii_digit());
@@ -127,7 +128,7 @@ impl WorkPlan {
         (!plan.is_empty()).then_some(Self { plan })
     }
 
-    /// Returns the last plan among the items that a summary stands for. `told` are the items that the model gets.
+    /// Returns the last plan among the items that a summary replaces. `told` are the items that the model gets.
     pub fn summed_up(items: &[Item], told: &[Item]) -> Option<Self> {
         let told = told.iter().filter_map(|item| match item {
             Item::Call(call) => Some(call.id.as_str()),
@@ -143,7 +144,7 @@ impl WorkPlan {
         })
     }
 
-    /// Returns the number of completed steps, and of all.
+    /// Returns the number of completed steps, and the number of all steps.
     pub fn progress(&self) -> PlanProgress {
         let is_done = |it: &&WorkStep| it.status == StepStatus::Completed;
         let done = self.plan.iter().filter(is_done).count();
@@ -155,7 +156,7 @@ impl WorkPlan {
         }
     }
 
-    /// Returns the steps, a line for each.
+    /// Returns the steps, one line for each step.
     pub fn lines(&self) -> Vec<String> {
         let line = |WorkStep { step, status }: &WorkStep| {
             let sign = match status {

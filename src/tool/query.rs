@@ -17,7 +17,7 @@ use co_llm::transcript::Call;
 use co_policy::Verdict;
 use co_policy::paths::PathUse;
 
-/// The tools that read files, each with its word for a person.
+/// The tools that read files, each with its verb for the person.
 pub const VERBS: [(&str, &str); 4] = [
     (files::READ, "read"),
     (files::LIST, "list"),
@@ -25,7 +25,7 @@ pub const VERBS: [(&str, &str); 4] = [
     (files::EDITOR, "look up"),
 ];
 
-/// A call of one of these tools.
+/// A call of a tool that reads files or asks the editor.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FileQuery {
     Read(read::ReadQuery),
@@ -34,7 +34,7 @@ pub enum FileQuery {
     Editor(editor::EditorContext),
 }
 
-/// Returns these tools.
+/// Returns the tools of this module.
 pub(super) fn tools() -> [BuiltIn; 4] {
     let specs = [read::spec(), list::spec(), search::spec(), editor::spec()];
     specs.map(|spec| BuiltIn {
@@ -48,7 +48,7 @@ impl FileQuery {
     /// Parses a call.
     ///
     /// # Errors
-    /// The arguments do not fit, or it is of another tool.
+    /// The arguments are invalid, or the call uses another tool.
     pub fn parse(call: &Call) -> Result<Self, BadCall> {
         match call.name.as_str() {
             files::READ => read::ReadQuery::parse(call).map(Self::Read),
@@ -59,7 +59,7 @@ impl FileQuery {
         }
     }
 
-    /// Returns the search for a text below the working directory.
+    /// Returns a search for a text below the working directory.
     pub fn search_for(text: String) -> Self {
         Self::Search(search::SearchQuery::literal(text))
     }
@@ -73,7 +73,7 @@ impl FileQuery {
         }
     }
 
-    /// Returns the path, as the model gave it.
+    /// Returns the path that the model named.
     pub fn path(&self) -> &str {
         match self {
             Self::Read(query) => &query.path,
@@ -90,18 +90,18 @@ impl FileQuery {
         }
     }
 
-    /// Judges the query by [`Judge::judge_query`]. Blocks on files: call it from `spawn_blocking`.
+    /// Judges the query with [`Judge::judge_query`]. Blocks on files. Call it from `spawn_blocking`.
     pub fn judge(&self, judge: &Judge, cwd: &Path) -> Verdict {
         judge.judge_query(self.name(), self.path(), self.wanted(), cwd)
     }
 
-    /// Returns the real path of the query, which starts at the moment `started`. From then on, the path is opened through no
-    /// link.
+    /// Returns the canonical path of the query, which started at the time `started`. Afterwards, opening this path follows no
+    /// symbolic link.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     ///
     /// # Errors
-    /// As [`Judge::query_place`].
+    /// The errors of [`Judge::query_place`].
     pub fn place(
         &self,
         judge: &Judge,
@@ -111,7 +111,7 @@ impl FileQuery {
         judge.query_place(self.path(), self.wanted(), cwd, started)
     }
 
-    /// Returns the query in a line, for a person.
+    /// Returns the query as one line, for the person.
     pub fn line(&self) -> String {
         let line = match self {
             Self::Read(query) => query.line(),
@@ -122,7 +122,7 @@ impl FileQuery {
         co_text::one_line(&line)
     }
 
-    /// Runs the query. It blocks on files: call it from `spawn_blocking`.
+    /// Runs the query. Blocks on files. Call it from `spawn_blocking`.
     ///
     /// # Errors
     /// The path or the query cannot be used.

@@ -1,4 +1,4 @@
-//! The tool `rename_symbol`: a rename by the person's language server, as one change of several files.
+//! The tool `rename_symbol`: renames a symbol with the person's language server. The rename is one change of several files.
 
 mod call;
 
@@ -14,7 +14,7 @@ use co_llm::ToolSpec;
 
 pub(super) use call::tool;
 
-/// A call of this tool.
+/// A call of `rename_symbol`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RenameRequest {
@@ -46,18 +46,18 @@ fn spec() -> ToolSpec {
 }
 
 impl RenameRequest {
-    /// Returns the call in a line, for a person.
+    /// Returns the call as one line, for the person.
     pub fn line(&self) -> String {
         let line = format!("{NAME} {} {} in {}", self.name, self.new_name, self.path);
         co_text::one_line(&line)
     }
 
-    /// Returns the path of the file with the symbol, as the model gave it.
+    /// Returns the path of the file with the symbol, as the model named it.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Returns the message to the editor. `file` is the real path.
+    /// Returns the message to the editor. `file` is the canonical path of the file.
     pub fn message(&self, file: &Path) -> EditorQuery {
         EditorQuery {
             topic: EditorTopic::Rename,

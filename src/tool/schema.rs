@@ -1,4 +1,4 @@
-//! A tool: its description for a model, and the parsing of its arguments.
+//! The interface of a tool: its description for a model, and the parsing of its arguments.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -19,12 +19,12 @@ impl BadCall {
     }
 }
 
-/// A tool of the model.
+/// A tool that the model can call.
 pub trait Tool: Send + Sync {
-    /// Returns the description for a model. It stays the same, so that providers can cache it.
+    /// Returns the description for a model. It must not change, so that providers can cache it.
     fn spec(&self) -> &ToolSpec;
 
-    /// Returns the words with which a rule means this tool as a whole.
+    /// Returns the names by which a rule can refer to the whole tool.
     fn rule_names(&self) -> Vec<String> {
         vec![self.spec().name.clone()]
     }
@@ -32,14 +32,14 @@ pub trait Tool: Send + Sync {
     /// Parses a call of this tool.
     ///
     /// # Errors
-    /// The arguments do not fit the schema.
+    /// The arguments do not match the schema.
     fn parse(&self, call: &Call) -> Result<Box<dyn PlannedCall>, BadCall>;
 
-    /// Returns a call as the chat shows it, although it cannot be parsed. `line` has its name and its subject.
+    /// Returns an invalid call as the chat shows it. `line` contains the name of the tool and the subject of the call.
     fn shown_unread(&self, line: &str) -> Option<ShownCall>;
 }
 
-/// A tool of co's own.
+/// A tool that belongs to co itself.
 pub(super) struct BuiltIn {
     pub spec: ToolSpec,
     pub parse: fn(&Call) -> Result<Box<dyn PlannedCall>, BadCall>,
@@ -60,12 +60,12 @@ impl Tool for BuiltIn {
     }
 }
 
-/// Arguments that are whole numbers.
+/// The names of arguments that are whole numbers.
 const NUMBERS: [&str; 9] = [
     "timeout", "offset", "limit", "depth", "context", "job", "since", "wait", "line",
 ];
 
-/// Arguments that are true or false.
+/// The names of arguments that are true or false.
 const FLAGS: [&str; 6] = [
     "pty",
     "background",
@@ -75,8 +75,8 @@ const FLAGS: [&str; 6] = [
     "ignore_case",
 ];
 
-/// Corrects arguments that models often send in another form: `30.0` and `"30"` for a number, `"true"`, and a number of 0 for
-/// none. A description of the call is dropped, and so is an empty `argv` or `cmd` beside the other one.
+/// Corrects arguments that models often send in another form: `30.0` or `"30"` for a number, `"true"` for a flag, and 0 for a
+/// number that is not set. Removes the description of the call. If both `argv` and `cmd` are given, removes an empty one.
 fn lenient(mut arguments: Value) -> Value {
     let Some(fields) = arguments.as_object_mut() else {
         return arguments;
@@ -126,7 +126,7 @@ pub(super) fn arguments<T: DeserializeOwned>(call: &Call) -> Result<T, BadCall> 
     parsed(call, lenient(call.arguments.clone()))
 }
 
-/// Parses a call as the variant that has the name of the tool.
+/// Parses a call as the enum variant whose name is the name of the tool.
 pub(super) fn named<T: DeserializeOwned>(call: &Call) -> Result<T, BadCall> {
     let arguments = lenient(call.arguments.clone());
     parsed(call, json!({ call.name.as_str(): arguments }))
@@ -141,8 +141,8 @@ fn parsed<T: DeserializeOwned>(call: &Call, value: Value) -> Result<T, BadCall> 
     })
 }
 
-/// Returns the description of a tool whose arguments are an object with these properties (JSON Schema), of which `required` must
-/// be given.
+/// Returns the description of a tool. Its arguments are an object with these properties (JSON Schema). The properties in
+/// `required` must be given.
 pub(super) fn spec(
     name: &str,
     description: String,
@@ -161,7 +161,7 @@ pub(super) fn spec(
     }
 }
 
-/// Returns a number from the model in its range, or `default` if the model gave none.
+/// Returns a number that the model gave, or `default` if it gave none. Fails if the number is outside of its range.
 pub(super) fn number(
     call: &Call,
     name: &str,

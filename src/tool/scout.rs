@@ -1,4 +1,4 @@
-//! The task and the result of a scout. `chat` runs it.
+//! The task and the result of a scout. The module `chat` runs the scout.
 
 use std::pin::Pin;
 
@@ -6,36 +6,36 @@ use super::event::{CallEnd, ShownCall};
 use co_llm::transcript::{Context, Usage};
 use co_text::{counted, one_line, short_command, shorten};
 
-/// The most bytes of a line about a call of a scout.
+/// The largest number of bytes of a line about a scout's call.
 const LONGEST_LINE: usize = 300;
 
 /// The task of a scout.
 #[derive(Debug, Clone)]
 pub struct ScoutTask {
-    /// The id of the call that sends it.
+    /// The id of the call that sends the scout.
     pub call: String,
     pub task: String,
-    /// The contexts that the person attached to it.
+    /// The contexts that the person attached to the task.
     pub attached: Vec<Context>,
 }
 
-/// The end of a scout.
+/// The result of a scout.
 #[derive(Debug)]
 pub struct ScoutEnd {
-    /// The report. The error is a sentence with the reason why there is none.
+    /// The report, or a sentence with the reason why there is none.
     pub report: Result<String, String>,
-    /// The first lines about its calls.
+    /// The first lines about the scout's calls.
     pub looked: Vec<String>,
-    /// The number of its calls.
+    /// The number of the scout's calls.
     pub calls: usize,
     pub usage: Usage,
 }
 
-/// A scout that runs.
+/// A running scout.
 pub type RunningScout = Pin<Box<dyn Future<Output = ScoutEnd> + Send>>;
 
 impl ScoutEnd {
-    /// Returns the end of a scout that did nothing.
+    /// Returns the result of a scout that did nothing.
     pub fn failed(why: impl Into<String>) -> Self {
         Self {
             report: Err(why.into()),
@@ -54,7 +54,7 @@ pub fn calls_in_words(calls: usize) -> String {
     }
 }
 
-/// Returns the line about a call of a scout that has ended.
+/// Returns a line about a scout's call that has ended.
 pub fn line(shown: &ShownCall, end: &CallEnd) -> String {
     let what = match shown {
         ShownCall::Command { command, .. } => format!("$ {}", short_command(command)),

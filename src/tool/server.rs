@@ -1,6 +1,7 @@
-//! The tools of tool servers (MCP). They come and go while a chat runs.
+//! The tools of tool servers (MCP). They can be added and removed while a chat runs.
 //!
-//! The level of a server decides which calls run unasked, never what the server says about its tools.
+//! The confinement of a server decides which of its calls run without approval. The server's own statements about its tools never
+//! do.
 
 mod approval;
 mod completion;
@@ -44,35 +45,36 @@ use co_mcp::{
 use co_policy::ToolServerCall;
 use co_text::{counted, end_of, one_line, printable, start_of};
 
-/// The most bytes of a server's own words about a failure.
+/// The largest number of bytes of a server's error message.
 const LONGEST_WORDS: usize = 2_000;
 
-/// The pictures that models take, the most of them in one result, and the most characters of their base64.
+/// The image types that models accept, the largest number of images in one result, and the largest number of base64 characters of
+/// an image.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
 const MOST_IMAGES: usize = 4;
 const MOST_IMAGE_BYTES: usize = 4 << 20;
 
-/// The most questions of a server to the person in one call. co answers no to further questions.
+/// The largest number of questions that a server may ask the person in one call. co declines all further questions.
 const MOST_QUESTIONS: usize = 5;
 
-/// The longest wait of a prompt for a server for which the last prompt waited in vain.
+/// The longest time that a prompt waits for a server that was not ready in time for the last prompt.
 const LATE_WAIT: Duration = Duration::from_millis(500);
 
-/// The pause between two words about the progress of a call.
+/// The shortest time between two updates about the progress of a call.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(100);
 
-/// The most bytes of a word that completes what a server offers.
+/// The largest number of bytes of a completion from a server.
 const LONGEST_WORD: usize = 500;
 
 const NO_OUTPUT: &str = "(no output)";
 
-/// The text for the model in place of a result that may contain a secret.
+/// The text that the model gets in place of a result that may contain a secret.
 const WITHHELD: &str = "The call was carried out, but its result is withheld: a secret file that appeared in the workspace meanwhile was readable for the tool server. The server is started again without it.";
 
-/// The lead of a result that the server calls an error.
+/// The text before a result that the server marks as an error.
 const FAILED: &str = "The tool failed:\n";
 
-/// The tool servers of a chat. Copies are the same list.
+/// The tool servers of a chat. Clones share the same list.
 #[derive(Clone, Default)]
 pub struct ChatServers {
     list: Arc<Mutex<ServerList>>,
@@ -83,41 +85,41 @@ pub struct ChatServers {
 #[derive(Default)]
 struct ServerList {
     servers: Vec<ChatServer>,
-    /// The names of the tools in the tool set of the chat that stand for those of the servers.
+    /// The names of the tools in the chat's tool set that come from the servers.
     placed: Vec<String>,
-    /// The prompts and resources that Lua knows.
+    /// The prompts and resources that Lua has been told.
     words: (Vec<ServerWord>, Vec<ServerWord>),
 }
 
 struct ChatServer {
     server: Arc<ToolServer>,
-    /// The list from which `tools` come.
+    /// The list from which `tools` were made.
     list: Option<Arc<[ServerTool]>>,
     tools: Vec<Arc<dyn Tool>>,
-    /// The last notice about it.
+    /// The last notice about the server.
     told: Option<String>,
-    /// The last prompt waited for it in vain.
+    /// True if the server was not ready in time while the last prompt waited.
     late: bool,
 }
 
-/// A tool server for a list that a person reads. The texts are printable lines.
+/// A tool server in a list for the person. The texts are printable lines.
 pub struct ListedServer {
     pub name: String,
-    /// A file of the workspace names it.
+    /// True if a file of the workspace names the server.
     pub of_workspace: bool,
-    /// Its command or its address.
+    /// The command or the address of the server.
     pub place: String,
     pub state: String,
-    /// The confinement of the server in a few words.
+    /// A short description of the server's confinement.
     pub level: String,
-    /// The names of its tools for the model.
+    /// The names of the server's tools for the model.
     pub tools: Vec<String>,
-    /// The end of what it has printed on its standard error, if it runs.
+    /// The end of the server's standard error output; empty if it does not run.
     pub log: String,
 }
 
 impl ChatServers {
-    /// Returns the servers of the settings.
+    /// Returns the servers of the chat for a list.
     pub fn listed(&self, config: &Config) -> Vec<ListedServer> {
         let list = self.list.lock();
         let one = |settings: &McpServerSettings| {
@@ -145,7 +147,7 @@ impl ChatServers {
         *self.of_workspace.lock() = servers;
     }
 
-    /// Ends the servers that a file of the workspace names, whose tools are in `tools`.
+    /// Ends the servers that a file of the workspace names, and removes their tools from `tools`.
     pub fn end_of_workspace(&self, tools: &ToolSet) {
         self.set_of_workspace(Vec::new());
         self.list
@@ -153,7 +155,8 @@ impl ChatServers {
             .retain(tools, |it| !it.server.settings.of_workspace);
     }
 
-    /// Returns the servers that the chat has: those of the settings, and those of a file with other names.
+    /// Returns the servers of the chat: those of the settings, and those of the workspace's file whose names are not in the
+    /// settings.
     pub fn wanted(&self, config: &Config) -> Vec<McpServerSettings> {
         let mut wanted = config.mcp_servers.clone();
         for server in self.of_workspace.lock().iter() {
@@ -164,8 +167,8 @@ impl ChatServers {
         wanted
     }
 
-    /// Starts the servers of the settings that do not run, and waits for them as long as the settings say. Then puts the tools of
-    /// the servers that run into `tools`. Returns notices for the person.
+    /// Starts the servers that do not run yet, and waits for them for the time in the settings. Then adds the tools of the
+    /// running servers to `tools`. Returns notices for the person.
     ///
     /// # Errors
     /// The turn is cancelled.
@@ -203,10 +206,10 @@ impl ChatServers {
         Ok(self.take_tools(tools, Some(wait)))
     }
 
-    /// Reads what a server of the chat offers, for the person. Starts the server if it does not run.
+    /// Reads a prompt or a resource of a server for the person. Starts the server if it does not run.
     ///
     /// # Errors
-    /// A sentence about why not.
+    /// A sentence with the reason of the failure.
     pub async fn read(
         &self,
         services: &Arc<Services>,
@@ -275,7 +278,7 @@ impl ChatServers {
         })
     }
 
-    /// Returns the words that complete what the servers offer, if they are others than those that were returned last.
+    /// Returns the completions of the servers' prompts and resources, if they have changed since the last call.
     pub fn new_words(&self, chat: u64) -> Option<ToEditor> {
         let mut list = self.list.lock();
         let (mut prompts, mut resources) = (Vec::new(), Vec::new());
@@ -317,7 +320,7 @@ impl ChatServers {
         })
     }
 
-    /// Puts the tools of servers that have started meanwhile into `tools`. Returns notices for the person.
+    /// Adds the tools of servers that have started meanwhile to `tools`. Returns notices for the person.
     pub fn catch_up(&self, tools: &ToolSet) -> Vec<String> {
         let has_all = self.list.lock().servers.iter().all(|it| it.list.is_some());
         match has_all {
@@ -326,7 +329,8 @@ impl ChatServers {
         }
     }
 
-    /// Makes the list of servers as the settings say. Returns the servers, each with whether the last prompt waited for it in vain.
+    /// Updates the list of servers to the settings. Returns the servers. The bool of a server is true if it was not ready in time
+    /// for the last prompt.
     fn take_settings(
         &self,
         context: &CallContext,
@@ -353,7 +357,7 @@ impl ChatServers {
             .collect()
     }
 
-    /// Puts the tools of the servers that run into `tools`. With `waited`, the notices also say which do not run.
+    /// Adds the tools of the running servers to `tools`. If `waited` is set, the notices also name the servers that do not run.
     fn take_tools(&self, tools: &ToolSet, waited: Option<Duration>) -> Vec<String> {
         let (mut notices, mut changed) = (Vec::new(), false);
         let mut list = self.list.lock();
@@ -388,7 +392,7 @@ impl ChatServers {
 }
 
 impl ServerList {
-    /// Returns the server of these settings, which the chat holds from now on.
+    /// Returns the server with these settings. The chat keeps it from now on.
     fn hold(&mut self, services: &Services, start: ServerStart) -> Arc<ToolServer> {
         let mut known = self.servers.iter();
         if let Some(known) = known.find(|it| it.server.settings == start.settings) {
@@ -405,7 +409,7 @@ impl ServerList {
         server
     }
 
-    /// Keeps some servers. The tools of the others leave `tools`.
+    /// Keeps the servers for which `keep` returns true. Removes the tools of the other servers from `tools`.
     fn retain(&mut self, tools: &ToolSet, keep: impl Fn(&ChatServer) -> bool) {
         let before = self.servers.len();
         self.servers.retain(keep);
@@ -414,7 +418,8 @@ impl ServerList {
         }
     }
 
-    /// Puts the tools of all servers into `tools`, or two tools that stand for them. Returns a notice for the person.
+    /// Adds the tools of all servers to `tools`, or the two tools that replace them if there are too many. Returns a notice for
+    /// the person.
     fn place(&mut self, tools: &ToolSet) -> Option<String> {
         let all: Vec<_> = self
             .servers
@@ -435,21 +440,21 @@ impl ServerList {
     }
 }
 
-/// An offer of a server that the person asks for.
+/// A prompt or a resource of a server that the person asks for.
 #[derive(Debug, Clone, Copy)]
 pub enum Wanted<'a> {
     Resource(&'a str),
-    /// A prompt, with `NAME=value` or plain values as its arguments.
+    /// A prompt, and its arguments as `NAME=value` or plain values.
     Prompt(&'a str, &'a [String]),
 }
 
-/// A text of a server, and an image.
+/// A text of a server, and perhaps an image.
 pub struct ServerText {
     pub text: String,
     pub image: Option<Image>,
 }
 
-/// Returns the arguments of a prompt that some words give. Each of those that it needs is there.
+/// Returns the arguments of a prompt that these words give. Fails if a required argument is missing.
 fn arguments(prompt: &ServerPrompt, given: &[String]) -> Result<Map<String, Value>, String> {
     let found = arguments_of(prompt, given)?;
     let missing = prompt.required.iter().find(|it| !found.contains_key(*it));
@@ -459,7 +464,7 @@ fn arguments(prompt: &ServerPrompt, given: &[String]) -> Result<Map<String, Valu
     }
 }
 
-/// Returns the arguments of a prompt that some words give.
+/// Returns the arguments of a prompt that these words give. Required arguments may be missing.
 fn arguments_of(prompt: &ServerPrompt, given: &[String]) -> Result<Map<String, Value>, String> {
     let mut found = Map::new();
     for word in given {
@@ -471,7 +476,7 @@ fn arguments_of(prompt: &ServerPrompt, given: &[String]) -> Result<Map<String, V
     Ok(found)
 }
 
-/// Returns the argument of a prompt that a word gives, and its value: `NAME=value`, or a plain value, which is that of the first
+/// Returns the argument of a prompt that a word gives, and its value. The word is `NAME=value`, or a plain value for the first
 /// argument that is not given yet.
 fn argument_of<'a>(
     prompt: &'a ServerPrompt,
@@ -487,7 +492,7 @@ fn argument_of<'a>(
     })
 }
 
-/// Returns the state of a server in words.
+/// Returns a text about the state of a server.
 fn words(state: &ServerState) -> String {
     match state {
         ServerState::Idle => "starts with the next prompt".to_owned(),
@@ -505,18 +510,18 @@ fn words(state: &ServerState) -> String {
 }
 
 impl ChatServer {
-    /// Returns the names of its tools for the model.
+    /// Returns the names of the server's tools for the model.
     fn names(&self) -> Vec<String> {
         self.tools.iter().map(|it| it.spec().name.clone()).collect()
     }
 
-    /// Returns whether its tools are those of the running server.
+    /// Returns true if `tools` were made from the current list of the running server.
     fn has_tools_of(&self, ready: &ReadyServer) -> bool {
         let (list, _) = ready.tools();
         self.list.as_ref().is_some_and(|it| Arc::ptr_eq(it, &list))
     }
 
-    /// Takes the tools of the running server. Returns a notice for the person.
+    /// Makes `tools` from the list of the running server. Returns a notice for the person.
     fn take_tools(&mut self, ready: &ReadyServer) -> Option<String> {
         let (list, has_more) = ready.tools();
         let name = &self.server.settings.name;
@@ -538,13 +543,13 @@ impl ChatServer {
     }
 }
 
-/// Returns all that the start of a server needs.
+/// Returns everything that is needed to start a server.
 fn start_of_server(context: &CallContext, server: &ToolServer) -> ServerStart {
     let settings = server.settings.clone();
     server_start(&context.services, &context.workspace, settings)
 }
 
-/// Returns all that the start of a server with these settings needs in a workspace.
+/// Returns everything that is needed to start a server with these settings in a workspace.
 pub fn server_start(
     services: &Arc<Services>,
     workspace: &Path,
@@ -626,26 +631,26 @@ impl Tool for OneTool {
 #[derive(Clone)]
 struct ServerCall {
     server: Arc<ToolServer>,
-    /// The call in a line, for a person.
+    /// The call as one line, for the person.
     line: String,
-    /// The names of the tool in rules.
+    /// The names by which rules refer to the tool.
     named: ToolServerCall,
-    /// The server's own name for the tool.
+    /// The name of the tool at the server.
     tool: String,
-    /// The hash of its description.
+    /// The hash of the tool's description.
     hash: String,
     arguments: Map<String, Value>,
 }
 
 impl ServerCall {
-    /// Returns the call with all its arguments, as the audit file has it.
+    /// Returns the call with all its arguments, in the form in which the audit file stores it.
     fn whole_line(&self) -> String {
         let (server, tool) = (&self.server.settings.name, &self.tool);
         let arguments = Value::Object(self.arguments.clone());
         one_line(&format!("mcp:{server}:{tool} {arguments}"))
     }
 
-    /// Does the call.
+    /// Carries out the call.
     async fn run(self, context: &CallContext) -> Result<CallResult, CallHalt> {
         let started = Instant::now();
         let config = &context.services.config;
@@ -701,8 +706,8 @@ impl ServerCall {
         Ok(self.with_hosts(result, ready.new_hosts()))
     }
 
-    /// Waits for the answer to the call, and shows its progress and the server's questions meanwhile. Returns none after the
-    /// time-out, in which the time of the questions does not count.
+    /// Waits for the answer to the call. Meanwhile, shows its progress and the server's questions. Returns `None` after the
+    /// time-out, which does not count the time of the questions.
     async fn follow(
         &self,
         context: &CallContext,
@@ -745,7 +750,7 @@ impl ServerCall {
         }
     }
 
-    /// Shows the progress of the call. It does not return.
+    /// Shows the progress of the call. Never returns.
     async fn show_progress(
         &self,
         context: &CallContext,
@@ -857,18 +862,18 @@ impl ServerCall {
     }
 }
 
-/// A server that asks the person something during a call.
+/// Asks the person the questions of a server during a call.
 struct ServerAsks<'a> {
     server: &'a str,
     context: &'a CallContext,
     ready: &'a ReadyServer,
-    /// The number of the question that waits for its answer.
+    /// The id of the open question.
     open: Option<u64>,
 }
 
 impl ServerAsks<'_> {
-    /// Puts a question to the person until the answers fit the form, and returns their reply. A form that asks for a secret is
-    /// refused.
+    /// Asks the person a question until the answers are valid for the form, and returns their reply. Refuses a form that asks for
+    /// a secret.
     async fn put(&mut self, asked: &ServerQuestion) -> Result<QuestionReply, CallHalt> {
         let (server, context) = (self.server, self.context);
         let form = match Form::read(&asked.message, &asked.schema) {
@@ -928,7 +933,7 @@ impl ServerAsks<'_> {
         }
     }
 
-    /// Withdraws the question that waits.
+    /// Withdraws the open question.
     async fn withdraw(&self) -> Result<(), CallHalt> {
         match self.open {
             Some(id) => self.context.to_chat.withdraw(id).await,
@@ -943,7 +948,7 @@ impl ServerAsks<'_> {
     }
 }
 
-/// Returns a text of a server for the model, without secrets and without those in the server's variables.
+/// Returns a text of a server for the model, without secret values and without the secret values of the server's variables.
 async fn redact(
     context: &CallContext,
     ready: &ReadyServer,
@@ -961,7 +966,7 @@ async fn redact(
     })
 }
 
-/// Returns the parts of an answer as one text, in which hidden characters are escaped, and the images that go with it.
+/// Returns the parts of an answer as one text, and its images. Hidden characters are escaped.
 fn contents(answer: ToolAnswer, takes_images: bool) -> (String, Vec<Image>) {
     let (mut images, mut room) = (Vec::new(), MOST_IMAGE_BYTES);
     let mut part = |part| match part {
@@ -997,7 +1002,7 @@ fn left_out(mime: &str, size: usize, why: &str) -> String {
     format!("[{mime}, {}: {why}]", co_text::size_text(size as u64))
 }
 
-/// Returns a text of at most about `most` bytes: its start and its end, if it is longer.
+/// Returns a text. If it is longer than about `most` bytes, returns only its start and its end.
 fn middle_cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();

@@ -1,6 +1,7 @@
-//! Two tools in the place of many tools of tool servers: one searches their list, and one calls a tool of it.
+//! Two tools that replace the tools of tool servers if there are many: one searches their list, and the other calls one of them.
 //!
-//! A call goes to the tool that it names, so it is judged, asked about and carried out as that tool's own.
+//! A call of the second tool is passed to the tool that it names. So it is judged, asked about and carried out as a call of that
+//! tool.
 
 use std::sync::Arc;
 
@@ -17,26 +18,26 @@ use co_llm::ToolSpec;
 use co_llm::transcript::{Call, ShownPart};
 use co_text::{counted, one_line};
 
-/// The most tools whose descriptions go with each request, and the most tokens of these. With more, the model searches, which a small
-/// model cannot do (`docs/BENCHMARKS.md`).
+/// The largest number of tools whose descriptions each request contains, and the largest number of tokens of these descriptions.
+/// If there are more, the model must search, which a small model cannot do (`docs/BENCHMARKS.md`).
 const MOST_TOOLS: usize = 40;
 const MOST_TOKENS: usize = 8_000;
 
-/// About the bytes of a token in a description.
+/// The approximate number of bytes of a token in a description.
 const TOKEN_BYTES: usize = 4;
 
-/// The most tools that one search describes, and the most bytes of it.
+/// The largest number of tools that one search describes, and the largest number of bytes of its result.
 const MOST_FOUND: usize = 8;
 const MOST_BYTES: usize = 16 << 10;
 
-/// The most names of tools that a search without a match tells.
+/// The largest number of names of tools that a search without a match returns.
 const MOST_NAMES: usize = 100;
 
 const SEARCH: &str = "search_server_tools";
 const CALL: &str = "call_server_tool";
 
-/// Returns the tools that a model gets in place of these tools of servers: the same tools if they are few, else a search and a
-/// call.
+/// Returns the tools that a model gets for these tools of servers: the tools themselves if they are few, or else the two tools
+/// that search and call.
 pub(super) fn offered(tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
     let bytes: usize = tools.iter().map(|it| size(it.spec())).sum();
     if tools.len() <= MOST_TOOLS && bytes <= MOST_TOKENS * TOKEN_BYTES {
@@ -71,7 +72,7 @@ pub(super) fn offered(tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
     vec![Arc::new(search), Arc::new(call)]
 }
 
-/// Returns the bytes of a description.
+/// Returns the number of bytes of a description.
 fn size(spec: &ToolSpec) -> usize {
     spec.name.len() + spec.description.len() + spec.schema.to_string().len()
 }
@@ -133,7 +134,7 @@ impl LookingCall for Search {
     }
 }
 
-/// Returns the tools that match a query, the best first.
+/// Returns the tools that match a query. The best match comes first.
 fn search<'a>(specs: &[&'a ToolSpec], query: &str) -> Vec<&'a ToolSpec> {
     let query = query.to_lowercase();
     let words: Vec<_> = query
@@ -160,7 +161,7 @@ fn search<'a>(specs: &[&'a ToolSpec], query: &str) -> Vec<&'a ToolSpec> {
     found.into_iter().map(|(_, spec)| spec).collect()
 }
 
-/// Returns the text for the model: the tools that were found, or names if there are none.
+/// Returns the text for the model: the tools that were found. If none was found, names of tools.
 fn told(all: &[&ToolSpec], found: &[&ToolSpec]) -> String {
     if found.is_empty() {
         let names = all.iter().take(MOST_NAMES).map(|it| it.name.as_str());
@@ -202,7 +203,7 @@ struct CallArguments {
 }
 
 impl CallTool {
-    /// Returns the tool that a call names, and its own call.
+    /// Returns the tool that a call names, and the call of this tool.
     fn find(&self, call: &Call) -> Result<(&Arc<dyn Tool>, Call), BadCall> {
         let CallArguments { name, arguments } = arguments(call)?;
         let tool = self.tools.iter().find(|it| it.spec().name == name);

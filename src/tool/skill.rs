@@ -1,5 +1,5 @@
-//! The tool `read_skill`: the text of a skill that the person trusts, and the other files of such a skill. A chat has the tool
-//! only while it has a skill.
+//! The tool `read_skill`: reads the text of a skill that the person trusts, and the other files of such a skill. A chat has this
+//! tool only while it has a skill.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,15 +18,15 @@ use co_exec::secrets::redact::RedactedText;
 use co_llm::ToolSpec;
 use co_llm::transcript::{Call, ShownPart};
 
-/// The tool's name.
+/// The name of the tool.
 pub const NAME: &str = "read_skill";
 
-/// The skills that the model of a chat may read. Copies are the same list.
+/// The skills that the model of a chat may read. Clones share the same list.
 #[derive(Debug, Clone, Default)]
 pub struct SkillList(Arc<Mutex<Arc<[Skill]>>>);
 
 impl SkillList {
-    /// Returns the skills, each with a name of its own.
+    /// Returns the skills. Each has a unique name.
     pub fn skills(&self) -> Arc<[Skill]> {
         Arc::clone(&self.0.lock())
     }
@@ -37,13 +37,13 @@ impl SkillList {
     }
 }
 
-/// The tool, with the skills of its chat.
+/// The tool `read_skill`, with the skills of its chat.
 struct SkillTool {
     spec: ToolSpec,
     skills: SkillList,
 }
 
-/// Returns the tool for a list of skills.
+/// Returns the tool `read_skill` for a list of skills.
 pub fn tool(skills: SkillList) -> Arc<dyn Tool> {
     let description = "Returns the text of a skill, which says how to do one kind of work here. The system prompt names \
         the skills under \"Skill\". Read the one that fits before you begin such work. Runs at once.";
@@ -95,7 +95,7 @@ struct SkillArguments {
     file: Option<String>,
 }
 
-/// A call of the tool.
+/// A call of `read_skill`.
 #[derive(Debug, Clone)]
 struct ReadSkill {
     skill: Skill,
@@ -111,13 +111,13 @@ impl ReadSkill {
         }
     }
 
-    /// Returns the text of the skill.
+    /// Returns a result with the text of the skill.
     async fn text(&self, context: &CallContext, started: Instant) -> CallResult {
         let lines = format!("{} lines", self.skill.file.text.lines().count());
         read(context, self.skill.whole_text(), started, false, lines).await
     }
 
-    /// Returns another file of the skill.
+    /// Returns a result with another file of the skill.
     async fn other(&self, context: &CallContext, file: &str, started: Instant) -> CallResult {
         let (skill, path) = (self.skill.clone(), file.to_owned());
         let judge = Arc::clone(&context.judge);
@@ -139,7 +139,7 @@ impl ReadSkill {
     }
 }
 
-/// Returns the result of a call that has read a text. A text that the person did not trust is `material`.
+/// Returns the result of a call that has read a text. `material` is true for a text that the person did not explicitly trust.
 async fn read(
     context: &CallContext,
     text: String,

@@ -1,4 +1,5 @@
-//! A command that has run as a trial, of the model or of the person: what the question about it shows, and what is kept of it.
+//! The result of a command that ran as a trial, for the model or for the person: makes the question about its changes, and keeps
+//! them.
 
 mod apply;
 
@@ -16,50 +17,50 @@ use crate::workspace::judge::Judge;
 use co_exec::{Caller, CommandOutcome};
 use co_text::{MOST_NAMED, counted, one_line};
 
-/// The most lines of output in the question about a trial.
+/// The largest number of output lines that the question about a trial shows.
 const OUTPUT_LINES: usize = 6;
 
-/// The words for the person about a trial whose question waits.
+/// The text for the person about a trial whose question is open.
 pub const NO_CHANGE_YET: &str = "nothing has changed yet";
 
-/// A command that has run as a trial. Nothing has changed yet.
+/// A command that has run as a trial. The workspace has not changed yet.
 #[derive(Clone)]
 pub struct TriedCommand {
     pub changes: TrialChanges,
     pub summary: TrialSummary,
-    /// The difference for the question; none if nothing can be kept.
+    /// The diff for the question; none if no change can be kept.
     pub change: Option<Change>,
-    /// The changed files in parts; empty if there are too many.
+    /// The changed files with their parts; empty if there are too many.
     files: Vec<ChangedFile>,
-    /// The workspace.
+    /// The canonical path of the workspace.
     root: PathBuf,
     store: Arc<Store>,
-    /// The layer, if its ignored files may still stay for later trials; else none.
+    /// The place of the trial, if its ignored files can still be left for later trials.
     place: Option<TrialPlace>,
 }
 
-/// The changes of a trial that are about to be kept.
+/// A plan that keeps the changes of a trial.
 pub struct KeepPlan {
     undo: Undo,
     root: PathBuf,
-    /// The files that changed meanwhile, with the reason.
+    /// The files that changed meanwhile, each with the reason why its change cannot be kept.
     refused: Vec<(PathBuf, String)>,
-    /// The files whose buffers have unsaved changes, as a person reads their paths.
+    /// The files whose buffers have unsaved changes, as paths for the person.
     unsaved: Vec<String>,
 }
 
-/// The changes of a trial that were kept.
+/// The result of keeping the changes of a trial.
 pub struct Kept {
-    /// The result of keeping the changes. Its `failed` also has the files that changed meanwhile.
+    /// The changes that were made. Its field `failed` also contains the files that changed meanwhile.
     pub done: UndoResult,
-    /// The files whose change is in the buffer only, as a person reads their paths.
+    /// The files whose change is only in the buffer, as paths for the person.
     pub unsaved: Vec<String>,
 }
 
-/// Makes the layer of a trial in the workspace of `judge`.
+/// Creates the layer of a trial in the workspace of `judge`.
 ///
 /// # Errors
-/// The layer cannot be made.
+/// The layer cannot be created.
 pub async fn begin(services: &Services, judge: Arc<Judge>) -> Result<TrialPlace, String> {
     let Some(launcher) = services.executor.launcher() else {
         return Err("nothing can confine it here".to_owned());
@@ -83,7 +84,7 @@ pub async fn begin(services: &Services, judge: Arc<Judge>) -> Result<TrialPlace,
 
 impl TriedCommand {
     /// Reads the changes of a trial, and makes the texts for the question. `failed` is true if the command may have failed
-    /// because of the trial. If the future is dropped, nothing is left for later trials.
+    /// because of the trial. If the returned future is dropped, no ignored files are left for later trials.
     ///
     /// # Errors
     /// The changes cannot be read.
@@ -121,7 +122,7 @@ impl TriedCommand {
         })
     }
 
-    /// Returns the clause about a trial that changed nothing but ignored files, for the person.
+    /// Returns a clause about a trial that changed only ignored files, for the person.
     pub fn only_ignored(&self) -> String {
         match self.changes.ignored.unchanged() {
             None => "it changed nothing".to_owned(),
@@ -129,16 +130,16 @@ impl TriedCommand {
         }
     }
 
-    /// Returns whether the person has nothing to decide: the command changed nothing but ignored files, and did not fail because
-    /// of the trial.
+    /// Returns true if the person has nothing to decide: the command changed nothing except ignored files, and did not fail
+    /// because of the trial.
     pub fn needs_no_answer(&self) -> bool {
         self.changes.only_ignored() && !self.summary.runs_again
     }
 
-    /// Reduces the changes to the parts that the person accepted in a review. Without a review, all stay.
+    /// Removes all changes except the parts that the person accepted in a review. Without a review, all changes stay.
     ///
     /// # Errors
-    /// The answers do not fit the parts, or a file cannot have the text that the person wrote.
+    /// The answers do not match the parts, or the encoding of a file cannot store the text that the person wrote.
     pub async fn accept(&mut self, hunks: Option<Vec<HunkAnswer>>) -> Result<(), String> {
         let Some(hunks) = hunks else {
             return Ok(());
@@ -160,7 +161,7 @@ impl TriedCommand {
         Ok(())
     }
 
-    /// Returns the plan that keeps the changes. Nothing is changed yet.
+    /// Returns a plan that keeps the changes. Changes nothing.
     ///
     /// # Errors
     /// The plan cannot be made.
@@ -183,7 +184,7 @@ impl TriedCommand {
         })
     }
 
-    /// Returns the reason why a plan that is empty keeps nothing.
+    /// Returns the reason why an empty plan keeps no change.
     pub fn why_nothing(&self) -> String {
         match self.changes.changes.is_empty() {
             true => self.changes.notes(MOST_NAMED).join("; "),
@@ -191,7 +192,8 @@ impl TriedCommand {
         }
     }
 
-    /// Leaves the ignored files for later trials, if all other changes were kept. Else they are dropped.
+    /// Leaves the ignored files for later trials, if `kept_all` says that all other changes were kept. Otherwise, drops the
+    /// ignored files.
     pub async fn settle_ignored(&mut self, kept_all: bool) {
         let undecided = self.changes.ignored.clone();
         self.changes.ignored.fate = Fate::Dropped;
@@ -213,12 +215,12 @@ impl TriedCommand {
 }
 
 impl KeepPlan {
-    /// Returns whether there is nothing to do, and nothing to tell.
+    /// Returns true if the plan makes no change, and there is nothing to tell the person.
     pub fn is_empty(&self) -> bool {
         self.undo.all().is_empty() && self.refused.is_empty()
     }
 
-    /// Returns the changes that it makes.
+    /// Returns the changes that the plan makes.
     pub fn changes(&self) -> Vec<checkpoint::Change> {
         self.undo.all().into_iter().cloned().collect()
     }
@@ -226,7 +228,7 @@ impl KeepPlan {
     /// Makes the changes in the workspace, and in buffers with unsaved changes.
     ///
     /// # Errors
-    /// Nothing was kept, for this reason.
+    /// The reason why no change was kept.
     pub async fn carry_out(self, services: &Services, by: By) -> Result<Kept, String> {
         let on_disk = move |checkpoints: &Checkpoints, undo: Undo, root: &Path| {
             checkpoints.make(undo, root, by)
@@ -241,12 +243,12 @@ impl KeepPlan {
 }
 
 impl Kept {
-    /// Returns whether all of it is in the files now.
+    /// Returns true if all changes are in the files now.
     pub fn is_all(&self) -> bool {
         self.done.failed.is_empty() && self.unsaved.is_empty()
     }
 
-    /// Returns the files that were not kept, with the reasons; none if there are none.
+    /// Returns the files whose changes were not kept, with the reasons; none if all were kept.
     pub fn failed(&self) -> Option<String> {
         let failed = self.done.failed.iter();
         let mut named: Vec<_> = failed
@@ -259,7 +261,7 @@ impl Kept {
         (!named.is_empty()).then(|| named.join("; "))
     }
 
-    /// Returns what was kept, as a remark for the person.
+    /// Returns a remark about the kept changes, for the person.
     pub fn noted(&self) -> String {
         let changes = self.done.changes.iter();
         let count = counted(changes.filter(|it| !it.is_directory()).count(), "file");
@@ -270,10 +272,11 @@ impl Kept {
     }
 }
 
-/// Returns the parts of the changes that the person accepted in a review, with the directories that they need.
+/// Returns the parts of the changes that the person accepted in a review, and the changes of the directories that these parts
+/// need.
 ///
 /// # Errors
-/// The answers do not fit the parts, or a file cannot have the text that the person wrote.
+/// The answers do not match the parts, or the encoding of a file cannot store the text that the person wrote.
 fn accepted(
     mut all: TrialChanges,
     files: &[ChangedFile],
@@ -310,7 +313,7 @@ fn accepted(
     Ok(all)
 }
 
-/// Returns the result of a trial for the question, which `caller` started. `failed` is true if the command may have failed
+/// Returns the result of a trial for the question. `caller` started the trial. `failed` is true if the command may have failed
 /// because of the trial.
 fn summary(
     outcome: &CommandOutcome,
@@ -361,7 +364,8 @@ fn summary(
     }
 }
 
-/// Returns the difference for the question; none if nothing can be kept. With `whole`, the person does not answer its parts.
+/// Returns the diff for the question; none if no change can be kept. If `whole` is true, the person does not answer about single
+/// parts.
 fn shown_change(
     changes: &TrialChanges,
     files: &[ChangedFile],

@@ -1,4 +1,4 @@
-//! The hosts that a confined command may reach, and the question about others.
+//! The hosts that a confined command may contact, and the questions about other hosts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,29 +17,29 @@ use co_policy::{HostPattern, HostRules};
 use co_proxy::Target;
 use co_text::one_line;
 
-/// The reason why only a key in the float allows a host.
+/// The reason why only a key in the float can allow a host.
 const ALONE: &str = "what is sent cannot be taken back";
 
-/// The reason of a refusal after the chat of the command has ended.
+/// The reason of the refusal after the chat of the command has ended.
 const GONE: &str = "the chat of the command has ended, so nobody can be asked";
 
-/// A command that may reach hosts, for the questions about them.
+/// A command that may contact hosts. The questions about hosts show it.
 pub(crate) struct ReachingCommand<'a> {
     pub(crate) asker: Asker,
     pub(crate) workspace: &'a Path,
     pub(crate) command: &'a str,
     pub(crate) cwd: &'a Path,
-    /// The name of its level.
+    /// The name of the command's level of confinement.
     pub(crate) confinement: &'static str,
 }
 
-/// Asks the person about the hosts of one command.
+/// Asks the person about the hosts that one command wants to contact.
 pub(crate) struct PersonAsker {
     services: Arc<Services>,
     questioner: Arc<dyn Questioner>,
     workspace: PathBuf,
-    /// The hosts that the command reaches anyway: those that its chat allowed before it started, because it does not wait for
-    /// them behind an open question, or those of its agent.
+    /// The hosts that the command may contact without a question: those that its chat allowed before the command started, or
+    /// those of its agent. A connection to them does not wait for an open question.
     granted: Vec<HostPattern>,
     question: Question,
 }
@@ -58,7 +58,7 @@ impl Drop for Withdrawal {
     }
 }
 
-/// Returns the access of a command to hosts; none if its confinement or the settings give it none.
+/// Returns the access of a command to hosts. Returns `None` if its confinement or the settings allow no such access.
 pub(crate) async fn access(
     services: &Arc<Services>,
     questioner: Arc<dyn Questioner>,
@@ -78,7 +78,7 @@ pub(crate) async fn access(
     Some(HostAccess::new(Arc::new(asker)))
 }
 
-/// Returns the way of a command to these hosts, and to others that the person allows, whatever the settings are.
+/// Returns the access of a command to these hosts, and to other hosts that the person allows. Ignores the settings.
 pub(crate) fn access_to(
     services: &Arc<Services>,
     questioner: Arc<dyn Questioner>,
@@ -112,10 +112,11 @@ impl PersonAsker {
         }
     }
 
-    /// Asks about targets until a token is cancelled. The answer takes effect whole, also if it comes just before that.
+    /// Asks the person about targets, until `cancelled` is cancelled. An answer that arrives just before that still takes full
+    /// effect.
     ///
     /// # Errors
-    /// The command may not reach the targets; none if nobody answered before the token was cancelled.
+    /// The reason why the command may not contact the targets; none if nobody answered before the token was cancelled.
     pub(crate) async fn ask_until(
         &self,
         cancelled: &CancellationToken,
@@ -126,7 +127,7 @@ impl PersonAsker {
         self.take(reply, targets).await.map_err(Some)
     }
 
-    /// Asks the person about targets. If the result is dropped, the question is withdrawn.
+    /// Asks the person about targets. If the returned future is dropped, the question is withdrawn.
     async fn reply(&self, targets: &[Target]) -> Result<Reply, String> {
         let gone = || GONE.to_owned();
         let id = self.services.id();
@@ -146,7 +147,7 @@ impl PersonAsker {
         reply.map_err(|_| gone())
     }
 
-    /// Takes the person's reply about targets. When this returns, the permission holds, also for later connections.
+    /// Handles the person's reply about targets. When this method returns, the permission also applies to later connections.
     async fn take(&self, reply: Reply, targets: &[Target]) -> Result<(), String> {
         let exact = |it: &Target| HostPattern::exact(&it.host.to_string(), it.port);
         let hosts = targets.iter().map(exact);
@@ -178,7 +179,7 @@ impl PersonAsker {
         Ok(())
     }
 
-    /// Saves hosts for the workspace, also if the result is dropped. If that fails, tells the person, and returns false.
+    /// Saves hosts for the workspace, even if the returned future is dropped. If that fails, tells the person and returns false.
     async fn save(&self, hosts: Vec<HostPattern>) -> bool {
         let (services, workspace) = (Arc::clone(&self.services), self.workspace.clone());
         let holds = match self.question.asker {
@@ -213,7 +214,7 @@ impl HostAsker for PersonAsker {
     }
 }
 
-/// Returns a target for a question.
+/// Returns a target in the form that a question shows.
 fn asked(target: &Target) -> AskedHost {
     AskedHost {
         host: target.host.to_string(),

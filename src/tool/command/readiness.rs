@@ -1,4 +1,5 @@
-//! Checks the container engine before an unconfined command that needs it. Starts the engine with `docker_start_command`.
+//! Checks that the container engine answers before an unconfined command uses it. If the engine does not run, starts it with
+//! `docker_start_command`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,12 +10,12 @@ use crate::services::Services;
 use co_exec::container::{Engine, FaultKind};
 use co_exec::{Caller, CommandOutcome, CommandSpec, Confinement, Environment, Program};
 
-/// The most checks after co started the engine.
+/// The largest number of checks after co has started the engine.
 const MAX_TRIES: u32 = 10;
 /// The pause before each check.
 const TRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Subcommands that need no engine, and options that may stand in their place.
+/// Subcommands that do not use the engine, and options that can stand in place of a subcommand.
 const WITHOUT_ENGINE: &[&str] = &[
     "--help",
     "-h",
@@ -27,7 +28,7 @@ const WITHOUT_ENGINE: &[&str] = &[
     "config",
 ];
 
-/// Returns the engine that one of these simple commands needs; none if they need none.
+/// Returns the engine that one of these simple commands uses; none if none of them uses an engine.
 pub(crate) fn engine(commands: &[Vec<String>]) -> Option<&'static str> {
     commands.iter().find_map(|words| {
         let name = Path::new(words.first()?).file_name()?.to_str()?;
@@ -47,11 +48,11 @@ pub(crate) fn engine(commands: &[Vec<String>]) -> Option<&'static str> {
     })
 }
 
-/// Waits for an answer of the container engine that a command needs. If the engine does not run, starts it with
+/// Waits until the container engine that a command uses answers. If the engine does not run, starts it with
 /// `docker_start_command`.
 ///
 /// # Errors
-/// The engine does not answer. The text has the engine's words and the next step.
+/// The engine does not answer. The text contains the engine's error message and the next step for the person.
 pub(crate) async fn wait(
     services: &Services,
     commands: &[Vec<String>],
@@ -102,7 +103,7 @@ pub(crate) async fn wait(
     ))
 }
 
-/// Returns a sentence with the number of containers that `compose up -d` reports as started; none for other commands.
+/// Returns a sentence with the number of containers that `compose up -d` reports as started. Returns `None` for other commands.
 pub(crate) fn started(command: &str, outcome: &CommandOutcome) -> Option<String> {
     let detached = [" -d", " --detach"]
         .iter()

@@ -14,16 +14,16 @@ use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 use co_policy::rules;
 
-/// The tool's name.
+/// The name of the tool.
 pub const NAME: &str = "run_shell_command";
 
-/// The size of the terminal for `pty`, large enough for most programs.
+/// The size of the terminal for `pty`. It is large enough for most programs.
 const TERMINAL: TerminalSize = TerminalSize {
     columns: 120,
     rows: 40,
 };
 
-/// The arguments of a call, which [`spec`] describes.
+/// The arguments of a call. [`spec`] describes them for the model.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ShellArguments {
@@ -37,16 +37,16 @@ struct ShellArguments {
     real: Option<bool>,
 }
 
-/// A command that a model asked for.
+/// A command that a model wants to run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandRequest {
     pub program: Program,
-    /// The directory, as the model gave it.
+    /// The working directory that the model named.
     pub cwd: Option<String>,
-    /// The time-out, as the model gave it.
+    /// The time-out that the model named.
     pub timeout: Option<Duration>,
     pub mode: ExecMode,
-    /// The model wants it to run for real, not as a trial first.
+    /// True if the model wants the command to run for real, without a trial first.
     pub real: bool,
 }
 
@@ -55,11 +55,11 @@ pub struct CommandRequest {
 pub struct ExecContext {
     pub cwd: PathBuf,
     pub confinement: Confinement,
-    /// The person did not approve it, and no rule of theirs allows it: it only looks, or it is a trial.
+    /// True if neither the person nor a rule of theirs approved the command: it is read-only, or a trial.
     pub unasked: bool,
 }
 
-/// Returns the tool's description for a model, with jobs or without.
+/// Returns the description of the tool for a model. It mentions jobs if `jobs` is true.
 pub(in crate::tool) fn spec(jobs: bool) -> ToolSpec {
     let description = "Runs one command and returns its output (standard output and error together) and how it ended. \
         Each command runs in a fresh bash: cd and variables do not carry over to the next one. \
@@ -126,7 +126,7 @@ impl CommandRequest {
     /// Parses a call.
     ///
     /// # Errors
-    /// The arguments do not fit, or the call is of another tool.
+    /// The arguments are invalid, or the call uses another tool.
     pub(crate) fn parse(call: &Call) -> Result<Self, BadCall> {
         if call.name != NAME {
             return Err(BadCall::of_another_tool(call));
@@ -166,7 +166,7 @@ impl CommandRequest {
         text_of(&self.program)
     }
 
-    /// Returns the same request for a command that the person edited.
+    /// Returns the same request with the command that the person wrote.
     #[must_use]
     pub fn edited(&self, command: String) -> Self {
         Self {
@@ -178,7 +178,7 @@ impl CommandRequest {
     /// Returns the working directory, which is inside the workspace.
     ///
     /// # Errors
-    /// The directory that the model named does not exist or is outside of the workspace.
+    /// The directory that the model named does not exist, or is outside of the workspace.
     pub fn place(&self, workspace: &Path, cwd: &Path) -> Result<PathBuf, co_exec::Error> {
         match &self.cwd {
             None => Ok(cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned())),
@@ -186,7 +186,7 @@ impl CommandRequest {
         }
     }
 
-    /// Returns the time-out, at most `ceiling`; none if the command has no limit.
+    /// Returns the time-out, which is at most `ceiling`; none if the command has no limit.
     pub fn limit(&self, ceiling: Duration) -> Option<Duration> {
         match self.timeout {
             None if self.mode.background => None,
@@ -194,7 +194,7 @@ impl CommandRequest {
         }
     }
 
-    /// Returns the kind of its input and output.
+    /// Returns the kind of the command's input and output.
     pub fn streams(&self) -> Streams {
         match self.mode {
             ExecMode { terminal: true, .. } => Streams::Terminal(TERMINAL),
@@ -205,7 +205,7 @@ impl CommandRequest {
         }
     }
 
-    /// Returns the executor's specification of the command, with a time-out of at most `ceiling`.
+    /// Returns the specification of the command for the executor. Its time-out is at most `ceiling`.
     pub fn spec(&self, context: ExecContext, ceiling: Duration) -> CommandSpec {
         CommandSpec {
             program: self.program.clone(),
@@ -235,7 +235,7 @@ fn text_of(program: &Program) -> String {
     }
 }
 
-/// Returns the command with its input as a here-document, so that the person and the policy see the input too.
+/// Returns the command with its input as a here-document, so that the person and the policy also see the input.
 fn with_input(command: &str, input: &str) -> String {
     let mut end = "CO_INPUT".to_owned();
     while input.lines().any(|line| line == end) {

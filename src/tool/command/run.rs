@@ -1,4 +1,4 @@
-//! Runs an allowed command: makes it ready, starts it, shows its output and makes the outcome for the model.
+//! Runs an allowed command: prepares and starts it, shows its output, and makes the outcome for the model.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,14 +24,14 @@ use co_llm::transcript::{Decision, Item, ShownPart};
 use co_policy::{Grant, Pattern, Verdict};
 use co_text::short_command;
 
-/// The output of a command that printed nothing and succeeded.
+/// The text in place of the output if a command succeeded and printed nothing.
 const NO_OUTPUT: &str = "(no output)";
 
 /// A command that may run.
 pub(super) struct AllowedCommand {
     pub request: CommandRequest,
     pub exec: ExecContext,
-    /// The person replaced the model's command.
+    /// True if the person wrote the command in place of the model's.
     pub edited: bool,
     pub decided: DecidedCall,
     /// The words of each simple command.
@@ -39,7 +39,7 @@ pub(super) struct AllowedCommand {
 }
 
 impl JudgedCommand {
-    /// Prepares the command to run in the confinement that belongs to the decision.
+    /// Prepares the command to run in the confinement that the decision requires.
     pub(super) async fn ready(
         self: Box<Self>,
         context: &Arc<CallContext>,
@@ -58,7 +58,7 @@ impl JudgedCommand {
         })
     }
 
-    /// Returns the command with the confinement that it runs in.
+    /// Returns the command with the confinement in which it runs.
     pub(super) fn allowed(
         &self,
         confinement: Confinement,
@@ -88,7 +88,7 @@ impl JudgedCommand {
     /// Returns the confinement of a command that the person or their rule allowed.
     ///
     /// # Errors
-    /// The chosen confinement does not work here, for this reason.
+    /// The reason why the chosen confinement is not possible here.
     async fn approved_confinement(
         &self,
         context: &CallContext,
@@ -106,8 +106,8 @@ impl JudgedCommand {
 }
 
 impl AllowedCommand {
-    /// Asks the hooks of plugins about the command, starts the container engine that it needs, and reads the values of secrets
-    /// that it may change. The decision is on disk by then, because all of this may have effects.
+    /// Calls the hooks of plugins for the command, starts the container engine that the command uses, and reads the values of
+    /// secrets that the command may change. All of this may have effects, so the decision is already on disk.
     pub(super) async fn before_start(&self, context: &CallContext) -> Result<(), NotRun> {
         if let Some(why) = context.plugin_refusal(self.for_hooks(context)).await {
             return Err(NotRun::Because(why));
@@ -128,7 +128,7 @@ impl AllowedCommand {
         Ok(())
     }
 
-    /// Starts the command, or a job.
+    /// Starts the command, or starts it as a job.
     async fn start(self, context: Arc<CallContext>) -> Result<RunningCall, NotRun> {
         self.before_start(&context).await?;
         if self.request.mode.background {
@@ -146,8 +146,8 @@ impl AllowedCommand {
         }))
     }
 
-    /// Gives the command to the executor. If it has a network of its own and the settings say so, it gets access to the hosts
-    /// that the person allows; `host` asks about others.
+    /// Starts the command with the executor. If the command has a network of its own and the settings allow access, it may
+    /// contact the hosts that the person allows. `host` asks the person about other hosts.
     pub(super) async fn execute(
         &self,
         context: &CallContext,
@@ -171,7 +171,7 @@ impl AllowedCommand {
         started.map_err(|error| NotRun::Because(not_started(&error)))
     }
 
-    /// Records a job's start, then starts it and gives it to the chat.
+    /// Records the start of a job, starts the job, and hands it over to the chat.
     async fn start_job(&self, context: &CallContext, number: u64) -> Result<JobView, NotRun> {
         let command = self.request.text();
         let item = Item::JobStarted {
@@ -213,7 +213,7 @@ impl AllowedCommand {
         Ok(context.jobs(started).await?)
     }
 
-    /// Returns the first output of a job that has started.
+    /// Returns the first output of a job that has just started.
     async fn first_output(
         &self,
         job: &JobView,
@@ -231,7 +231,7 @@ impl AllowedCommand {
         report.first(context, job).await
     }
 
-    /// Shows the output of a command until its end. Returns the outcome and the result of the call.
+    /// Shows the output of a command until its end. Returns the outcome of the command and the result of the call.
     pub(super) async fn follow(
         &self,
         (running, access): OpenCommand,
@@ -273,7 +273,8 @@ impl AllowedCommand {
         Ok((outcome, result))
     }
 
-    /// Returns the outcome for the model, without secrets, with further lines and advice, and the place of the output in it.
+    /// Returns the outcome for the model, without secret values, with additional lines and advice, and the range of the output in
+    /// this text.
     async fn for_model(
         &self,
         outcome: &CommandOutcome,
@@ -297,7 +298,7 @@ impl AllowedCommand {
         (RedactedText { text, hidden }, output)
     }
 
-    /// Returns the conditions that a command runs under.
+    /// Returns the conditions under which the command runs.
     pub(super) fn conditions(&self, context: &CallContext) -> Conditions {
         let services = &context.services;
         let ceiling = services.config.max_timeout();
@@ -316,8 +317,8 @@ impl AllowedCommand {
         }
     }
 
-    /// Returns the longest time that a command may take. It is shorter for a command that runs without approval, unless that
-    /// is a job.
+    /// Returns the longest time that the command may take. It is shorter for a command that runs without approval, except for a
+    /// job.
     fn ceiling(&self, context: &CallContext) -> Duration {
         let config = &context.services.config;
         let most = config.max_timeout();
@@ -328,7 +329,7 @@ impl AllowedCommand {
         }
     }
 
-    /// Returns the command as the hooks of plugins get it.
+    /// Returns the command in the form in which the hooks of plugins get it.
     fn for_hooks(&self, context: &CallContext) -> PlannedCommand {
         PlannedCommand {
             chat: context.chat,
@@ -358,7 +359,7 @@ async fn show_until_done(
     Ok(outcome)
 }
 
-/// Returns true if the person allowed this very command, and so the secrets that it names.
+/// Returns true if the person allowed this exact command, so that it may read the secrets that it names.
 fn may_open(decision: &Decision, command: &str) -> bool {
     match decision {
         Decision::Approved => true,
@@ -367,7 +368,8 @@ fn may_open(decision: &Decision, command: &str) -> bool {
     }
 }
 
-/// Returns the result of a command for the model and the person, with a suffix of its status and a further remark.
+/// Returns the result of a command for the model and the person. `suffix` is appended to its status, and `more` is another
+/// remark.
 fn result_of(
     outcome: &CommandOutcome,
     told: RedactedText,
@@ -395,7 +397,7 @@ fn result_of(
     }
 }
 
-/// Returns the outcome of a command for the model, and the place of the program's output in it.
+/// Returns the outcome of a command for the model, and the range of the program's output in this text.
 fn place_output(
     outcome: &co_exec::CommandOutcome,
     redacted: Result<RedactedText, String>,
@@ -413,7 +415,7 @@ fn place_output(
     (redacted, [0, end])
 }
 
-/// Returns the result of a command that could not start. The person sees the first line.
+/// Returns the result of a command that could not start. The person sees its first line.
 fn not_started(error: &StartError) -> String {
     match error.is_permission() {
         true => format!("{error}\n{NOT_EXECUTED}"),

@@ -1,4 +1,5 @@
-//! The hidden secrets that a confined command may open: those that it names, if the person approves the command.
+//! Decides which hidden secret files a confined command may read: those that the command names, if the person approves the
+//! command.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use co_exec::secrets;
 use co_exec::{Confinement, Program, ShownSecrets};
 use co_text::code;
 
-/// Returns the hidden secrets that a command names. The list is empty if the confinement hides none.
+/// Returns the hidden secret files that a command names; empty if the confinement hides no secrets.
 pub(crate) async fn named(
     services: &Services,
     confinement: &Confinement,
@@ -27,7 +28,8 @@ pub(crate) async fn named(
     found.unwrap_or_default()
 }
 
-/// Returns the confinement of a command that the person typed. The secrets that the command names are open in it.
+/// Returns the confinement of a command that the person typed. In this confinement, the command can read the secret files that it
+/// names.
 pub async fn open_named(
     services: &Services,
     mut confinement: Confinement,
@@ -48,7 +50,8 @@ pub async fn open_named(
     open(confinement, secrets)
 }
 
-/// Returns the confinement with these secrets open, if it shows some that a person chooses.
+/// Returns the confinement in which a command can read these secret files. Only some kinds of confinement support that; any other
+/// stays as it is.
 pub(crate) fn open(mut confinement: Confinement, secrets: Vec<PathBuf>) -> Confinement {
     if let Some(shown) = confinement.shown_mut()
         && *shown == ShownSecrets::Nothing
@@ -59,7 +62,7 @@ pub(crate) fn open(mut confinement: Confinement, secrets: Vec<PathBuf>) -> Confi
     confinement
 }
 
-/// Returns the sentence about these secrets for the question about a command; none if there are no secrets.
+/// Returns a sentence about these secret files for the question about a command. Returns `None` if there are no such files.
 pub(crate) fn reason(secrets: &[PathBuf], workspace: &Path) -> Option<String> {
     let name = |path: &PathBuf| {
         let shown = path.strip_prefix(workspace).unwrap_or(path);

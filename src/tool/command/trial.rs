@@ -1,5 +1,5 @@
-//! A command that runs as a trial, in a layer over the workspace. Afterwards, the question about the command shows what it
-//! changed, and the answer keeps or drops that.
+//! Runs a command as a trial in a layer over the workspace. Afterwards, the question about the command shows its changes, and the
+//! answer keeps or drops them.
 
 use std::sync::Arc;
 
@@ -21,17 +21,17 @@ use co_llm::transcript::Decision;
 use co_policy::{ApprovalQuestion, PossibleTrial, Sort};
 use co_text::{MOST_NAMED, one_line};
 
-/// The remark for the person about a trial of which nothing is kept.
+/// The remark for the person about a trial whose changes are dropped.
 const DROPPED: &str = "its changes are dropped";
 
-/// The trial of a command that waits to run.
+/// The trial of a command that has not run for real.
 #[derive(Default, Clone)]
 pub(super) enum Trial {
     #[default]
     None,
     /// The person asked for the trial.
     Wanted,
-    /// The trial could not run, or co could not read what it changed: the reason.
+    /// The reason why the trial could not run, or why co could not read its changes.
     Failed(String),
     Ended(Arc<EndedTrial>),
 }
@@ -44,32 +44,32 @@ pub(super) struct EndedTrial {
     hosts: HostReport,
 }
 
-/// The trial that a command may have before its question.
+/// The facts that decide whether a command runs as a trial before its question.
 #[derive(Default, Clone, Copy)]
 pub(super) struct TrialChoice {
     /// True if the command needs an answer and can run as a trial.
     pub is_possible: bool,
-    /// The person wants commands like this one to be tried first.
+    /// True if the person wants such commands to be tried first.
     pub by_rule: bool,
 }
 
 /// A command that ran as a trial.
 pub struct TriedCall {
-    /// The outcome of the command.
+    /// The outcome of the command, for the audit file.
     pub effect: Option<CallEffect>,
     pub after: AfterTrial,
 }
 
 /// The next step after a trial.
 pub enum AfterTrial {
-    /// The person is asked about this call.
+    /// The person must be asked about this call.
     Ask(CommandCall),
-    /// The trial needs no answer, or the turn was cancelled.
+    /// The call has ended: the trial needs no answer, or the turn was cancelled.
     Ended(Box<CallResult>),
 }
 
 impl Trial {
-    /// Returns the trial if it has ended.
+    /// Returns the trial, if it has ended.
     pub(super) fn ended(&self) -> Option<&EndedTrial> {
         match self {
             Self::Ended(ended) => Some(ended),
@@ -77,12 +77,12 @@ impl Trial {
         }
     }
 
-    /// Returns whether a yes keeps what the trial changed.
+    /// Returns true if a yes of the person keeps the changes of the trial.
     pub(super) fn is_to_keep(&self) -> bool {
         self.ended().is_some_and(|it| !it.tried.summary.runs_again)
     }
 
-    /// Returns the result of the command and what it changed, for the question.
+    /// Returns the result of the command and its changes, for the question.
     pub(super) fn for_question(&self) -> (Option<TrialSummary>, Option<Change>) {
         let tried = self.ended().map(|ended| &ended.tried);
         tried.map_or((None, None), |tried| {
@@ -90,7 +90,8 @@ impl Trial {
         })
     }
 
-    /// Returns a sentence about a trial that could not run, or whose changes could not be read; none for other trials.
+    /// Returns a sentence about a trial that could not run, or whose changes could not be read. Returns `None` for any other
+    /// trial.
     pub(super) fn failure(&self) -> Option<String> {
         match self {
             Self::Failed(why) => Some(format!("its trial failed: {why}")),
@@ -100,7 +101,7 @@ impl Trial {
 }
 
 impl CommandCall {
-    /// Returns the trial that the command may have before co asks this question.
+    /// Returns whether the command can run as a trial before co asks this question, and whether the person wants that.
     pub(super) fn trial_choice(
         &self,
         asking: &ApprovalQuestion,
@@ -132,8 +133,7 @@ impl CommandCall {
 }
 
 impl JudgedCommand {
-    /// Returns whether the command runs as a trial before co asks about it. `answered` is true if the person has answered
-    /// already.
+    /// Returns true if the command runs as a trial before co asks about it. `answered` says that the person has already answered.
     pub fn is_tried_first(&self, answered: bool) -> bool {
         match self.call.trial {
             Trial::Wanted => self.trial.is_possible,
@@ -142,17 +142,17 @@ impl JudgedCommand {
         }
     }
 
-    /// Returns the call, which the person wants to try.
+    /// Returns the call in the state in which the person wants a trial.
     pub fn wanting_trial(&self) -> CommandCall {
         self.call.clone().with_trial(Trial::Wanted)
     }
 
-    /// Returns the call, whose trial failed for a reason.
+    /// Returns the call in the state in which its trial failed. `why` is the reason.
     pub fn with_failed_trial(&self, why: String) -> CommandCall {
         self.call.clone().with_trial(Trial::Failed(why))
     }
 
-    /// Drops the changes of a trial that has ended. Returns false if there is none.
+    /// Drops the changes of an ended trial. Returns false if there is no such trial.
     pub fn drop_trial(&mut self) -> bool {
         let has_ended = self.call.trial.ended().is_some();
         if has_ended {
@@ -161,10 +161,10 @@ impl JudgedCommand {
         has_ended
     }
 
-    /// Makes all ready for a trial of the command.
+    /// Prepares everything for a trial of the command.
     ///
     /// # Errors
-    /// The command cannot run as a trial, or the turn ends.
+    /// The command cannot run as a trial, or the turn must end.
     pub async fn ready_for_trial(
         &self,
         context: &Arc<CallContext>,
@@ -197,7 +197,7 @@ impl JudgedCommand {
         })
     }
 
-    /// Keeps what the trial changed, or the parts that the person accepted in a review.
+    /// Keeps the changes of the trial, or only the parts that the person accepted in a review.
     pub(super) fn keep(
         self,
         mut ended: EndedTrial,
@@ -223,8 +223,8 @@ impl JudgedCommand {
 }
 
 impl CommandCall {
-    /// Returns the next step after the changes of a trial were read, unless the turn was cancelled meanwhile. `result` is the
-    /// result of the command, and `hosts` are the hosts that it wanted.
+    /// Returns the next step after the changes of a trial were read. If the turn was cancelled meanwhile, the call has ended.
+    /// `result` is the result of the command, and `hosts` are the hosts that it wanted to contact.
     fn after_trial(
         self,
         read: Result<Result<TriedCommand, String>, CallHalt>,
@@ -254,7 +254,7 @@ impl CommandCall {
 }
 
 impl EndedTrial {
-    /// Returns the result of a command whose changes the person or a rule refused.
+    /// Returns the result of a command whose changes the person or a rule rejected.
     pub(super) fn refused(&self, decision: &Decision, hunks: Option<&[HunkAnswer]>) -> CallResult {
         let why = refusal(decision);
         let told = match (decision, self.tried.summary.runs_again) {
@@ -279,7 +279,7 @@ impl EndedTrial {
         self.result.told(&told).noted(&noted)
     }
 
-    /// Returns the effect of a trial that needs no answer, for the model and for the person.
+    /// Returns the text about a trial that needs no answer: for the model and for the person.
     fn effect(&self) -> (String, String) {
         let ignored = &self.tried.changes.ignored;
         let reached = self.hosts.reached();
@@ -309,7 +309,7 @@ impl EndedTrial {
     }
 }
 
-/// Adds the person's answer in a review to a remark.
+/// Adds the person's answers of a review to a remark.
 fn with_answer(noted: String, hunks: Option<&[HunkAnswer]>) -> String {
     match hunks.and_then(edits::answer_in_words) {
         None => noted,
@@ -317,7 +317,8 @@ fn with_answer(noted: String, hunks: Option<&[HunkAnswer]>) -> String {
     }
 }
 
-/// Keeps what the person accepted. Returns what was kept and what was not, for the model and for the person.
+/// Keeps the changes that the person accepted. Returns a text about the kept and the dropped changes: for the model and for the
+/// person.
 async fn keep_accepted(
     by: By,
     tried: &mut TriedCommand,
@@ -347,11 +348,11 @@ async fn keep_accepted(
     (told, noted)
 }
 
-/// Makes the changes of a trial in the workspace. Returns what was kept, for the model and for the person, and whether all of
-/// it is in the files now.
+/// Makes the changes of a trial in the workspace. Returns a text about the kept changes, for the model and for the person, and
+/// true if all changes are in the files now.
 ///
 /// # Errors
-/// Nothing was kept, for this reason.
+/// The reason why no change was kept.
 async fn keep_trial(
     by: By,
     tried: &TriedCommand,
@@ -389,7 +390,7 @@ async fn keep_trial(
     Ok(((kept_words(&kept), kept.noted()), kept.is_all()))
 }
 
-/// Returns that nothing was kept, for the model and for the person.
+/// Returns the text that says that no change was kept: for the model and for the person.
 fn not_kept(why: &str) -> (String, String) {
     (
         format!("It ran as a trial. Its changes could not be kept: {why}."),
@@ -397,7 +398,7 @@ fn not_kept(why: &str) -> (String, String) {
     )
 }
 
-/// Returns what was kept, for the model.
+/// Returns the text about the kept changes for the model.
 fn kept_words(kept: &Kept) -> String {
     let paths = kept.done.changes.iter();
     let paths: Vec<_> = paths.map(|it| it.path.display().to_string()).collect();

@@ -1,5 +1,5 @@
-//! Carries out the calls that change files. A change is proposed before the question about it. After a yes it is applied to the
-//! text that the file has then.
+//! Carries out the calls that change files. co proposes a change before the question about it. After a yes, co applies the change
+//! to the text that the file has at that time.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,19 +28,19 @@ use co_llm::transcript::{Decision, ShownPart};
 use co_policy::{ApprovalQuestion, Pattern, Verdict};
 use co_text::one_line;
 
-/// The longest diff that the model gets back and the chat shows, in bytes.
+/// The largest number of bytes of a diff that the model gets and the chat shows.
 const LONGEST_DIFF: usize = 16 << 10;
 
-/// A change of files, with its verdict.
+/// A proposed change of files, with its verdict.
 pub(in crate::tool) struct ProposedChange {
-    /// The call in a line, for the person.
+    /// The call as one line, for the person.
     pub line: String,
-    /// The call as rules and the audit file know it.
+    /// The call in the form in which rules and the audit file name it.
     pub command: String,
     pub verdict: Verdict,
-    /// The changes, one for each file, that co makes together; at least one.
+    /// The changes that co makes together, one for each file. There is at least one.
     pub proposals: Vec<Proposal>,
-    /// The rules that allow such calls for these files.
+    /// The rules that would allow such calls for these files.
     pub rules: Vec<Pattern>,
 }
 
@@ -63,10 +63,10 @@ impl PlannedCall for EditRequest {
     }
 }
 
-/// Proposes the change of a call. Changes nothing.
+/// Proposes the change that a call wants to make. Changes nothing.
 ///
 /// # Errors
-/// The proposal cannot be made. The text is for the model, and may show lines of a file.
+/// The reason why the proposal cannot be made, for the model. It may contain lines of a file.
 async fn propose_edit(
     request: EditRequest,
     context: &CallContext,
@@ -89,7 +89,7 @@ async fn propose_edit(
     with_judge(context, review).await
 }
 
-/// Returns the verdict on a call that proposes a change of files. An error may show lines of a file.
+/// Returns the verdict on a call that proposes a change of files. An error may contain lines of a file.
 pub(in crate::tool) async fn judge_change(
     proposed: impl Future<Output = Result<ProposedChange, String>>,
     (context, memory): (&CallContext, &TurnMemory),
@@ -128,7 +128,7 @@ impl CallAction for ProposedChange {
     }
 }
 
-/// Does work about a change that blocks on files. The error is a text for the model.
+/// Runs work about a change on a thread that may block. The error is a text for the model.
 pub(in crate::tool) async fn with_judge<T: Send + 'static>(
     context: &CallContext,
     work: impl FnOnce(&Judge, &Path) -> Result<T, EditRefused> + Send + 'static,
@@ -161,7 +161,7 @@ impl ProposedChange {
         }
     }
 
-    /// Changes the files, or the parts that the person accepted in a review.
+    /// Makes the changes of files, or only the parts that the person accepted in a review.
     async fn make(
         self,
         context: &CallContext,
@@ -204,7 +204,7 @@ impl ProposedChange {
     }
 }
 
-/// Applies the changes of a call: all, or none if one of them cannot be made.
+/// Applies all changes of a call. If one of them is not possible, applies none.
 async fn apply_together(
     context: &CallContext,
     proposals: Vec<Proposal>,
@@ -251,7 +251,7 @@ async fn apply_one(
     applied
 }
 
-/// Raises the event for a change of files. A file that was moved is named as before and as after.
+/// Raises the event for a change of files. For a moved file, the event has the old and the new path.
 fn fire_edited(context: &CallContext, applied: &[AppliedChange]) {
     let files = applied.iter().flat_map(|change| change.proposal.files());
     let files: Vec<_> = files.map(|file| file.display().to_string()).collect();
@@ -260,7 +260,7 @@ fn fire_edited(context: &CallContext, applied: &[AppliedChange]) {
     context.services.editor.fire("CoEdited", data);
 }
 
-/// Tells the person and the model what was changed.
+/// Tells the person and the model about the changes.
 async fn tell_change(
     context: &CallContext,
     applied: &[AppliedChange],
@@ -309,7 +309,7 @@ async fn tell_change(
     Ok(result)
 }
 
-/// Adds what was changed in a file to the text for the model, to the diff, and to the summary for the person.
+/// Adds the change of a file to the text for the model, to the diff, and to the summary for the person.
 fn describe(
     context: &CallContext,
     applied: &AppliedChange,
@@ -352,13 +352,13 @@ fn describe(
     }
 }
 
-/// The answer of the person in a review, for the person to see.
+/// The person's answer in a review, as text.
 #[derive(Debug)]
 struct ReviewWords {
-    /// None if the person accepted everything unchanged.
+    /// The answer for the person; none if they accepted everything unchanged.
     answer: Option<String>,
     comments: Option<String>,
-    /// The notes for the model that say the same.
+    /// The same answer as notes for the model.
     notes: Vec<String>,
 }
 
@@ -370,7 +370,7 @@ fn changed_lines(applied: &AppliedChange) -> Vec<serde_json::Value> {
     all.map(change).collect()
 }
 
-/// Returns how many lines changes add and remove, as text.
+/// Returns the numbers of lines that these changes add and remove, as text.
 fn counts<'a>(proposals: impl IntoIterator<Item = &'a Proposal>) -> String {
     let (mut change, mut words) = (Change::default(), Vec::new());
     for proposal in proposals {
@@ -381,7 +381,7 @@ fn counts<'a>(proposals: impl IntoIterator<Item = &'a Proposal>) -> String {
     change.with_words(words).counts()
 }
 
-/// Returns what was changed, in a line for the person.
+/// Returns a line about the changes, for the person.
 fn summary_of(applied: &[AppliedChange]) -> String {
     let counts = counts(applied.iter().map(|it| &it.proposal));
     match applied.len() {
@@ -390,7 +390,7 @@ fn summary_of(applied: &[AppliedChange]) -> String {
     }
 }
 
-/// Returns the change of a question. Facts that are among its reasons are left out.
+/// Returns the change that a question shows. Leaves out the facts that are already among the reasons of the question.
 fn change_of(proposals: &[Proposal], reasons: &[String]) -> Change {
     let facts = proposals.iter().flat_map(Proposal::facts);
     let facts = facts.filter(|fact| !reasons.contains(&fact.text));
@@ -404,8 +404,8 @@ fn change_of(proposals: &[Proposal], reasons: &[String]) -> Change {
     }
 }
 
-/// Returns the proposals; with `hunks`, only the parts that the person accepted. `hunks` answers the hunks of all proposals, in
-/// order.
+/// Returns the proposals, or only the parts that the person accepted if `hunks` is set. `hunks` contains the answers about the
+/// hunks of all proposals, in order.
 fn accepted(
     proposals: Vec<Proposal>,
     hunks: Option<Vec<HunkAnswer>>,
@@ -442,7 +442,7 @@ fn accepted(
     Ok(accepted)
 }
 
-/// Checks that a change stays in the lines that the person named, if they named any.
+/// Checks that a change stays inside the lines that the person selected. If they selected none, accepts every change.
 pub(in crate::tool) fn check_range(
     range: Option<&EditRange>,
     reviewed: &ProposedChange,
@@ -457,8 +457,8 @@ fn refuse(why: EditRefused) -> String {
     format!("Refused: {why}{end}")
 }
 
-/// Does work about a change that blocks on files, with the judge and the working directory of a turn. The error is a text for the
-/// model.
+/// Runs work about a change on a thread that may block, with the judge and the working directory of a turn. The error is a text
+/// for the model.
 pub(in crate::tool) async fn work_with_judge<T: Send + 'static>(
     judge: Arc<Judge>,
     cwd: PathBuf,
@@ -472,7 +472,7 @@ pub(in crate::tool) async fn work_with_judge<T: Send + 'static>(
     })
 }
 
-/// Proposes and judges a change.
+/// Proposes a change and judges it.
 fn review(
     judge: &Judge,
     request: &EditRequest,
@@ -499,7 +499,7 @@ fn review(
     })
 }
 
-/// Returns the rule that allows the same tool in the directory of a file.
+/// Returns the rule that allows the same tool for all files in the directory of a file.
 fn directory_rule(request: &EditRequest, path: &str) -> Option<Pattern> {
     let (directory, _) = path.rsplit_once('/')?;
     let plain = !directory.contains(['*', '?', '[', '\\']);
@@ -507,7 +507,7 @@ fn directory_rule(request: &EditRequest, path: &str) -> Option<Pattern> {
     (plain && single).then(|| Pattern::prefix([request.name(), &format!("{directory}/**")]))
 }
 
-/// Returns the tools that change one file.
+/// Returns the tools that change a single file.
 pub(in crate::tool) fn tools() -> [BuiltIn; 4] {
     specs().map(|spec| BuiltIn {
         spec,

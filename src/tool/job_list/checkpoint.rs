@@ -1,5 +1,5 @@
-//! The checkpoint of a job: the files at its start. When the job ends, the changes since then that were made while no call ran
-//! count as the job's. Those made during a call count as the call's.
+//! The checkpoint of a job: the state of the files at its start. Changes that were made while the job ran and no call ran count
+//! as changes of the job. Changes that were made during a call count as changes of the call.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub struct JobCheckpoint {
     pub(crate) judge: Arc<Judge>,
     pub(crate) by: By,
     pub(crate) open: OpenCheckpoint,
-    /// Git's HEAD at the start of the job.
+    /// The position of git's HEAD at the start of the job.
     pub(crate) head: Option<Head>,
 }
 
@@ -46,7 +46,7 @@ impl JobCheckpoint {
     }
 }
 
-/// Adds a record to those of a chat. Notifies the person if that fails.
+/// Appends a record to the log of a chat. Notifies the person if that fails.
 pub(crate) async fn append_record(services: &Services, chat: String, record: Record) {
     if let Err(error) = try_append(services, chat, record).await {
         services.notice(
@@ -58,7 +58,7 @@ pub(crate) async fn append_record(services: &Services, chat: String, record: Rec
     }
 }
 
-/// Adds a record to those of a chat.
+/// Appends a record to the log of a chat.
 ///
 /// # Errors
 /// The record cannot be written.

@@ -23,27 +23,27 @@ use co_llm::transcript::{Decision, ShownPart};
 use co_policy::{ApprovalQuestion, Grant, Verdict};
 use co_text::one_line;
 
-/// The time that a call waits for output after a job started or got input.
+/// The longest time that a call waits for output after a job has started or got input.
 const FIRST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The output of a job that printed nothing since the last reading.
+/// The text in place of the output if a job has printed nothing since the last read.
 const NOTHING_NEW: &str = "(nothing new)\n";
 
-/// Text for a running job.
+/// A text for the input of a running job.
 struct JobInput {
     request: JobRequest,
     job: JobView,
     text: String,
-    /// Nothing more will be written.
+    /// True if nothing more will be written to the input.
     close: bool,
 }
 
-/// Options for a report about a job.
+/// The options of a report about a job.
 #[derive(Default)]
 pub(in crate::tool) struct JobReport {
-    /// The text above the output.
+    /// The text that precedes the output.
     pub lead: String,
-    /// The line to read from; none for the line after the last one that was read.
+    /// The number of the first line to read; none for the line after the last one that was read.
     pub since: Option<u64>,
     pub failed: bool,
 }
@@ -108,7 +108,7 @@ impl PlannedCall for JobRequest {
     }
 }
 
-/// Returns the question about text for a job.
+/// Returns the question about a text that the model wants to send to a job.
 fn question(
     context: &CallContext,
     job: &JobView,
@@ -186,7 +186,7 @@ impl CallAction for JobInput {
     }
 }
 
-/// Reads or ends a job, or reports that the model cannot type to it.
+/// Reads a job, or ends it. If the model wants to type to a job that takes no input, reports the reason.
 async fn use_job(context: &CallContext, request: JobRequest) -> Result<CallResult, CallHalt> {
     let job = match context.find_job(request.job).await? {
         Ok(job) => job,
@@ -217,7 +217,7 @@ async fn use_job(context: &CallContext, request: JobRequest) -> Result<CallResul
 }
 
 impl JobInput {
-    /// Returns the text as the hooks of plugins get it.
+    /// Returns the text in the form in which the hooks of plugins get it.
     fn for_hooks(&self, context: &CallContext) -> PlannedCommand {
         PlannedCommand {
             chat: context.chat,
@@ -228,7 +228,7 @@ impl JobInput {
         }
     }
 
-    /// Types to the job.
+    /// Sends the text to the job's input.
     async fn put(
         self: Box<Self>,
         context: &CallContext,
@@ -263,7 +263,7 @@ fn not_typed(why: impl std::fmt::Display) -> String {
     format!("Nothing was typed: {why}.")
 }
 
-/// Waits for output of a job, or for the end of the turn.
+/// Waits for new output of a job, but no longer than `most`, or until the turn is cancelled.
 async fn watch(context: &CallContext, job: &JobView, most: Duration) {
     context.unless_cancelled(job.settled(most)).await.ok();
 }
@@ -280,7 +280,7 @@ impl JobReport {
         Self { failed, ..self }.tell(context, job).await
     }
 
-    /// Shows the new output of a job, and returns it with the state of the job.
+    /// Shows the new output of a job. Returns the output with the state of the job.
     async fn tell(self, context: &CallContext, job: &JobView) -> Result<CallResult, CallHalt> {
         // Take the end first: then the output is complete if the job has ended.
         let end = job.end_of();
@@ -324,7 +324,7 @@ impl JobReport {
     }
 }
 
-/// Returns a result that tells the model of a job's end.
+/// Returns a result that also tells the model of a job's end.
 fn with_end(result: CallResult, job: &JobView) -> CallResult {
     CallResult {
         ended_job: Some(job.number),
@@ -349,7 +349,7 @@ async fn judge_typed(
         .map_err(|error| format!("The text could not be judged ({error}), so it was not typed."))
 }
 
-/// Returns the confinement of a job in a word.
+/// Returns the name of a job's confinement.
 fn confinement_of(job: &JobView) -> &'static str {
     match job.conditions.confined {
         true => READ_ONLY,

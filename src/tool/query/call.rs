@@ -1,5 +1,5 @@
-//! Carries out the calls that read and search files and ask the editor. They run in this process. They get a verdict like
-//! commands, and nobody is asked about them.
+//! Carries out the calls that read and search files, or ask the editor. They run in this process. Each gets a verdict, as a
+//! command does, but never a question.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use co_exec::secrets::redact::RedactedText;
 use co_llm::transcript::{Decision, ShownPart};
 use co_policy::{Grant, Verdict};
 
-/// The time that a query may take beyond its time limit, because a file system may hang.
+/// The additional time that a query may take after its time limit. A file system may hang.
 const HANG_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The hint for the model if a query is refused.
+/// The hint for the model after a refused query.
 const READ_WITH_SHELL: &str =
     "If it is needed, read it with run_shell_command: the person is asked then.";
 
@@ -61,7 +61,7 @@ impl PlannedCall for FileQuery {
     }
 }
 
-/// Returns the resolution of a verdict on a query. Nobody is asked about queries.
+/// Returns the resolution of a verdict on a query. The person is never asked about queries.
 fn resolution(verdict: Verdict) -> Resolution {
     let why = match verdict {
         Verdict::Allow(Grant::Rule { rule }) => return Resolution::Run(Decision::Rule { rule }),
@@ -144,7 +144,7 @@ async fn finish_query(
     })
 }
 
-/// Starts a query in a task of its own, at the moment `started`.
+/// Starts a query in a separate task. `started` is the time of the start.
 fn start_query(
     context: &CallContext,
     query: &FileQuery,
@@ -189,7 +189,7 @@ fn start_query(
     })
 }
 
-/// Waits for the result of a query. After a cancellation, it gives up if the file system hangs.
+/// Waits for the result of a query. After a cancellation, gives up if the file system hangs.
 async fn wait_for_query(
     context: &CallContext,
     running: JoinHandle<Result<FileQueryResult, FileQueryError>>,
@@ -208,8 +208,8 @@ fn failed<T>(error: JoinError) -> Result<T, FileQueryError> {
     Err(FileQueryError(format!("The look failed: {error}.")))
 }
 
-/// Asks Neovim for the data that a query needs: the texts of buffers, or the answer to a question. It has no time limit, because
-/// Neovim may wait for a person.
+/// Asks Neovim for the data that a query needs: the texts of buffers, or the answer to a query about the editor. Has no time
+/// limit, because Neovim may wait for the person.
 async fn ask_editor(
     query: &FileQuery,
     path: &Path,
@@ -233,7 +233,7 @@ async fn ask_editor(
     }
 }
 
-/// Waits for work on files, but gives up if the file system hangs.
+/// Waits for work on files. Gives up if the file system hangs.
 async fn unless_it_hangs<T>(work: impl Future<Output = T>) -> Result<T, FileQueryError> {
     let done = tokio::time::timeout(QUERY_TIMEOUT + HANG_TIMEOUT, work).await;
     done.map_err(|_| FileQueryError("given up: the file system does not answer".to_owned()))

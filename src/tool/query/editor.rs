@@ -1,4 +1,4 @@
-//! The tool `editor_context`: what the person's Neovim and its language servers know of the workspace.
+//! The tool `editor_context`: asks the person's Neovim and its language servers about the workspace.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 use co_text::plural;
 
-/// The arguments of a call, which [`spec`] describes.
+/// The arguments of a call. [`spec`] describes them for the model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EditorArguments {
@@ -28,7 +28,7 @@ struct EditorArguments {
     line: Option<u64>,
 }
 
-/// A question about the editor.
+/// A query about the editor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EditorContext {
     what: EditorTopic,
@@ -37,7 +37,7 @@ pub struct EditorContext {
     line: Option<u64>,
 }
 
-/// Returns the tool's description for a model.
+/// Returns the description of the tool for a model.
 pub(super) fn spec() -> ToolSpec {
     let description = "Returns what the person's editor knows. `state`: their file, cursor and visible lines, and the open \
         files. `diagnostics`: of language servers and linters, errors first. `quickfix`: the quickfix list. `symbols`: of \
@@ -93,12 +93,12 @@ impl EditorContext {
         )))
     }
 
-    /// Returns whether it is about a name in a file.
+    /// Returns true if the query is about a name in a file.
     fn looks_up(&self) -> bool {
         matches!(self.what, EditorTopic::Definition | EditorTopic::References)
     }
 
-    /// Returns whether language servers are asked about a file.
+    /// Returns true if the query asks language servers about a file.
     fn asks_servers(&self) -> bool {
         self.looks_up() || self.what == EditorTopic::Symbols
     }
@@ -115,7 +115,7 @@ impl EditorContext {
         }
     }
 
-    /// Returns the path for the judge: the working directory, if the call names none.
+    /// Returns the path for the judge. It is the working directory if the call names no path.
     pub(super) fn path(&self) -> &str {
         match self.what {
             EditorTopic::State => ".",
@@ -133,7 +133,7 @@ impl EditorContext {
         }
     }
 
-    /// Returns the message to the editor. `path` is the real path of the query.
+    /// Returns the message to the editor. `path` is the canonical path of the query.
     pub fn message(&self, path: &Path) -> EditorQuery {
         let file = path.to_str().filter(|_| self.asks_servers());
         EditorQuery {

@@ -1,4 +1,4 @@
-//! The tool `list_files`: the files and directories below a directory.
+//! The tool `list_files`: lists the files and directories below a directory.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -17,7 +17,7 @@ const MOST_DEPTH: usize = 50;
 const DEFAULT_ENTRIES: usize = 500;
 const MOST_ENTRIES: usize = 5_000;
 
-/// The arguments of a call, which [`spec`] describes.
+/// The arguments of a call. [`spec`] describes them for the model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ListArguments {
@@ -26,7 +26,7 @@ struct ListArguments {
     limit: Option<i64>,
 }
 
-/// A query for the entries below a directory.
+/// A query for the files and directories below a directory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListQuery {
     pub(super) path: String,
@@ -34,7 +34,7 @@ pub struct ListQuery {
     limit: usize,
 }
 
-/// Returns the tool's description for a model.
+/// Returns the description of the tool for a model.
 pub(super) fn spec() -> ToolSpec {
     let description = "Returns the files and directories below a directory of the workspace, sorted, one on each line. \
         Directories end with /. Files that git ignores, .git and files that look like secrets are left out. \

@@ -1,4 +1,4 @@
-//! The tool `read_file`: lines of one file.
+//! The tool `read_file`: reads lines of one file.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
@@ -16,14 +16,14 @@ use co_llm::transcript::Call;
 
 const DEFAULT_LINES: usize = 2_000;
 const MOST_LINES: usize = 20_000;
-/// Bytes of one line.
+/// The largest number of bytes of a line in the result.
 const LONGEST_LINE: usize = 2_000;
-/// The largest file that is decoded, in bytes. Of a larger one, lines are read as UTF-8.
+/// The size in bytes up to which a whole file is decoded. Lines of a larger file are read as UTF-8.
 const MAX_DECODED_BYTES: u64 = 16 << 20;
-/// A file with a NUL byte among its first bytes is not text.
+/// The number of first bytes of a file that are checked for a NUL. A file with a NUL there is not text.
 const BINARY_CHECK_BYTES: usize = 8 << 10;
 
-/// The arguments of a call, which [`spec`] describes.
+/// The arguments of a call. [`spec`] describes them for the model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReadArguments {
@@ -40,7 +40,7 @@ pub struct ReadQuery {
     limit: usize,
 }
 
-/// Returns the tool's description for a model.
+/// Returns the description of the tool for a model.
 pub(super) fn spec() -> ToolSpec {
     let description = format!(
         "Returns lines of one text file of the workspace, with what the person has typed there and not saved. The last \
@@ -166,15 +166,15 @@ impl ReadQuery {
     }
 }
 
-/// The text of a file, from its buffer or else from the disk.
+/// The text of a file: that of its buffer, or else that on disk.
 struct Text {
     reader: BufReader<Box<dyn Read>>,
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     size: u64,
-    /// None if the file is too large or is not text.
+    /// The whole text; none if the file is too large or is not text.
     whole: Option<String>,
     unsaved: bool,
-    /// A remark about its bytes for the reader.
+    /// A remark about the bytes of the file, for the reader.
     note: Option<String>,
 }
 
@@ -221,7 +221,7 @@ impl Text {
     }
 }
 
-/// Reads lines of any length in little memory.
+/// Reads lines of any length with little memory.
 struct Lines<'a> {
     reader: BufReader<Box<dyn Read>>,
     end: &'a Deadline,
@@ -237,7 +237,7 @@ impl Lines<'_> {
         Ok(self.reader.fill_buf()?.is_empty())
     }
 
-    /// Returns the first `keep` bytes of the next line, and its length without the line break.
+    /// Returns the first `keep` bytes of the next line, and the length of the line without its line break.
     fn next(&mut self, keep: usize) -> io::Result<Option<(Vec<u8>, u64)>> {
         let mut kept = Vec::new();
         let mut length = 0;

@@ -1,4 +1,4 @@
-//! The tool `search`: lines of files in the workspace that match a regular expression.
+//! The tool `search`: finds the lines of files in the workspace that match a regular expression.
 
 use std::fs::File;
 use std::path::Path;
@@ -25,17 +25,17 @@ use co_text::counted;
 const DEFAULT_MATCHES: usize = 100;
 const MOST_MATCHES: usize = 1_000;
 const MOST_CONTEXT: usize = 20;
-/// Bytes of one line.
+/// The largest number of bytes of a line in the result.
 const LONGEST_LINE: usize = 500;
-/// The most bytes of a file; larger files hold data, not text.
+/// The largest size in bytes of a file that is searched. Larger files contain data, not text.
 const LARGEST_FILE: u64 = 16 << 20;
-/// The most bytes of a compiled pattern.
+/// The largest number of bytes of a compiled pattern.
 const LARGEST_PATTERN: usize = 4 << 20;
 const MOST_THREADS: usize = 8;
-/// The entries that a thread takes from the walk at once.
+/// The number of entries that a thread takes from the walk at a time.
 const BATCH: usize = 16;
 
-/// The arguments of a call, which [`spec`] describes.
+/// The arguments of a call. [`spec`] describes them for the model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SearchArguments {
@@ -50,7 +50,7 @@ struct SearchArguments {
     limit: Option<i64>,
 }
 
-/// A query for matching lines.
+/// A query for the lines that match a pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchQuery {
     pub(super) path: String,
@@ -62,7 +62,7 @@ pub struct SearchQuery {
     limit: usize,
 }
 
-/// Returns the tool's description for a model.
+/// Returns the description of the tool for a model.
 pub(super) fn spec() -> ToolSpec {
     let description = format!(
         "Returns the lines that match a regular expression in the files of the workspace, with what the person has typed \
@@ -135,7 +135,7 @@ impl SearchQuery {
         })
     }
 
-    /// Returns the search for a text below the working directory, with as many matches as there can be.
+    /// Returns a search for a text below the working directory, with the largest possible number of matches.
     pub(super) fn literal(text: String) -> Self {
         Self {
             path: ".".to_owned(),
@@ -193,7 +193,7 @@ impl SearchQuery {
             .map_err(|error| FileQueryError(format!("The pattern cannot be used: {error}.")))
     }
 
-    /// Returns the files of the directory `base` that the query is about.
+    /// Returns the filter for the files below `base` that the query searches; none if it searches all files.
     fn only(&self, base: &Path) -> Result<Option<Override>, FileQueryError> {
         let Some(glob) = &self.glob else {
             return Ok(None);
@@ -206,11 +206,11 @@ impl SearchQuery {
     }
 }
 
-/// A search by several threads. Its result does not depend on their number.
+/// A search by several threads. The result does not depend on the number of threads.
 struct Search<'a> {
     query: &'a SearchQuery,
     scope: &'a FileScope,
-    /// The directory of all files, which has the path `base`.
+    /// The directory that contains all files. Its path is `base`.
     dir: &'a Dir,
     base: &'a Path,
     matcher: RegexMatcher,
@@ -221,7 +221,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Searches files until the walk has no more.
+    /// Searches files until the walk has no more entries.
     fn work(&self) {
         let mut searcher = SearcherBuilder::new()
             .line_number(true)
@@ -314,29 +314,29 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The matches of the files that one thread searched, in the order of the walk.
+/// The matches in the files that one thread has searched, in the order of the walk.
 struct Matches<'a> {
     query: &'a SearchQuery,
     scope: &'a FileScope,
-    /// The place in the walk after the files that are searched now.
+    /// The index in the walk after the batch that is being searched.
     place: usize,
     lines: Vec<Line>,
     bytes: usize,
     files: usize,
     shown: usize,
-    /// The shown lines that are cut.
+    /// The number of lines in the result that are cut.
     cut: usize,
     more: usize,
     large: usize,
     binary: usize,
     unread: usize,
-    /// The files whose buffers were searched instead.
+    /// The number of files whose unsaved buffers were searched instead.
     unsaved: usize,
 }
 
-/// A line of the result.
+/// A line of the result, and its position.
 struct Line {
-    /// The place of its file, as [`Matches::place`].
+    /// The place of its file in the walk, as in [`Matches::place`].
     place: usize,
     text: String,
     matched: bool,
@@ -366,8 +366,8 @@ impl<'a> Matches<'a> {
         self.shown >= self.query.limit || self.bytes >= self.scope.bytes
     }
 
-    /// Adds a line. If there are enough lines, only counts the line if it matches: the result of all threads has enough lines
-    /// before it.
+    /// Adds a line. If there are already enough lines, only counts a matching line: the result of all threads then has enough
+    /// earlier lines.
     fn push(&mut self, line: Line) {
         if self.full() {
             self.more += usize::from(line.matched);
@@ -379,7 +379,7 @@ impl<'a> Matches<'a> {
         self.lines.push(line);
     }
 
-    /// Adds the counts of other matches, apart from the counts of lines.
+    /// Adds the counts of other matches. Does not add the counts of lines.
     fn add_counts(&mut self, other: &Self) {
         self.files += other.files;
         self.more += other.more;
@@ -420,10 +420,10 @@ impl<'a> Matches<'a> {
     }
 }
 
-/// Adds the matches of one file.
+/// Receives the matching lines of one file.
 struct FileSink<'s, 'a> {
     path: &'s Path,
-    /// The path as it is shown.
+    /// The path of the file in the form in which the result shows it.
     shown: Option<String>,
     matched: bool,
     matches: &'s mut Matches<'a>,

@@ -1,5 +1,5 @@
-//! Carries out the calls that rename a symbol by the person's language server. A rename is a change of several files, each of
-//! which is judged as an edit. The questions about the other calls of its step do not wait for the language server.
+//! Carries out the calls that rename a symbol with the person's language server. A rename changes several files. The change of
+//! each file is judged as an edit. The questions about the other calls of the step do not wait for the language server.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -26,18 +26,18 @@ use crate::workspace::judge::Judge;
 use co_edit::CharacterUnit;
 use co_policy::{Pattern, Reason, Verdict};
 
-/// The answer of the editor, or a text for the model.
+/// The answer of the editor. The error is a text for the model.
 type ServerAnswer = Result<EditorAnswer, String>;
 
-/// The change of a call that renames a symbol.
+/// The change that a rename makes.
 pub(super) struct Rename {
     request: RenameRequest,
     edits: ServerEdits,
 }
 
-/// The edits of a language server. They are awaited while other calls of the step run.
+/// The edits of the language server. The call waits for them while other calls of the step run.
 enum ServerEdits {
-    /// They were never asked for.
+    /// co has not asked for the edits.
     None,
     Awaited(AbortOnDropHandle<ServerAnswer>),
     Came(ServerAnswer),
@@ -96,7 +96,7 @@ impl Rename {
     /// Proposes the change. Changes nothing.
     ///
     /// # Errors
-    /// The proposal cannot be made. The text is for the model, and may show lines of a file.
+    /// The reason why the proposal cannot be made, for the model. It may contain lines of a file.
     async fn propose(
         &self,
         context: &CallContext,
@@ -159,7 +159,7 @@ fn review(
     })
 }
 
-/// Returns the strictest verdict; none if there are none. A question has the reasons of all files.
+/// Returns the strictest verdict; none if `verdicts` is empty. If it is a question, it has the reasons of all verdicts.
 fn strictest(verdicts: Vec<Verdict>) -> Option<Verdict> {
     let mut reasons: Vec<Reason> = Vec::new();
     let questions = verdicts.iter().filter_map(|verdict| match verdict {
@@ -186,7 +186,7 @@ fn strictness(verdict: &Verdict) -> u8 {
     }
 }
 
-/// Returns the tool.
+/// Returns the tool `rename_symbol`.
 pub(in crate::tool) fn tool() -> BuiltIn {
     BuiltIn {
         spec: spec(),

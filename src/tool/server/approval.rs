@@ -1,4 +1,4 @@
-//! The verdict on a call of a tool server, the question about it, and its start.
+//! Judges a call of a tool server, asks the question about it, and starts it.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use co_llm::transcript::Decision;
 use co_policy::{ApprovalQuestion, Grant, Verdict};
 use co_text::{one_line, printable};
 
-/// The reason why only a key in the float says yes.
+/// The reason why only a key in the float can approve the call.
 const FOR_GOOD: &str =
     "what its server sends or does outside of the workspace cannot be taken back";
 
@@ -66,7 +66,7 @@ impl PlannedCall for ServerCall {
 }
 
 impl ServerCall {
-    /// Returns the question about the call: the server, the tool and all arguments, in which hidden characters are escaped.
+    /// Returns the question about the call. It shows the server, the tool and all arguments, with hidden characters escaped.
     fn question(&self, context: &CallContext, asking: &ApprovalQuestion) -> AskedQuestion {
         let settings = &self.server.settings;
         let arguments = Value::Object(self.arguments.clone());

@@ -1,5 +1,5 @@
-//! The words that complete arguments of a server's prompts, and addresses of its resources. Only a server that runs is asked, for
-//! a short time.
+//! Completes the arguments of a server's prompts, and the addresses of its resources. co asks only a running server, and waits
+//! only for a short time.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,28 +11,28 @@ use crate::mcp::{ReadyServer, ServerState};
 use co_mcp::{ArgumentOf, OpenArgument, ServerPrompt};
 use co_text::one_line;
 
-/// The time for a server to answer. The editor waits for less, and has a later answer for the next key.
+/// The longest time to wait for a server's answer. The editor waits for less time, and uses a late answer for the next key.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The characters of an address that need no escape.
+/// The characters of an address that are not escaped, apart from letters and digits.
 const PLAIN: &str = "-._~";
 
-/// The start of a word that the person types about a server.
+/// The word that the person has started to type.
 #[derive(Debug, Clone, Copy)]
 pub enum StartedWord<'a> {
     Argument {
         prompt: &'a str,
-        /// The words before it.
+        /// The words before the started word.
         given: &'a [String],
-        /// `NAME=value`, or a value.
+        /// The started word: `NAME=value`, or a plain value.
         word: &'a str,
     },
     Address(&'a str),
 }
 
 impl ChatServers {
-    /// Returns whole words in the place of one that the person has started to type. There are none if the server does not run, or
-    /// does not answer soon.
+    /// Returns the words that complete the started word. The list is empty if the server does not run, or does not answer in
+    /// time.
     pub async fn complete(&self, server: &str, started: StartedWord<'_>) -> Vec<String> {
         let ready = {
             let list = self.list.lock();
@@ -80,7 +80,7 @@ impl ChatServers {
     }
 }
 
-/// Asks a server. What it says is left out if it is not one printable line, or has a secret.
+/// Asks a server for completions. Leaves out a completion that is not one printable line, or that contains a secret.
 async fn values(ready: &ReadyServer, argument: OpenArgument) -> Vec<String> {
     let asked = timeout(ANSWER_TIMEOUT, ready.complete(argument)).await;
     let mut values = asked.ok().and_then(Result::ok).unwrap_or_default();
@@ -88,7 +88,7 @@ async fn values(ready: &ReadyServer, argument: OpenArgument) -> Vec<String> {
     values
 }
 
-/// Returns the argument whose value a word begins, and the text before the value in the word.
+/// Returns the argument whose value the started word contains, and the text of the word before this value.
 fn argument(prompt: &ServerPrompt, given: &[String], word: &str) -> Option<(String, OpenArgument)> {
     let mut others = HashMap::new();
     for (name, value) in super::arguments_of(prompt, given).ok()? {
@@ -105,19 +105,19 @@ fn argument(prompt: &ServerPrompt, given: &[String], word: &str) -> Option<(Stri
     Some((before.to_owned(), argument))
 }
 
-/// A variable of a template that a typed address leaves open.
+/// A variable of a URI template whose value the person is typing.
 #[derive(Debug)]
 struct OpenPart {
     argument: OpenArgument,
-    /// The typed text before its value, and the text of the template after it.
+    /// The typed text before the value; `after` is the text of the template after the variable.
     before: String,
     after: String,
-    /// Its value may have characters with a meaning in addresses, such as `/`.
+    /// True if the value may contain characters that have a meaning in addresses, such as `/`.
     reserved: bool,
 }
 
-/// Returns the variable of a template in whose value a typed address ends; none if the address does not fit, or the template has
-/// other expressions than `{name}` and `{+name}`.
+/// Returns the variable of a template whose value the typed address ends in. Returns `None` if the address does not match the
+/// template, or if the template has expressions other than `{name}` and `{+name}`.
 fn open_part(template: &str, typed: &str) -> Option<OpenPart> {
     let (mut rest, mut left) = (template, typed);
     let mut others = HashMap::new();
@@ -154,7 +154,7 @@ fn open_part(template: &str, typed: &str) -> Option<OpenPart> {
     }
 }
 
-/// Returns a value with all characters escaped that have a meaning in addresses.
+/// Escapes all characters of a value that have a meaning in addresses.
 fn escaped(value: &str) -> String {
     let one = |byte: u8| match byte {
         _ if byte.is_ascii_alphanumeric() || PLAIN.contains(byte as char) => {

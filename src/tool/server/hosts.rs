@@ -1,4 +1,4 @@
-//! The hosts that a tool server reaches: those of its settings, and no others.
+//! The hosts that a tool server may contact, which are those of its settings.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use crate::tool::call::CallResult;
 use co_policy::{HostPattern, HostRules};
 use co_proxy::Target;
 
-/// Lets a server reach the hosts of its settings, except those that a rule denies. Nobody is asked about others.
+/// Allows a server to contact the hosts of its settings, except those that a rule denies. Denies all other hosts without a
+/// question.
 pub(super) struct ServerHosts {
     pub(super) services: Arc<Services>,
     pub(super) workspace: PathBuf,
@@ -35,7 +36,8 @@ impl HostAsker for ServerHosts {
 }
 
 impl ServerCall {
-    /// Adds the hosts that the server wanted to the result of a call. The person and the model read which ones were refused.
+    /// Adds a remark about the hosts that the server tried to contact to the result of a call. The remark names the refused
+    /// hosts, for the person and the model.
     pub(super) fn with_hosts(&self, mut result: CallResult, hosts: HostReport) -> CallResult {
         if let Some(refused) = hosts.refused() {
             let name = &self.server.settings.name;

@@ -1,4 +1,4 @@
-//! Makes changes of files, on disk and in Neovim's buffers: those of `/undo`, and those of a trial that is kept.
+//! Makes changes of files, on disk and in Neovim's buffers. `/undo` uses it, and a trial whose changes are kept.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ pub(crate) async fn apply(
     Ok(done)
 }
 
-/// Returns the files that changes removed, with their new names if they were moved.
+/// Returns the files that the changes removed. If a file was moved, also returns its new path.
 fn gone(changes: &[checkpoint::Change]) -> impl Iterator<Item = (&Path, Option<&Path>)> {
     let mut made: HashMap<_, &Path> = HashMap::new();
     for change in changes.iter().filter(|it| it.before.is_none()) {
