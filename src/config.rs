@@ -29,8 +29,8 @@ pub use servers::{
 pub use setting::{Applies, Setting};
 pub use table::settings;
 
-/// The time-out of a model's command that sets none. It is not a setting, because it is part of the tool's description. The
-/// setting `shell_max_timeout` limits it.
+/// The time-out of a model's command that sets no time-out. It is not a setting, because it is part of the tool's description.
+/// The setting `shell_max_timeout` limits it.
 pub const MODEL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The typed values of all settings.

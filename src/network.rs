@@ -34,7 +34,7 @@ const PROXY_PORT: u16 = 17_480;
 /// counts as two.
 const MAX_LOOPBACK: usize = 48;
 
-/// The largest number of hosts that a text names. It only counts the others.
+/// The largest number of hosts that a text names. The text only counts further hosts.
 const MOST_NAMED: usize = 8;
 
 /// The access of a command to hosts, before the command starts. An asker decides about the hosts.
@@ -182,7 +182,8 @@ impl OwnAddresses {
         })
     }
 
-    /// Returns all addresses: first that of the proxy, then that of the caller's own port, then the forwarded ones.
+    /// Returns all addresses: first the address of the proxy, then the address of the caller's own port, then the forwarded
+    /// addresses.
     fn all(&self) -> Vec<SocketAddr> {
         let ports = std::iter::once(self.proxy).chain(self.own);
         let ports = ports.map(|port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));

@@ -53,7 +53,7 @@ pub struct Connection {
     pub messages: mpsc::Receiver<FromEditor>,
     /// Sends messages to Neovim.
     pub editor: Editor,
-    /// Receives the reason why the backend stopped reading messages, if there is one.
+    /// Receives the reason why the backend stopped reading messages. Receives nothing if Neovim has ended.
     pub broken: oneshot::Receiver<Error>,
 }
 

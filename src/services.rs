@@ -66,7 +66,7 @@ pub struct Services {
     pub checkpoints: Arc<Checkpoints>,
     /// The running jobs of all chats.
     pub jobs: Arc<RunningJobs>,
-    /// The tool servers of all chats.
+    /// The tool servers that all chats share.
     pub tool_servers: Arc<ToolServers>,
     /// The person's answers about trust in files, and the open questions about trust.
     pub(crate) trust_answers: Arc<TrustAnswers>,
@@ -162,7 +162,7 @@ impl Services {
         }
     }
 
-    /// Returns the price of a provider's model; none if the price is not known.
+    /// Returns the price of a provider's model, or `None` if the price is unknown.
     pub fn price(&self, provider: &dyn Provider) -> Option<Price> {
         let given = self.config.prices.find(&provider.label());
         given.or_else(|| provider.list_price())

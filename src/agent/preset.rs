@@ -251,12 +251,12 @@ impl AgentHome {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentSpec {
     pub name: String,
-    /// The program of the agent, and its arguments.
+    /// The program and the arguments with which the agent is started.
     pub cmd: Vec<String>,
     pub env: Vec<(String, String)>,
     /// The person's directories that the agent's preset names, one for each part.
     pub person_homes: Vec<PathBuf>,
-    /// The hosts of the agent's vendor.
+    /// The hosts of the agent's vendor, from the preset.
     pub vendor_hosts: Vec<String>,
     pub allowed_hosts: Vec<HostPattern>,
     pub confinement: AgentConfinement,

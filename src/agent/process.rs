@@ -36,7 +36,7 @@ use co_policy::{HostPattern, HostVerdict};
 use co_proxy::Target;
 use co_text::start_of;
 
-/// The port of the vendors' hosts, which is that of HTTPS.
+/// The HTTPS port, which the hosts of vendors use.
 pub(super) const HTTPS: u16 = 443;
 
 /// The largest number of bytes of an agent's standard error that are shown.
@@ -396,8 +396,8 @@ impl AgentStart {
 }
 
 impl ConnectedAgent {
-    /// Opens a session. Continues the earlier session if there is one and the agent can. Stops if `cancel` is cancelled. Do not
-    /// drop the returned future: it ends the process before it completes.
+    /// Opens a session. Continues the earlier session if the agent can. Stops if `cancel` is cancelled. Do not drop the returned
+    /// future: it ends the process before it completes.
     ///
     /// # Errors
     /// The agent ended or refused the session, or the call was cancelled. No process is left.

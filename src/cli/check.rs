@@ -181,7 +181,7 @@ fn verdict_json(verdict: &Verdict) -> serde_json::Value {
     }
 }
 
-/// Returns the verdict for a person. Each reason stands below the part of the command that it refers to.
+/// Returns the verdict for a person. The text shows each reason below the part of the command that it refers to.
 fn explain(verdict: &Verdict, command: &str) -> String {
     match verdict {
         Verdict::Allow(Grant::ReadOnly) => {

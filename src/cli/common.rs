@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Returns the canonical path of a working directory. The workspace depends on it.
+/// Returns the canonical path of a working directory. The workspace is found from this path.
 pub(super) fn real_directory(cwd: &Path) -> Result<PathBuf, String> {
     let real = cwd.canonicalize().ok().filter(|real| real.is_dir());
     real.ok_or_else(|| {

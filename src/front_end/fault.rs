@@ -22,7 +22,7 @@ impl From<&Fault> for ErrorText {
 const WAYS_OUT: &str = "`:Co /rewind` goes back to before a prompt, `:Co /compact` sums the chat up, `:Co /new` starts afresh, \
      `:Co /model` asks another model; `:help co-stuck`";
 
-/// The hint if the content of the chat may be the cause.
+/// The hint if the content of the chat may be the cause of a fault.
 const IF_ONLY_THIS_CHAT: &str =
     "if only this chat fails, `:Co /rewind` goes back to before a prompt; `:help co-stuck`";
 

@@ -75,7 +75,8 @@ pub(super) struct Piece {
 pub(super) struct MessageStart {
     /// The byte offset of the message in the text of the piece.
     pub byte: usize,
-    /// The time of the prompt in seconds since 1970. It is `None` for the model's message.
+    /// The time of the prompt in seconds since 1970. It is `None` for messages of the model, and for prompts in files of earlier
+    /// versions.
     pub at: Option<u64>,
 }
 

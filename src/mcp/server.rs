@@ -67,7 +67,7 @@ pub struct ReadyServer {
     closed: HashSet<PathBuf>,
     /// The secret values of the server's variables and headers. They are removed from its texts.
     pub secrets: ServerSecrets,
-    /// The server's access to hosts. It is `None` if the server may connect to none.
+    /// The access of the running server to hosts. It is `None` if the server may connect to none.
     access: Option<OpenAccess>,
     /// The hosts that [`Self::new_hosts`] has already returned.
     told_hosts: Mutex<HostReport>,
@@ -319,7 +319,7 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
     fail(why, failures);
 }
 
-/// The tool servers of all chats.
+/// The tool servers of all chats, by workspace and name.
 #[derive(Default)]
 pub struct ToolServers(Mutex<HashMap<(PathBuf, String), Weak<ToolServer>>>);
 

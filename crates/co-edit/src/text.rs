@@ -244,7 +244,7 @@ impl Breaks {
         }
     }
 
-    /// Returns a text with these line breaks instead of `\n`.
+    /// Returns the text with the line breaks of the file instead of `\n`.
     fn restore<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self {
             Self::Lf => text.into(),

@@ -29,7 +29,7 @@ pub struct Mark {
     pub change: usize,
 }
 
-/// The author of an edit, or the owner.
+/// The one who makes an edit: an author or the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EditBy {
     /// The owner changes the text. Each base gets this change at once.
@@ -50,7 +50,7 @@ struct WovenLine {
     gone: Option<Mark>,
 }
 
-/// A line of the part of the text that an edit replaces.
+/// A line in the part of a text that an edit replaces.
 struct Candidate {
     line: WovenLine,
     /// True if the line was removed earlier. Then the edit may bring it back.
@@ -246,8 +246,8 @@ impl Weave {
         sorted(lines.iter().filter_map(|at| self.lines[*at].by).chain(gone))
     }
 
-    /// Returns the first author whose base equals `now`, so that none of the author's changes is left. Returns `None` for an edit
-    /// of an author.
+    /// Returns the first author whose base equals `now`: then none of this author's changes is left. Returns `None` if an author
+    /// makes the edit.
     fn returned_to(&self, now: &str, by: EditBy) -> Option<usize> {
         let authors = match by {
             EditBy::Author(_) => return None,
@@ -440,7 +440,7 @@ impl WovenLine {
     }
 }
 
-/// A text to whose last line a line break was added if it had none.
+/// A text that ends with a line break. One was added if the original text had none.
 struct Ending<'a> {
     text: Cow<'a, str>,
     /// True if the original text ends with a line break or is empty.

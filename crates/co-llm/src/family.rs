@@ -68,8 +68,8 @@ pub(crate) fn list_price(model: &str) -> Option<Price> {
         .price
 }
 
-/// Returns the model to use if the person set none. It is the newest model of the most preferred family that the server offers,
-/// or else the first model on offer.
+/// Returns the model to use if the person set no model. It is the newest model of the most preferred family that the server
+/// offers, or else the first model on offer.
 pub(crate) fn choose(offered: &[ListedModel]) -> Option<&ListedModel> {
     let newest = |family: &Family| {
         let known = offered.iter().filter_map(|model| {

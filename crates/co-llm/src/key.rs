@@ -17,7 +17,7 @@ use crate::settings::ProviderSettings;
 /// The key of one provider.
 #[derive(Debug)]
 pub(super) struct Key {
-    /// The place that provides the key. It is `None` if no key was found; the server may need none.
+    /// The place that provides the key. It is `None` if no key was found. Some servers need no key.
     source: Option<KeySource>,
     /// The environment variable to set if there is no key. It is `None` if this server has no usual variable; then the setting
     /// `api_key_env` must name one.

@@ -228,8 +228,8 @@ impl Remote {
         Ok(listing::read(&list))
     }
 
-    /// Returns the server's information about the model. Asks the server until it sends a list of models or shows that it has
-    /// none.
+    /// Returns the server's information about the model. Asks the server until it sends a list of models or shows that it has no
+    /// list.
     async fn listed(&self, model: &str) -> Option<ListedModel> {
         let url = &self.choice.base_url;
         let models = match self.memory.models(&self.name, url) {

@@ -91,7 +91,7 @@ struct OpenCall {
 /// The state of one connection.
 struct Serving<W> {
     server: Arc<dyn ToolOffer>,
-    /// The name that the client reported. It is empty if it reported none.
+    /// The name of the client. It is empty if the client reported none.
     client: String,
     output: W,
     open: HashMap<String, OpenCall>,

@@ -23,8 +23,7 @@ use crate::call_events::{CallListener, FollowedCall, QuestionReply};
 /// delay others.
 const MOST_UNASKED: u64 = 64 << 20;
 
-/// The largest number of replies to the server's requests that may wait to be sent, as in a queue of lines. Further replies are
-/// dropped.
+/// The largest number of replies to the server's requests that may wait to be sent. Further replies are dropped.
 const MOST_REPLIES: usize = 64;
 
 /// The capacity of the queue of the person's replies. Each call has at most one question at a time.

@@ -184,8 +184,8 @@ impl CommandForm {
         programs::lookup(&self.program).is_some_and(|row| row.complete)
     }
 
-    /// Returns true if this form, which is that of a rule, matches a command. Both must have the same program and sub-command.
-    /// The command must have all options of the rule, and its operands in the same order.
+    /// Returns true if this form of a rule matches the form of a command. Both must have the same program and sub-command. The
+    /// command must have all options of the rule, and its operands in the same order.
     pub(crate) fn matches(&self, command: &Self) -> bool {
         let complete = self.is_complete();
         let same = |want: &str, word: &str| want == "*" || want == word;

@@ -225,7 +225,8 @@ fn leaves(dir: Option<&str>, path: &str) -> bool {
     whole.starts_with(['/', '~']) || whole.split('/').any(|part| part == "..")
 }
 
-/// Replaces each placeholder in braces, such as `{first|a file}`, by operands. The text after `|` is used if there are none.
+/// Replaces each placeholder in braces, such as `{first|a file}`, by operands. If there are no operands, the text after `|` is
+/// used.
 fn fill(template: &str, operands: &[Word]) -> String {
     let mut text = String::new();
     let mut rest = template;

@@ -6,7 +6,7 @@ use crate::outer::OuterProxy;
 use crate::setup::{Decider, ProxyLimits, Resolver};
 use crate::traffic::Traffic;
 
-/// The state that all connections of one command share.
+/// The data that all connections of one command share.
 pub(crate) struct ProxyContext {
     pub(crate) decider: Arc<dyn Decider>,
     pub(crate) resolver: Arc<dyn Resolver>,

@@ -16,7 +16,7 @@ const HTTP_PORT: u16 = 80;
 /// directly.
 const UNREADABLE: &str = "socks5://unreadable.invalid";
 
-/// The person's own proxies, from variables such as `HTTPS_PROXY`. There may be none.
+/// The person's own proxies, from variables such as `HTTPS_PROXY`. The list may be empty.
 #[derive(Debug, Clone)]
 pub struct OuterProxy(Arc<Matcher>);
 

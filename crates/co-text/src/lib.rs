@@ -138,7 +138,7 @@ pub fn plural<N: Display + PartialEq + From<u8>>(count: N, one: &str, many: &str
     format!("{count} {noun}")
 }
 
-/// Returns a duration in words. It is in milliseconds if it is below a second.
+/// Returns a duration in words, such as "1.5 s". It is in milliseconds if it is below a second.
 pub fn duration_text(time: Duration) -> String {
     match time.as_secs() {
         0 => format!("{} ms", time.as_millis()),
@@ -147,7 +147,7 @@ pub fn duration_text(time: Duration) -> String {
     }
 }
 
-/// Returns the time since `then` in words.
+/// Returns the time since `then` in words, such as "5 min ago".
 pub fn age(then: SystemTime) -> String {
     let age = SystemTime::now().duration_since(then).unwrap_or_default();
     match age.as_secs() {

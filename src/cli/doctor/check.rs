@@ -13,7 +13,7 @@ pub enum CheckLevel {
     Error,
 }
 
-/// The result of one check.
+/// A row of the doctor: the name of a check and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
     pub name: &'static str,

@@ -46,7 +46,7 @@ pub(super) struct Tried<'a> {
     found: Result<(TrialChanges, Report), String>,
     /// True if the command ended by itself.
     is_whole: bool,
-    /// The changes that could not be kept while the others were. It is `None` if no changes are kept.
+    /// The changes that could not be kept, if the remaining changes were kept. It is `None` if no changes were kept.
     kept: Option<Vec<NotKept>>,
     /// The reason why no change could be kept.
     problem: Option<String>,
@@ -184,8 +184,8 @@ impl Tried<'_> {
         object
     }
 
-    /// Prints which changes cannot be kept. Then keeps or drops the others, as the options say or the person answers. Returns the
-    /// exit status if it differs from that of the command. `told` completes when a signal arrives.
+    /// Prints which changes cannot be kept. Then keeps or drops the remaining changes, as the options say or the person answers.
+    /// Returns the exit status if it differs from the exit status of the command. `told` completes when a signal arrives.
     pub(super) async fn settle(&mut self, told: impl AsyncFnOnce()) -> Option<u8> {
         let (found, report) = match &self.found {
             Ok(found) => found,
@@ -234,7 +234,8 @@ impl Tried<'_> {
         self.status()
     }
 
-    /// Returns the exit status if it differs from that of the command: if a change was not kept although it should have been.
+    /// Returns the exit status if it differs from the exit status of the command: a change was not kept although it should have
+    /// been.
     pub(super) fn status(&self) -> Option<u8> {
         let wanted = self.trial.after == AfterTrial::Keep && self.is_whole;
         let all = self.found.as_ref().is_ok_and(|(found, _)| {

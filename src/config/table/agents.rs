@@ -5,7 +5,7 @@ use crate::config::setting::{Applies, Setting, setting};
 use crate::config::units::MIB;
 use crate::config::value::Kind;
 
-/// The settings, in the order of the help.
+/// The settings for agents, in the order of the help.
 pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "agents",

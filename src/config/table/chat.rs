@@ -4,7 +4,7 @@ use crate::config::setting::{Applies, Setting, setting};
 use crate::config::units::{index, small};
 use crate::config::value::Kind;
 
-/// The settings, in the order of the help.
+/// The settings of a chat, in the order of the help.
 pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "max_steps",

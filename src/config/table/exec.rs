@@ -6,7 +6,7 @@ use crate::config::setting::{Applies, Setting, setting};
 use crate::config::units::{DAY, MIB, TIB, index};
 use crate::config::value::Kind;
 
-/// The settings, in the order of the help.
+/// The settings of commands, in the order of the help.
 pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "shell_max_timeout",

@@ -16,7 +16,7 @@ fn is_of_provider(setting: &Setting) -> bool {
     !matches!(setting.name, "providers" | "prices" | "stall_timeout")
 }
 
-/// The settings, in the order of the help.
+/// The settings of the model, in the order of the help.
 pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "provider",

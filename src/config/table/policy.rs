@@ -3,7 +3,7 @@
 use crate::config::setting::{Setting, setting};
 use crate::config::value::Kind;
 
-/// The settings, in the order of the help.
+/// The settings about approval, in the order of the help.
 pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "allow",

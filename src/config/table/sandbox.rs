@@ -6,7 +6,7 @@ use crate::config::value::Kind;
 use crate::config::{ConfinementSetting, Network, TryFirst};
 use co_exec::container;
 
-/// The settings, in the order of the help.
+/// The settings for confinement, in the order of the help.
 pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "sandbox_backend",

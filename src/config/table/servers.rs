@@ -6,7 +6,7 @@ use crate::config::servers::set_servers;
 use crate::config::setting::{Applies, Setting, setting};
 use crate::config::value::Kind;
 
-/// The settings, in the order of the help.
+/// The settings for tool servers, in the order of the help.
 pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "mcp_servers",

@@ -14,7 +14,7 @@ use crate::provider_table::{self, Protocol};
 use crate::request::ToolSpec;
 use crate::transcript::Image;
 
-/// Returns the body of a request.
+/// Returns the body of a request to Anthropic's Messages API.
 pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversation) -> Value {
     let marks = CacheMarks::of(info);
     let mut body = json!({

@@ -16,7 +16,7 @@ use crate::request::ToolSpec;
 use crate::server_memory::Adaptation;
 use crate::transcript::Image;
 
-/// Returns the body of a request.
+/// Returns the body of a request to the Chat Completions API.
 pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversation) -> Value {
     let adapted = |adaptation| info.adaptations.contains(&adaptation);
     let marks = CacheMarks::of(info);

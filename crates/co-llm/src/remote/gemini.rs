@@ -19,7 +19,7 @@ use crate::transcript::Call;
 /// (ai.google.dev, "Thought signatures", 2026-11).
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Returns the body of a request.
+/// Returns the body of a request to Gemini.
 pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversation) -> Value {
     let mut body = json!({ "systemInstruction": { "parts": [{ "text": chat.system }] } });
     if !chat.tools.is_empty() {

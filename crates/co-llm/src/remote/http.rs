@@ -42,7 +42,7 @@ pub fn client(base_url: &str) -> Result<reqwest::Client, Fault> {
 }
 
 /// Makes the HTTP client. If `trusts` is true, the client trusts the certificate authorities of the system; otherwise it trusts
-/// none.
+/// no authority.
 fn build(base_url: &str, trusts: bool) -> Result<reqwest::Client, Fault> {
     let mut builder = reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)

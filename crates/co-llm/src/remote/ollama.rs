@@ -15,7 +15,7 @@ use super::reasoning;
 use super::request_info::RequestInfo;
 use crate::provider_table::Protocol;
 
-/// Returns the body of a request.
+/// Returns the body of a request to Ollama.
 pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversation) -> Value {
     let mut body = json!({
         "model": info.model,

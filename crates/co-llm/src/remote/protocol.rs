@@ -24,7 +24,7 @@ pub(super) fn path(info: &RequestInfo) -> (String, Option<&'static str>) {
     }
 }
 
-/// Returns the body of a request.
+/// Returns the body of a request in the protocol of the server.
 pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversation) -> Value {
     match info.protocol {
         Protocol::Anthropic => anthropic::body(info, options, chat),

@@ -14,7 +14,7 @@ use crate::provider_table::{self, Protocol};
 use crate::request::ToolSpec;
 use crate::server_memory::Adaptation;
 
-/// Returns the body of a request. The server stores nothing, so each request contains the whole chat.
+/// Returns the body of a request to the Responses API. The server stores nothing, so each request contains the whole chat.
 pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversation) -> Value {
     let adapted = |adaptation| info.adaptations.contains(&adaptation);
     let mut body = json!({

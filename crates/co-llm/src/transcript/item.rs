@@ -217,7 +217,7 @@ impl Decision {
     }
 }
 
-/// The result of a call.
+/// The result of a call, with its text for the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The id of the call ([`Call::id`]).
@@ -309,7 +309,8 @@ pub enum LongText {
 pub struct Shortened {
     #[serde(flatten)]
     pub text: LongText,
-    /// The number of bytes that are sent of its start, and the same number of its end. With 0, one line replaces the whole text.
+    /// The number of bytes that are sent from the start of the text. As many bytes are sent from its end. With 0, one line
+    /// replaces the whole text.
     pub bytes: usize,
 }
 

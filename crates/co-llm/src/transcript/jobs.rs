@@ -2,7 +2,7 @@
 
 use super::item::Item;
 
-/// Returns an end item for each job that has none. Such a job was killed together with the backend.
+/// Returns an end item for each job without an end. Such a job was killed together with the backend.
 pub fn lost_jobs(items: &[Item]) -> Vec<Item> {
     let ended = |wanted: u64| {
         let mut ends = items.iter();

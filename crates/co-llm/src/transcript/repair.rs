@@ -71,7 +71,7 @@ pub fn unanswered(items: &[Item]) -> Vec<&Call> {
 
 struct Repair<'a> {
     items: &'a [Item],
-    /// For each id, the indices of results that no call has got yet, the last one first.
+    /// For each call id, the indices of the results that are not assigned to a call yet, the last one first.
     outcomes: HashMap<&'a str, Vec<usize>>,
     /// The indices of results that were moved to an earlier place.
     taken: HashSet<usize>,

@@ -104,7 +104,7 @@ fn moved_operands(rest: &[String]) -> Vec<&str> {
     operands
 }
 
-/// Returns the start directories of a `find` that removes files. Returns `None` if it removes none.
+/// Returns the start directories of a `find` that removes files. Returns `None` if the `find` removes no files.
 fn find_starts(rest: &[String]) -> Option<Vec<&str>> {
     const REMOVERS: [&str; 4] = ["rm", "shred", "unlink", "mv"];
     let base = |word: &String| {

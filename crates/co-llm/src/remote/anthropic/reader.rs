@@ -11,7 +11,7 @@ use crate::remote::frame_reader::{
     FrameReader, arguments_text, count, missing_call, text, unknown_stop,
 };
 
-/// The state of an answer between two events.
+/// The state of an Anthropic stream between two events.
 #[derive(Debug, Default)]
 pub(in crate::remote) struct MessageReader {
     /// The content blocks that have not ended, by their index.

@@ -11,7 +11,7 @@ use crate::remote::frame_reader::{
 };
 use crate::transcript::{Cost, Usage};
 
-/// The state of an answer between two chunks.
+/// The state of a chat completions stream between two chunks.
 #[derive(Debug, Default)]
 pub(in crate::remote) struct ChunkReader {
     calls: Calls,

@@ -10,7 +10,7 @@ use crate::remote::frame_reader::{
 };
 use crate::transcript::Usage;
 
-/// The state of an answer between two frames.
+/// The state of a Gemini stream between two frames.
 #[derive(Debug, Default)]
 pub(in crate::remote) struct CandidateReader {
     reason: Option<String>,

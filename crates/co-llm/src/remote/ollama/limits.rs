@@ -1,4 +1,4 @@
-//! The limits of a model, as Ollama reports them.
+//! Reads the limits of a model from Ollama's report.
 
 use std::time::Duration;
 

@@ -10,7 +10,7 @@ use crate::remote::frame_reader::{
 };
 use crate::transcript::Usage;
 
-/// The state of an answer between two lines.
+/// The state of an Ollama stream between two lines.
 #[derive(Debug, Default)]
 pub(in crate::remote) struct LineReader {
     reason: Option<String>,

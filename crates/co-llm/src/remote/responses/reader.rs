@@ -12,7 +12,7 @@ use crate::remote::frame_reader::{
 };
 use crate::transcript::Usage;
 
-/// The state of an answer between two events.
+/// The state of a Responses stream between two events.
 #[derive(Debug, Default)]
 pub(in crate::remote) struct EventReader {
     /// The calls that have not ended, by their index in the output.
