@@ -170,7 +170,7 @@ impl Buffers {
         }
     }
 
-    /// Sets if plugins have hooks before commands.
+    /// Stores whether plugins have hooks before commands.
     pub fn set_hooked(&self, hooked: bool) {
         self.hooked.store(hooked, Ordering::Relaxed);
     }

@@ -16,7 +16,7 @@ use co_exec::{Feed, Screen, ScreenPatch};
 /// The largest size of text and output in one frame, in bytes. A larger frame would delay keys noticeably.
 const FRAME_BYTES: usize = 64 << 10;
 
-/// The number of bytes that count for the end of a line, because Neovim takes as long for it as for so much text.
+/// The number of bytes of text that take Neovim as long as one line break.
 const LINE_BYTES: usize = 8;
 const STYLE_BYTES: usize = 16;
 

@@ -295,7 +295,7 @@ impl AgentSpec {
     }
 
     /// Returns the private directory of the confined agent. `agents` is the directory for all agents. The agent has a different
-    /// one for each workspace, so files that it writes in one workspace have no effect in another.
+    /// private directory for each workspace, so files that it writes in one workspace have no effect in another.
     pub fn own_home(&self, agents: &Path, workspace: &Path) -> PathBuf {
         agents.join(&self.name).join(workspace_name(workspace))
     }

@@ -63,7 +63,7 @@ pub struct AgentStart {
     pub workspace: PathBuf,
     pub cwd: PathBuf,
     pub asker: Arc<TurnAsker>,
-    /// The session of an earlier process. The agent continues it if it can.
+    /// The session of an earlier process. If the agent can, it continues this session.
     pub past: Option<SessionId>,
     /// True if the agent gets the whole network. This requires the person's consent, and that the system cannot give the agent a
     /// network namespace.

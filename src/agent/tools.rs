@@ -43,8 +43,8 @@ const TOKEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest number of connections at a time that have sent the token. An agent needs one for each session and sub-agent.
 const MOST_CONNECTIONS: usize = 32;
 
-/// The largest number of connections at a time that have not sent the token. A further connection ends the oldest one. `co-nvim
-/// mcp` sends the token at once, so it is not affected.
+/// The largest number of connections at a time that have not sent the token. A further connection ends the oldest one. This limit
+/// does not affect `co-nvim mcp`, which sends the token at once.
 const MOST_SILENT: usize = 32;
 
 /// The pause after the system refused to accept a connection because it lacks descriptors or memory.

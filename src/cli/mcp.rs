@@ -16,7 +16,7 @@ use crate::tool::call::CANCELLED;
 use crate::tool::{OF_TERMINALS, ToolSet};
 use co_mcp::{ClientCall, ServerTool, ToolOffer, ToolReply, ToolWork};
 
-/// The environment variable in which Neovim tells programs in its terminals its address.
+/// The environment variable with the address of Neovim. Neovim sets it for the programs in its terminals.
 const NVIM_VARIABLE: &str = "NVIM";
 
 const NO_AGENT: &str = "co-nvim mcp is a tool server, which agents start: there is nothing to start by hand. :help co-terminal-agents says how \

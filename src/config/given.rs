@@ -70,8 +70,8 @@ impl GivenSettings {
         self.values.get(name).map(|(_, layer)| *layer)
     }
 
-    /// Returns a setting that chooses the server and a credential from an earlier layer, if there is such a pair. The credential
-    /// was not meant for this server.
+    /// Returns a setting that chooses the server, and a credential that an earlier layer gives. The credential was not meant for
+    /// this server. Returns `None` if there is no such pair.
     pub(super) fn misdirected(&self) -> Option<(&'static str, &'static str)> {
         let address = ["base_url", "provider"];
         let address = address

@@ -20,7 +20,7 @@ pub(super) enum Kind {
     Decimal(RangeInclusive<f64>, fn(&mut Config, f64)),
     /// A number of bytes.
     Size(RangeInclusive<u64>, fn(&mut Config, u64)),
-    /// A number of bytes that is at least this one, or `none` for no limit.
+    /// A number of bytes, or `none` for no limit. The first field is the smallest allowed number.
     SizeLimit(u64, fn(&mut Config, Option<u64>)),
     Choice(&'static [&'static str], fn(&mut Config, &str)),
     Text(fn(&mut Config, String)),

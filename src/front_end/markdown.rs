@@ -350,7 +350,7 @@ impl Page {
         gap + kept
     }
 
-    /// Returns the line breaks that the end of the text lacks to have `wanted` ones.
+    /// Returns the line breaks to add so that the text ends with `wanted` line breaks.
     pub(super) fn gap(&mut self, wanted: usize) -> String {
         let missing = wanted.saturating_sub(self.breaks);
         self.breaks += missing;

@@ -27,7 +27,8 @@ use co_text::start_of;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// The running time after which a server counts as stable. If it fails later, the pause is the shortest one again.
+/// The running time after which a server counts as stable. If the server fails after this time, the next pause is the shortest
+/// pause again.
 const SOUND_AFTER: Duration = Duration::from_secs(60);
 
 /// The largest length of the reason why a server does not run, in bytes.

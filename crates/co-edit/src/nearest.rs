@@ -8,9 +8,9 @@ use crate::loose::significant;
 
 /// The largest number of lines that are shown.
 const MAX_SHOWN_LINES: usize = 10;
-/// The largest number of characters that are shown of a line.
+/// The largest number of characters of a line that are shown.
 const MAX_SHOWN_CHARS: usize = 200;
-/// The largest number of characters that are compared of a line.
+/// The largest number of characters of a line that are compared.
 const MAX_COMPARED_CHARS: usize = 300;
 /// The smallest similarity, from 0 to 1, at which lines are shown.
 const MIN_LIKENESS: f64 = 0.3;

@@ -16,7 +16,7 @@ pub enum CharacterUnit {
 }
 
 impl CharacterUnit {
-    /// Returns the byte offset of a character in a line. If the line is shorter, returns its length.
+    /// Returns the byte offset of a character in a line. If the line has fewer characters, returns the length of the line.
     pub fn bytes(self, line: &str, character: usize) -> usize {
         let mut before = 0;
         let found = line.char_indices().find(|(_, c)| {

@@ -21,7 +21,7 @@ pub struct Weave {
     base_ends: bool,
 }
 
-/// Identifies a change by its author.
+/// The mark of a change on a line: the author and the number of the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark {
     pub author: usize,
@@ -428,7 +428,7 @@ impl WovenLine {
         !self.is_by(author) && self.gone.is_none_or(|it| it.author == author)
     }
 
-    /// Marks the line as removed. Returns false if the line is in no base any more and can be deleted.
+    /// Marks the line as removed. Returns false if no base contains the line any more, so that it can be deleted.
     fn remove_by(&mut self, by: EditBy) -> bool {
         match by.mark() {
             Some(mark) if !self.is_by(mark.author) => {

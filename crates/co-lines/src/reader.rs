@@ -10,8 +10,8 @@ pub const LONGEST_LINE: usize = 8 << 20;
 /// The largest number of bytes of memory that a line may take when it is parsed.
 pub const LARGEST_LINE: u64 = 48 << 20;
 
-/// The approximate number of bytes that a JSON value takes in memory besides its text. The two bytes `[]` of a message take as
-/// many.
+/// The approximate number of bytes that a JSON value takes in memory besides its text. For example, the two bytes `[]` in a
+/// message take this much memory.
 const VALUE_BYTES: u64 = 72;
 
 /// The number of bytes that one read asks for.
@@ -26,7 +26,8 @@ pub enum BoundedLine {
     Whole(Vec<u8>),
     /// The line at the end of a stream that does not end with a line break.
     Partial(Vec<u8>),
-    /// A line that is too long, or has too many JSON values. `start` is its start; `length` is the number of its bytes.
+    /// A line that is too long, or has too many JSON values. `start` is the start of the line; `length` is the length of the
+    /// whole line in bytes.
     TooLarge {
         start: Vec<u8>,
         length: usize,

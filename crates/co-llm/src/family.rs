@@ -25,7 +25,7 @@ pub(crate) struct Family {
     price: Option<Price>,
 }
 
-/// The control that a model gives over its thinking.
+/// The control that a request has over the thinking of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Thinking {

@@ -167,7 +167,7 @@ impl Fault {
         /// The possible sizes of a context window, in tokens. This range leaves out small numbers, and the dates in names of
         /// models.
         const TOKENS: std::ops::RangeInclusive<u64> = 1_024..=10_000_000;
-        /// A request is assumed to be less than this many times longer than the context window.
+        /// The assumed upper limit for the ratio between the size of a request and the context window.
         const MOST_TIMES: u64 = 64;
         let words = self.words().to_lowercase();
         let about_tokens = ["token", "context", "length", "n_ctx", "seq_len"];

@@ -94,7 +94,7 @@ fn bound(delta: Result<Delta, Fault>, left: &mut usize) -> Vec<Result<Delta, Fau
 pub enum Delta {
     Text(String),
     Reasoning(String),
-    /// The signature of the reasoning before it. If no reasoning came before it, it is an encrypted block.
+    /// The signature of the reasoning before it. If no reasoning came before, the text is an encrypted block.
     ///
     /// The text contains the name of the provider. Later requests send the signature only to this provider.
     Signature(String),

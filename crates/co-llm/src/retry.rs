@@ -16,8 +16,8 @@ const MAX_STALLED_TRIES: u32 = 1;
 
 /// The waiting times between the tries of one request.
 ///
-/// The first one is 500 ms. Each next one is twice as long, up to 30 s. Each varies by 20 %. There are at most five. If the
-/// provider asks for a longer one, that one counts.
+/// The first wait is 500 ms, and each next wait is twice as long, up to 30 s. Each wait varies by 20 %. There are at most five
+/// waits. If the provider asks for a longer wait, this longer wait is used.
 #[derive(Debug, Default)]
 pub struct Backoff {
     tries: u32,

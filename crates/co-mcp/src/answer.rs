@@ -14,7 +14,7 @@ pub struct ToolAnswer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerPart {
     Text(String),
-    /// Structured JSON, unless one of the texts has the same JSON.
+    /// Structured JSON that no text of the result repeats.
     Structured(String),
     /// A link to a resource of the server.
     Link {

@@ -23,8 +23,8 @@ const MOST_PAGES: usize = 20;
 /// The largest number of arguments of a prompt.
 const MOST_ARGUMENTS: usize = 20;
 
-/// The longest name of a prompt and the longest address, in bytes. An entry with a longer one is left out, because a shortened
-/// one could name another entry.
+/// The longest name of a prompt and the longest address, in bytes. An entry with a longer name or address is left out, because a
+/// shortened name could belong to another entry.
 const LONGEST_NAME: usize = 400;
 const LONGEST_ARGUMENT: usize = 100;
 

@@ -21,7 +21,7 @@ pub enum ProgramFact {
     Untrusted(PathBuf),
 }
 
-/// The facts about one path. Those about the file are true for the file after all symbolic links.
+/// The facts about one path. The facts about the file itself describe the file to which the symbolic links lead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathFact {
     /// The path relative to the workspace. It is `None` for a path outside the workspace.
@@ -35,7 +35,7 @@ pub struct PathFact {
     pub secret: bool,
     /// True if the file configures co or stores its state.
     pub co_file: bool,
-    /// True if the path is a directory that contains such a file.
+    /// True if the path is a directory that contains files of co.
     pub holds_co_files: bool,
     /// True if the path is the home directory or a directory above it.
     pub home: bool,

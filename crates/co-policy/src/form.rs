@@ -167,7 +167,7 @@ impl CommandForm {
             .filter(move |it| global || it.depth == depth)
     }
 
-    /// Returns true if the command has one of these options. `--` counts as one if it is among them.
+    /// Returns true if the command has one of these options. The list may contain `--`.
     pub(crate) fn gives(&self, options: &Options) -> bool {
         self.own_options().any(|it| options.names_any(&it.names))
             || (self.dashes && options.has_dashes())

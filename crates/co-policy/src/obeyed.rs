@@ -17,7 +17,7 @@ struct Row {
     reason: String,
     #[serde(default)]
     names: String,
-    /// Names like `names`, which commands confined to the workspace cannot change either.
+    /// Further names with this reason. Commands confined to the workspace cannot change these files.
     #[serde(default)]
     held: String,
 }
@@ -110,7 +110,7 @@ struct Names {
     patterns: Vec<Pattern>,
 }
 
-/// The name of a file with a directory or a `*` in it.
+/// The name of a file in the table that has a directory or a `*` in it.
 struct Pattern {
     /// The names of the directories that must contain the file, the outermost first.
     above: Vec<String>,

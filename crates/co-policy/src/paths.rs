@@ -18,7 +18,7 @@ const OWN_STREAMS: [&str; 4] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/
 pub enum PathUse {
     /// The tool reads a file or lists a directory.
     Read,
-    /// The tool reads a file. If the path were a directory, the tool would follow the links in it.
+    /// The tool reads a file. A directory is not allowed, because the tool would follow the links in the directory.
     ReadFile,
 }
 

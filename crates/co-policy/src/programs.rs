@@ -477,7 +477,7 @@ struct ProgramFile {
 /// Maps the names of programs and sub-commands to their rows. Names of the same row share it.
 struct Table {
     programs: HashMap<String, Arc<Program>>,
-    /// For each program or sub-command, its sub-commands: the word on the command line, and the usual name.
+    /// The sub-commands of each program or sub-command. Each has the word on the command line and the usual name.
     subcommands: HashMap<String, BTreeMap<String, String>>,
     /// The main name of each program, by its other names.
     also: HashMap<String, String>,

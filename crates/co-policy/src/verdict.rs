@@ -16,7 +16,7 @@ pub enum Verdict {
     Ask(ApprovalQuestion),
     Deny {
         why: String,
-        /// The name or the text of the deny rule. With it, the person can lift or remove the rule.
+        /// The name or the text of the deny rule. The person needs it to lift or remove the rule.
         rule: String,
     },
 }

@@ -175,7 +175,8 @@ impl Commands {
         starts
     }
 
-    /// Adds commands with a role. If an outer command already has a role other than `Runs`, the added commands keep that role.
+    /// Adds commands with a role. If an outer command already has a role other than `Runs`, the added commands get that role
+    /// instead.
     fn with_role<T>(&mut self, role: Role, add: impl FnOnce(&mut Self) -> T) -> T {
         let outer = self.role;
         if outer == Role::Runs {

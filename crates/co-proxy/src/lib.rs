@@ -1,7 +1,7 @@
 //! The HTTP proxy of one command. It asks a [`Decider`] about each host, and counts the bytes of each connection.
 //!
 //! The caller passes a listening socket that only the command can connect to, such as one in a network namespace. After a host is
-//! allowed, the proxy resolves its name itself, and connects to the address that it has checked. It never decrypts data.
+//! allowed, the proxy itself resolves the host's name, and connects to the address that it has checked. It never decrypts data.
 //!
 //! - [`Proxy`]: accepts connections, with limits. Dropping it ends all connections.
 //! - [`Target`]: a host and a port that a command asks for.

@@ -59,7 +59,7 @@ pub(super) struct ExecRequest {
     pub(super) trial: bool,
     /// The option that decides about the changes of the trial, if one is given.
     pub(super) after_trial: Option<AfterTrial>,
-    /// The hosts that the command may connect to. It must run as a trial or at the workspace level.
+    /// The hosts that the command may connect to. The command must run as a trial or at the workspace level.
     pub(super) allow_hosts: Vec<HostPattern>,
     /// The confinement. It is `None` if the settings choose it.
     pub(super) confinement: Option<ConfinementSetting>,

@@ -1,4 +1,4 @@
-//! Reads in a refusal which change of the request the server asks for.
+//! Finds out from a refusal which change of the request the server asks for.
 
 use super::options::LEAST_ROOM;
 use super::request_info::RequestInfo;

@@ -40,7 +40,7 @@ pub(super) struct Conversation {
     pub(super) may_call: bool,
     /// A name for the chat that never changes, for the provider's cache.
     pub(super) cache_key: Option<String>,
-    /// The images that cannot be sent, of prompts that have no answer yet. Each entry has the name of the image and the reason.
+    /// The images of unanswered prompts that cannot be sent. Each entry has the name of the image and the reason.
     pub(super) left_out: Vec<String>,
 }
 
@@ -187,7 +187,7 @@ struct MessageWriter<'a> {
     tools: &'a [ToolSpec],
     /// True if two messages of the person must have a message of the model between them.
     must_alternate: bool,
-    /// The images of the items that are not written yet, each with the reason if it cannot be sent.
+    /// The images of the items that are not written yet. An image that cannot be sent is replaced by the reason.
     images: VecDeque<Result<Image, String>>,
     left_out: Vec<String>,
     /// True while the items are written in the reduced form ([`Item::Reduced`]).

@@ -15,7 +15,7 @@ use co_text::shorten_chars;
 
 /// The longest error message of a server that is kept, in characters.
 const MAX_BODY_CHARS: usize = 600;
-/// The largest number of faults in a list that a message names.
+/// The largest number of faults of a list that the error message names.
 const MAX_SENTENCES: usize = 3;
 
 impl RequestInfo {

@@ -4,7 +4,8 @@ use std::iter::Peekable;
 use std::ops::Range;
 use std::str::Chars;
 
-/// The largest number of texts that one word may expand to. The braces of a word that exceeds it are not expanded.
+/// The largest number of texts that one word may expand to. The braces of a word that would expand to more texts are not
+/// expanded.
 const MAX_FORMS: usize = 64;
 
 /// A word of bash.

@@ -103,7 +103,7 @@ impl Calls {
         (!self.slots[at].is_followed_by(id, index, name)).then_some(at)
     }
 
-    /// Takes the calls, sorted by their start.
+    /// Takes the calls, in the order in which they began.
     pub(super) fn take(&mut self) -> impl Iterator<Item = RawCall> + use<> {
         let slots = std::mem::take(&mut self.slots);
         slots.into_iter().map(|slot| slot.call)
