@@ -1,4 +1,4 @@
-//! The changes of a trial: the differences between its layer and the workspace.
+//! The changes of a trial, which are the differences between its layer and the workspace.
 
 mod comparison;
 mod removal;
@@ -13,57 +13,57 @@ use crate::checkpoint::Change;
 use crate::workspace::files::PathFilter;
 use co_text::size_text;
 
-/// The most bytes of the files of one trial, before and after it.
+/// The largest number of bytes of the files of one trial, before and after it.
 const MOST_BYTES: u64 = 500 << 20;
-/// The most changes of one trial.
+/// The largest number of changes of one trial.
 const MOST_CHANGES: usize = 200_000;
-/// The most ignored files and directories that are named.
+/// The largest number of ignored files and directories that are named.
 const MOST_IGNORED_NAMED: usize = 3;
 
-/// The changes of a trial. [`crate::checkpoint::Undo`] makes them.
+/// The changes of a trial. [`crate::checkpoint::Undo`] can make them in the workspace.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct TrialChanges {
-    /// At most one for each path, in their order.
+    /// The changes that can be kept, sorted by path. There is at most one for each path.
     pub changes: Vec<Change>,
-    /// In the order of their paths.
+    /// The changes that are dropped, sorted by path.
     pub not_kept: Vec<NotKept>,
     pub ignored: IgnoredFiles,
     pub git: GitChanges,
 }
 
-/// A change that is dropped.
+/// A change of a trial that is dropped.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NotKept {
     pub path: PathBuf,
-    /// The reason, as a clause.
+    /// The reason as a clause.
     pub why: String,
 }
 
-/// The changes of ignored files, which never come to the workspace.
+/// The changes of ignored files, which are never made in the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IgnoredFiles {
     pub files: usize,
-    /// The bytes that new and changed files have.
+    /// The number of bytes of the new and changed files.
     pub bytes: u64,
     pub fate: Fate,
-    /// The first changed paths, without paths below another one. Those of directories end with a slash.
+    /// The first changed paths. A path below another changed path is left out. The path of a directory ends with a slash.
     pub named: BTreeSet<PathBuf>,
-    /// The number of other such paths.
+    /// The number of changed paths that `named` does not contain.
     pub unnamed: usize,
 }
 
-/// The fate of changed ignored files.
+/// The fate of the ignored files that a trial changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Fate {
     #[default]
     Dropped,
-    /// The ignored files stay if all other changes are kept.
+    /// The ignored files are left for later trials if all other changes are kept.
     Undecided,
-    /// Later trials in this workspace see them.
+    /// The ignored files are left for later trials in this workspace.
     Stay,
 }
 
-/// The changes of a trial cannot be read.
+/// The reason why the changes of a trial cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
@@ -82,7 +82,7 @@ pub enum Error {
 }
 
 impl IgnoredFiles {
-    /// Names a path that the trial changed.
+    /// Adds an ignored path that the trial changed.
     fn name(&mut self, path: &Path, is_dir: bool) {
         self.named.insert(match is_dir {
             true => path.join(""),
@@ -96,7 +96,7 @@ impl IgnoredFiles {
 }
 
 impl TrialChanges {
-    /// Returns the number of files that would be changed, or of directories if there are no files.
+    /// Returns the number of files that the changes affect. If they affect no files, returns the number of directories.
     pub fn count(&self) -> usize {
         let directories = self.changes.iter().filter(|it| it.is_directory()).count();
         match self.changes.len() - directories {
@@ -105,12 +105,12 @@ impl TrialChanges {
         }
     }
 
-    /// Returns whether no file changed, or only ignored files.
+    /// Returns true if the trial changed no files other than ignored files.
     pub fn only_ignored(&self) -> bool {
         self.changes.is_empty() && self.not_kept.is_empty() && self.git.is_empty()
     }
 
-    /// Decides about the ignored files when all changes are read. `may_stay` is false if they may be unfinished: then they are
+    /// Decides about the ignored files after all changes were read. If `may_stay` is false, they may be unfinished, and are
     /// dropped. If nothing else has changed, leaves them for later trials.
     pub fn settle_ignored(
         &mut self,
@@ -126,7 +126,7 @@ impl TrialChanges {
         }
     }
 
-    /// Leaves the ignored files for later trials, if nothing is against it. All other changes must have been kept; see
+    /// Leaves the ignored files for later trials, unless they have been dropped. All other changes must have been kept; see
     /// `Layer::leave_ignored`.
     pub fn leave_ignored(&mut self, layer: &Layer, root: &Path, allowed: &PathFilter) {
         if self.ignored.fate == Fate::Undecided {

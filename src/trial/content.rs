@@ -1,4 +1,4 @@
-//! One file of a layer or of the workspace, with its content.
+//! Reads one file of a layer or of the workspace.
 
 use std::ffi::OsStr;
 use std::io;
@@ -9,13 +9,13 @@ use crate::workspace::edits::disk;
 use co_exec::beneath::{Dir, Kind, Node};
 use co_text::size_text;
 
-/// The most bytes of a file that can be kept. `/undo` has the same limit.
+/// The largest number of bytes of a file that can be kept. `/undo` has the same limit.
 const MOST_BYTES: u64 = disk::MAX_FILE_BYTES;
 
-/// The bits of a mode that let a program run as another user or group.
+/// The mode bits that let a program run as another user or group.
 const SETUID: u32 = 0o6000;
 
-/// A file with its content.
+/// A file and its content.
 #[derive(Debug, PartialEq)]
 pub(super) enum Content {
     File { mode: u32, bytes: Vec<u8> },
@@ -27,7 +27,7 @@ impl Content {
     /// Reads a file in a directory.
     ///
     /// # Errors
-    /// The reason why it cannot be kept, as a clause.
+    /// The reason why the file cannot be kept, as a clause.
     pub(super) fn read(dir: &Dir, name: &OsStr, node: Node) -> Result<Self, String> {
         let unreadable = |error: io::Error| format!("it cannot be read: {error}");
         match node.kind {
@@ -55,7 +55,7 @@ impl Content {
         matches!(self, Self::Dir { .. })
     }
 
-    /// Returns whether it lets a program run as another user or group, and `before` did not.
+    /// Returns true if the file lets a program run as another user or group, and `before` did not.
     pub(super) fn adds_setuid(&self, before: Option<&Self>) -> bool {
         let bits = |it: &Self| match it {
             Self::File { mode, .. } => mode & SETUID,
@@ -64,7 +64,7 @@ impl Content {
         bits(self) & !before.map_or(0, bits) != 0
     }
 
-    /// Returns the number of bytes that its copy takes.
+    /// Returns the size of the file's copy in bytes.
     pub(super) fn size(&self) -> u64 {
         match self {
             Self::File { bytes, .. } => bytes.len() as u64,
@@ -72,10 +72,10 @@ impl Content {
         }
     }
 
-    /// Puts a copy into the store.
+    /// Stores a copy of the file.
     ///
     /// # Errors
-    /// The store cannot take it.
+    /// The store cannot store the copy.
     pub(super) fn into_entry(self, store: &Store) -> io::Result<Entry> {
         Ok(match self {
             Self::File { mode, bytes } => Entry::File {

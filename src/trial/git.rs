@@ -1,4 +1,4 @@
-//! Finds the changes of git directories. A trial keeps none of them, so a person needs a line that says what they are.
+//! Finds the changes of git directories. A trial keeps none of them, so co describes them in a line for the person.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -10,20 +10,20 @@ use crate::checkpoint::shown;
 use crate::workspace::git_index::{Index, MOST_INDEX};
 use co_exec::beneath::{Dir, Kind, Node};
 
-/// The most bytes of a file that is compared, apart from an index. A larger one counts as changed.
+/// The largest number of bytes of a file that is compared, other than an index. A larger file counts as changed.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The most paths of a kind that are kept.
+/// The largest number of paths of each kind that are kept.
 const MOST_PATHS: usize = 3;
 
-/// The names in a git directory that a commit, a branch, a tag or the stash changes.
+/// The names in a git directory that change with a commit, a branch, a tag or the stash.
 const OF_COMMITS: [&str; 5] = ["HEAD", "refs", "packed-refs", "reftable", "index"];
-/// The directory with the logs of refs, which have the names of the refs.
+/// The directory of reflogs. A reflog has the same relative path as its ref.
 const LOGS: &str = "logs";
 /// The directory of objects. A new object has no effect until a ref or the index names it.
 const OBJECTS: &str = "objects";
 
-/// Files that git derives from other files, or to which nothing refers later. Their changes do not count.
+/// Files that git derives from other files, or that nothing refers to later. Their changes are ignored.
 const LEFT_OVER: [&str; 11] = [
     "logs/HEAD",
     "gc.log",
@@ -38,20 +38,20 @@ const LEFT_OVER: [&str; 11] = [
     "objects/info/commit-graphs",
 ];
 
-/// The changes of git directories, which are all dropped.
+/// The changes of git directories. All of them are dropped.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct GitChanges {
-    /// The changed refs and indexes, as paths in the workspace. Not all are here if there are many.
+    /// The changed refs and indexes, as paths relative to the workspace. If there are many, it contains only some of them.
     commits: BTreeSet<PathBuf>,
-    /// Other changed paths, such as those of hooks; see `commits`.
+    /// The other changed paths, such as those of hooks. If there are many, it contains only some of them.
     others: BTreeSet<PathBuf>,
-    /// New git directories; see `commits`.
+    /// The new git directories. If there are many, it contains only some of them.
     new: BTreeSet<PathBuf>,
-    /// The words of git about the move of HEAD; none if HEAD did not move, or git could not tell.
+    /// A text about the move of HEAD, which git printed. It is `None` if HEAD did not move, or if git failed.
     pub(super) head: Option<String>,
 }
 
-/// Returns whether git takes a name for its own, also on a file system that ignores case.
+/// Returns true if git treats a name as `.git`, including on a file system that ignores case.
 pub(super) fn is_dot_git(name: &OsStr) -> bool {
     name.eq_ignore_ascii_case(".git")
 }
@@ -61,18 +61,18 @@ impl GitChanges {
         self.paths().next().is_none()
     }
 
-    /// Returns the changed paths. Not all are among them if there are many.
+    /// Returns the changed paths. If there are many, returns only some of them.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         let all = self.new.iter().chain(&self.others).chain(&self.commits);
         all.map(PathBuf::as_path)
     }
 
-    /// Returns whether a ref or an index has changed, so that HEAD may have moved.
+    /// Returns true if a ref or an index has changed, so that HEAD may have moved.
     pub(super) fn has_commits(&self) -> bool {
         !self.commits.is_empty()
     }
 
-    /// Returns what the command did, in one line.
+    /// Returns a line about the changes that the command made in git directories.
     pub fn words(&self) -> String {
         let commits = self.commits.iter().filter(|_| self.head.is_none());
         let named = |label: &str, paths: Vec<&PathBuf>, after: &str| {
@@ -89,21 +89,21 @@ impl GitChanges {
         words.into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 
-    /// Adds a path that is no part of a commit.
+    /// Adds a changed path that does not belong to a commit.
     pub(super) fn add(&mut self, path: &Path) {
         if self.others.len() < MOST_PATHS {
             self.others.insert(path.to_owned());
         }
     }
 
-    /// Adds a git directory that the workspace lacks.
+    /// Adds a git directory that does not exist in the workspace.
     pub(super) fn add_new(&mut self, dir: &Path) {
         if self.new.len() < MOST_PATHS {
             self.new.insert(dir.to_owned());
         }
     }
 
-    /// Adds a path in the git directory `dir`.
+    /// Adds a changed path inside the git directory `dir`.
     fn add_in(&mut self, dir: &Path, path: &Path) {
         let inner = path.strip_prefix(dir).unwrap_or(path);
         let inner = inner.strip_prefix(LOGS).unwrap_or(inner);
@@ -116,8 +116,8 @@ impl GitChanges {
         }
     }
 
-    /// Adds the changes that the layer has at `path`, which is the git directory `dir` or in it. An index that git only refreshed
-    /// is no change.
+    /// Adds the changes of the layer at `path`, which is the git directory `dir` or a path inside it. Ignores an index that git
+    /// has only refreshed.
     pub(super) fn read(
         &mut self,
         (layer, workspace): (&Dir, &Dir),
@@ -169,7 +169,7 @@ impl GitChanges {
     }
 }
 
-/// Returns whether an entry of the layer equals that of the workspace. Of a directory, the entries in it do not count.
+/// Returns true if an entry of the layer equals the entry of the workspace. For directories, does not compare their entries.
 fn is_same(
     (new_dir, new): (&Dir, Node),
     (old_dir, old): (&Dir, Node),
@@ -192,7 +192,7 @@ fn is_same(
     })
 }
 
-/// Returns whether a new path in a git directory is an object, a pack or a directory of them.
+/// Returns true if a new path in a git directory is an object, a pack, or a directory of these.
 fn is_new_object(inner: &Path) -> bool {
     inner.starts_with(OBJECTS) && !inner.starts_with("objects/info")
 }

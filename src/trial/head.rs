@@ -1,5 +1,5 @@
-//! Asks git what a trial did with HEAD. Git runs inside a trial over the same layer, because it obeys the configuration that the
-//! command left. Its words are only shown.
+//! Asks git how a trial changed HEAD. git runs inside a trial over the same layer, because it reads the configuration that the
+//! command left. co only shows the output of git.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use co_exec::{
 };
 use co_text::{counted, one_line};
 
-/// Prints a line each: the branch, the commit, the numbers of commits that are new and that are gone, the number of changed
-/// files, and the subject of the commit.
+/// Prints a line for each of these: the branch, the commit, the number of new commits, the number of lost commits, the number of
+/// changed files, and the subject of the commit.
 const SCRIPT: &str = r#"exec 2> /dev/null
 git() { "$co_git" "$@"; }
 git symbolic-ref -q --short HEAD || echo
@@ -27,15 +27,15 @@ else
 fi
 git log -1 --format=%s"#;
 
-/// The time-out of git. The question waits for git.
+/// The time-out of git. The question about the trial waits for git.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The most characters of the subject of a commit, and of the name of a branch.
+/// The largest number of characters of a commit's subject, and of a branch's name.
 const MOST_CHARS: usize = 72;
 
 impl TrialPlace {
-    /// Returns what the trial did with HEAD, in words; none if HEAD is as in the workspace, or git cannot tell. Call it only if
-    /// the output of the command is not withheld: the command decides what git says.
+    /// Returns a text about the change of HEAD by the trial. Returns `None` if HEAD is the same as in the workspace, or if git
+    /// fails. Call it only if the output of the command is not withheld, because the command can determine the output of git.
     pub(super) async fn head(&self, executor: &Executor) -> Option<String> {
         let before = Head::read(executor, &self.judge).await?;
         let commit = before.commit.clone().unwrap_or_default();
@@ -73,7 +73,7 @@ impl TrialPlace {
     }
 }
 
-/// Returns the move of HEAD from a state in words. `printed` is what the script printed.
+/// Returns a text about the move of HEAD away from `before`. `printed` is the output of the script.
 fn words(before: &Head, printed: &str) -> Option<String> {
     let mut lines = printed.lines();
     let mut line = || {

@@ -1,7 +1,7 @@
-//! The ignored files of a workspace, such as those of builds, that its trials leave for its later trials.
+//! The ignored files that the trials of a workspace leave for later trials, such as the results of builds.
 //!
-//! They lie in a directory that is between the workspace and the layer of each trial, in the form of a layer. So it is as if all
-//! commands ran in one place: trials see the newest version of each file, whether a trial or somebody else wrote it.
+//! These files are in a directory that has the form of a layer, between the workspace and the layer of each trial. So each trial
+//! sees the newest version of a file, no matter whether an earlier trial or somebody else wrote it.
 
 mod clean;
 mod held;
@@ -27,35 +27,36 @@ use co_exec::beneath::Dir;
 use co_exec::directory_lock::{self, lock, lock_shared, unlock};
 use co_exec::sandbox::{LAYER_DOWNLOADS, Removals};
 
-/// The directory of the caches of programs, beside [`FILES`].
+/// The directory of the caches of programs. It is next to [`FILES`].
 const CACHES: &str = "caches";
-/// The file beside these directories that exists while files are moved.
+/// The file that exists while files are moved. It is next to these directories.
 const MOVING: &str = "moving";
 
-/// The longest wait for another trial that starts or ends.
+/// The longest time to wait for another trial that is starting or ending.
 const MAX_START_WAIT: Duration = Duration::from_secs(2);
-/// The longest wait for the last process of a trial that has just ended.
+/// The longest time to wait for the last process of a trial that has just ended.
 const MAX_END_WAIT: Duration = Duration::from_millis(100);
 const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 
-/// The ignored files of one workspace, below a trial.
+/// The ignored files of one workspace, below the layer of a trial.
 #[derive(Debug)]
 pub(super) struct IgnoredLayer {
-    /// The directory of [`FILES`].
+    /// The directory that contains [`FILES`].
     top: PathBuf,
-    /// Has a shared lock, until [`Self::release`].
+    /// Holds a shared lock until [`Self::release`].
     held: OwnedFd,
-    /// The most bytes of the ignored files of all workspaces.
+    /// The largest number of bytes of the ignored files of all workspaces.
     most: Option<u64>,
     removals: Removals,
 }
 
 impl IgnoredLayer {
-    /// Opens the ignored files of the workspace `root`, in the directory `all`, which has those of all workspaces. Removes files
-    /// that are older than the same file of the workspace, and files that are not ignored any more.
+    /// Opens the ignored files of the workspace `root`. The directory `all` contains the ignored files of all workspaces. Removes
+    /// files that are older than the same file of the workspace, and files that are no longer ignored.
     ///
-    /// Returns none if a trial must run without: another trial uses files that would have to be removed, or the file system
-    /// refuses. When the value is dropped, the files of all workspaces are bounded to `most` bytes in the background.
+    /// Returns `None` if the trial must run without these files, because another trial uses files that must be removed, or
+    /// because of an error of the file system. When the returned value is dropped, co removes files in the background until those
+    /// of all workspaces take at most `most` bytes.
     pub(super) fn open(
         all: &Path,
         root: &Path,
@@ -113,30 +114,30 @@ impl IgnoredLayer {
         Ok(None)
     }
 
-    /// Returns the directory for [`co_exec::Confinement::Trial`].
+    /// Returns the directory of the files, for [`co_exec::Confinement::Trial`].
     pub(super) fn path(&self) -> PathBuf {
         self.top.join(FILES)
     }
 
-    /// Returns the directory of the caches of programs, for the same level.
+    /// Returns the directory of the caches of programs, for the same confinement.
     pub(super) fn caches(&self) -> PathBuf {
         self.top.join(CACHES)
     }
 
-    /// Lets others change the files. The trial must have ended.
+    /// Releases the lock, so that other trials can change the files. The trial must have ended.
     pub(super) fn release(&self) {
         // To close it is not enough: a child of this process that starts just now has the descriptor too.
         unlock(&self.held).ok();
     }
 
-    /// Moves the ignored files of a trial here. Returns false if they are dropped, because another trial uses these files, or
-    /// nobody waits for this one any more.
+    /// Moves the ignored files of a trial into this directory. Returns false if they are dropped, because another trial uses this
+    /// directory, or because the caller no longer waits for this trial.
     ///
-    /// If this process is killed meanwhile, some files are there and others are not. Each is whole, but a build might take its
-    /// results for newer than they are. So the next trial removes all of them.
+    /// If this process is killed meanwhile, only some of the files have been moved. Each of them is complete, but a build might
+    /// treat old results as up to date. So the next trial removes all of the files.
     ///
     /// # Errors
-    /// The file system refuses. Nothing of this trial stays then, and files of earlier trials may be removed too.
+    /// An error of the file system. No files of this trial stay then, and files of earlier trials may be removed too.
     pub(super) fn take(&self, ended: &EndedTrial<'_>) -> io::Result<bool> {
         self.release();
         let (files, marker) = (self.path(), self.top.join(MOVING));
@@ -186,7 +187,7 @@ impl Drop for IgnoredLayer {
     }
 }
 
-/// Removes all files and caches of a workspace. The caller has the exclusive lock.
+/// Removes all files and caches of a workspace. The caller must hold the exclusive lock.
 fn discard(top: &Path, trash: &mut Trash<'_>) -> io::Result<()> {
     let all = Dir::open_own(top)?;
     for name in [FILES, CACHES, LAYER_DOWNLOADS] {

@@ -1,4 +1,4 @@
-//! The directory that takes the changes of a trial.
+//! The layer of a trial, which is the directory that receives its changes.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -21,45 +21,45 @@ use co_exec::sandbox::{
 use co_exec::secrets::Survey;
 use co_exec::{Confinement, GrantedPlaces};
 
-/// The most time of co's own work after a trial: to read its changes, and to leave its ignored files.
+/// The longest time of co's own work after a trial: to read its changes, and to leave its ignored files for later trials.
 pub(super) const MOST_WORK: Duration = Duration::from_secs(10);
 
-/// The longest wait for the clock of the file system.
+/// The longest time to wait until the clock of the file system advances.
 const MAX_CLOCK_WAIT: Duration = Duration::from_millis(50);
 
-/// The directory of the changes of one trial, in the form of Linux's overlay file system. Dropping it removes it.
+/// The directory with the changes of one trial, in the format of Linux's overlay file system. It is removed when this value is
+/// dropped.
 #[derive(Debug)]
 pub struct Layer {
-    /// Locked until it is removed.
+    /// The directory. It is locked until it is removed.
     dir: PrivateTmp,
     start: ChangeTime,
-    /// The ignored files of earlier trials, below this layer.
+    /// The ignored files of earlier trials, which are below this layer.
     ignored: Option<IgnoredLayer>,
-    /// The files of the workspace when the trial started.
+    /// The survey of the workspace from the start of the trial.
     before: Arc<Survey>,
-    /// The rules of ignored files in the workspace before the trial.
+    /// The ignore rules of the workspace before the trial.
     rules: Arc<RulesBefore>,
-    /// Cancelled if nobody waits for the trial any more.
+    /// Cancelled if the caller no longer waits for the trial.
     pub(super) given_up: CancellationToken,
-    /// The time that is left for co's own work after the trial.
+    /// The time that remains for co's own work after the trial.
     pub(super) time_left: Mutex<Duration>,
 }
 
-/// The directory of the trial in it, which the executor locks while the trial runs.
+/// The subdirectory of the trial. The executor locks it while the trial runs.
 const TRIAL: &str = "trial";
-/// The directory of the ignored files that stay, beside the layers.
+/// The directory of the ignored files that trials leave. It is next to the layers.
 const IGNORED: &str = "ignored";
 
 impl Layer {
-    /// Makes the layer of a trial in the workspace `root`, a real path, below the directory `dir` of all layers. The trial
-    /// must start after that. In the background, removes the layers that killed processes left. What trials leave for later
-    /// ones takes at most `most_left` bytes.
+    /// Creates the layer of a trial below the directory `dir` of all layers. `root` is the canonical path of the workspace. The
+    /// trial must start afterwards. In the background, removes the layers that killed processes left. The files that trials leave
+    /// for later trials take at most `most_left` bytes.
     ///
-    /// It blocks for some milliseconds, so that files that changed before are not taken for files that change during the
-    /// trial.
+    /// Blocks for some milliseconds, so that files that changed earlier do not count as files that changed during the trial.
     ///
     /// # Errors
-    /// The layer cannot be made.
+    /// The layer cannot be created.
     pub fn new(
         dir: &Path,
         root: &Path,
@@ -97,8 +97,7 @@ impl Layer {
         })
     }
 
-    /// Returns the same layer, which knows the files that the workspace has now. So a file that the person removes during the
-    /// trial does not come back.
+    /// Returns the layer with a survey of the workspace. A file that the person removes during the trial then does not come back.
     #[must_use]
     pub fn with_survey(self, before: Arc<Survey>) -> Self {
         Self { before, ..self }
@@ -115,19 +114,19 @@ impl Layer {
         }
     }
 
-    /// Lets other trials change the ignored files that stay. This trial must have ended.
+    /// Lets other trials change the ignored files. This trial must have ended.
     pub fn release(&self) {
         if let Some(ignored) = &self.ignored {
             ignored.release();
         }
     }
 
-    /// Leaves the ignored files and the caches of the trial, which must have ended, for later trials. `allowed` returns false for
-    /// secrets. Returns false if they are dropped, because another trial runs, nobody waits for this one any more,
-    /// the file system refuses, or it takes too long.
+    /// Leaves the ignored files and the caches of the trial for later trials. The trial must have ended. `allowed` returns false
+    /// for secret files. Returns false if the files are dropped: another trial runs, the caller no longer waits for this trial,
+    /// the file system reports an error, or the move takes too long.
     ///
-    /// All other changes of the trial must have been made in the workspace. Otherwise a build would take results for newer
-    /// than the files that they were made of.
+    /// All other changes of the trial must already have been made in the workspace. Otherwise, a build would treat its results as
+    /// newer than their sources.
     pub(super) fn leave_ignored(&self, root: &Path, allowed: &PathFilter) -> bool {
         let ignored = self.ignored.as_ref().filter(|_| self.upper().exists());
         let left = self.work(|end| {
@@ -150,7 +149,7 @@ impl Layer {
         left.is_ok_and(|left| left == Some(true))
     }
 
-    /// Does a part of co's work after the trial, which must end at the given time.
+    /// Runs a part of co's work after the trial. The work must end at the time that it gets.
     pub(super) fn work<T>(&self, work: impl FnOnce(Instant) -> T) -> T {
         let mut left = self.time_left.lock();
         let end = Instant::now() + *left;
@@ -159,7 +158,7 @@ impl Layer {
         done
     }
 
-    /// Returns the time that is left for co's work after the trial.
+    /// Returns the time that remains for co's own work after the trial.
     pub(super) fn time_left(&self) -> Duration {
         *self.time_left.lock()
     }
@@ -169,40 +168,40 @@ impl Layer {
         self.dir.path().join(TRIAL)
     }
 
-    /// Returns the directory of the changed files. The layer of a trial that did not start has none.
+    /// Returns the directory of the changed files. It does not exist if the trial did not start.
     pub(super) fn upper(&self) -> PathBuf {
         self.path().join(LAYER_FILES)
     }
 
-    /// Returns whether ignored files of this trial can stay.
+    /// Returns true if ignored files of this trial can be left for later trials.
     pub(super) fn has_ignored(&self) -> bool {
         self.ignored.is_some()
     }
 
-    /// Returns the rules of ignored files in the workspace before the trial.
+    /// Returns the ignore rules of the workspace before the trial.
     pub(super) fn rules(&self) -> &Arc<RulesBefore> {
         &self.rules
     }
 
-    /// Returns the files of the workspace when the trial started. An empty survey knows none.
+    /// Returns the survey of the workspace from the start of the trial. An empty survey contains no files.
     pub(super) fn before(&self) -> &Arc<Survey> {
         &self.before
     }
 
-    /// Returns the time before which no file changed during the trial.
+    /// Returns the start time of the trial. Every change during the trial is later.
     pub(super) fn start(&self) -> ChangeTime {
         self.start
     }
 
-    /// Returns the bytes of the files that trials left for later ones, below the directory `dir` of all layers.
+    /// Returns the number of bytes that trials have left for later trials. `dir` is the directory of all layers.
     pub fn bytes_left(dir: &Path) -> u64 {
         ignored::total(&dir.join(IGNORED))
     }
 
-    /// Removes the files that trials left for later ones, unless a trial uses them, below the directory `dir` of all layers.
+    /// Removes the files that trials have left for later trials, unless a trial uses them. `dir` is the directory of all layers.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// An error of the file system.
     pub fn clear(dir: &Path, removals: &Removals) -> io::Result<Cleared> {
         ignored::clear(&dir.join(IGNORED), removals)
     }

@@ -1,4 +1,4 @@
-//! The steps of a trial around its command: make the layer, read the changes, decide about the ignored files.
+//! The steps of a trial before and after its command: create the layer, read the changes, decide about the ignored files.
 
 use std::io;
 use std::path::Path;
@@ -16,15 +16,15 @@ use crate::workspace::judge::Judge;
 use co_exec::sandbox::Removals;
 use co_exec::{CommandOutcome, Confinement, Executor};
 
-/// The directory of the layers of all trials.
+/// The directory of the layers of all trials, and its limit.
 pub struct Layers<'a> {
     pub dir: &'a Path,
-    /// The most bytes of the files that trials leave for later ones.
+    /// The largest number of bytes of the files that trials leave for later trials.
     pub most_left: Option<u64>,
     pub removals: &'a Removals,
 }
 
-/// The place of one trial: its layer over a workspace. The layer is removed with the last copy.
+/// The place of one trial: its layer over a workspace. The layer is removed when the last clone is dropped.
 #[derive(Clone)]
 pub struct TrialPlace {
     pub(super) layer: Arc<Layer>,
@@ -34,10 +34,10 @@ pub struct TrialPlace {
 }
 
 impl TrialPlace {
-    /// Makes the layer of a trial in the workspace of `judge`; see [`Layer::new`]. Copies of changed files will be in `store`.
+    /// Creates the layer of a trial in the workspace of `judge`; see [`Layer::new`]. Changed files will be copied to `store`.
     ///
     /// # Errors
-    /// The layer cannot be made.
+    /// The layer cannot be created.
     pub fn new(judge: Arc<Judge>, store: Arc<Store>, layers: &Layers<'_>) -> io::Result<Self> {
         let layer = Layer::new(layers.dir, judge.root(), layers.most_left, layers.removals)?;
         Ok(Self {
@@ -52,7 +52,7 @@ impl TrialPlace {
         self.layer.confinement(self.root())
     }
 
-    /// Returns the workspace, a real path.
+    /// Returns the canonical path of the workspace.
     pub fn root(&self) -> &Path {
         self.judge.root()
     }
@@ -62,11 +62,11 @@ impl TrialPlace {
         &self.store
     }
 
-    /// Reads the changes of the command, which must have ended, and makes texts of them with `show`. If this is dropped, nothing
-    /// is kept.
+    /// Reads the changes of the command, and makes texts of them with `show`. The command must have ended. If the returned future
+    /// is dropped, no change is kept.
     ///
     /// # Errors
-    /// There are too many, it takes too long, or the layer or the store cannot be used.
+    /// There are too many changes, reading takes too long, or the layer or the store cannot be used.
     pub async fn read<T: Send + 'static>(
         &self,
         outcome: &CommandOutcome,
@@ -97,24 +97,25 @@ impl TrialPlace {
         TrialChanges::read(&self.layer, self.root(), &allowed, &self.store)
     }
 
-    /// Returns a guard that drops the ignored files if it is dropped before they are left for later trials.
+    /// Returns a guard. If the guard is dropped before the ignored files were left for later trials, the ignored files are
+    /// dropped.
     pub fn guard(&self) -> DropGuard {
         self.layer.given_up.clone().drop_guard()
     }
 
-    /// Decides about the ignored files when all changes are read; see [`TrialChanges::settle_ignored`]. It blocks on files.
+    /// Decides about the ignored files after all changes were read; see [`TrialChanges::settle_ignored`]. Blocks on files.
     pub fn settle_ignored(&self, changes: &mut TrialChanges, may_stay: bool) {
         let allowed = self.judge.readable();
         changes.settle_ignored(may_stay, &self.layer, self.root(), &allowed);
     }
 
-    /// Leaves the ignored files for later trials; see [`TrialChanges::leave_ignored`]. It blocks on files.
+    /// Leaves the ignored files for later trials; see [`TrialChanges::leave_ignored`]. Blocks on files.
     pub fn leave_ignored(&self, changes: &mut TrialChanges) {
         changes.leave_ignored(&self.layer, self.root(), &self.judge.readable());
     }
 }
 
-/// Returns the plan that keeps changes of a trial in the workspace `root`. `open` has the buffers of the files. It blocks on
+/// Returns the plan that makes changes of a trial in the workspace `root`. `open` contains the buffers of the files. Blocks on
 /// files.
 pub fn keeping(changes: &[Change], root: &Path, store: &Store, open: &OpenBuffers) -> Undo {
     Undo::making(changes, root, store, open)

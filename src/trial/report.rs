@@ -1,4 +1,4 @@
-//! The changes of a trial as text for a person, and as JSON.
+//! Makes texts and JSON of the changes of a trial.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,10 +13,11 @@ use crate::checkpoint::{Change, Entry, Store, shown};
 use crate::protocol::{FactLine, fact_lines};
 use co_text::size_text;
 
-/// Makes texts of the changes of a trial in the time that is left for co's work after it.
+/// Makes texts of the changes of a trial within the time that remains for co's own work.
 ///
 /// # Errors
-/// The work takes longer. Then no change may be kept, because nobody has seen it. `make` goes on in its thread until its end.
+/// The work takes too long. No change may then be kept, because nobody has seen the changes. `make` continues in its thread until
+/// it ends.
 pub(super) async fn in_time<T: Send + 'static>(
     layer: &Arc<Layer>,
     make: impl FnOnce() -> T + Send + 'static,
@@ -30,7 +31,7 @@ pub(super) async fn in_time<T: Send + 'static>(
 }
 
 impl TrialChanges {
-    /// Returns the unified diff of the changes that can be kept. A directory has a line of its own if nothing else names it.
+    /// Returns the unified diff of the changes that can be kept. A directory has its own line if no other line names it.
     pub fn diff(&self, store: &Store) -> String {
         let mut diff = String::new();
         for (at, change) in self.changes.iter().enumerate() {
@@ -43,7 +44,7 @@ impl TrialChanges {
         diff
     }
 
-    /// Returns the lines that a person must see first, about changes that can be kept.
+    /// Returns the facts about changes that can be kept, which a person must see first.
     pub fn facts(&self, store: &Store) -> Vec<FactLine> {
         fact_lines(self.changes.iter().flat_map(|it| it.facts(store)))
     }
@@ -56,7 +57,8 @@ impl TrialChanges {
         })
     }
 
-    /// Returns a sentence for each change that is dropped, up to `most`, and one for the changes of ignored files and of git.
+    /// Returns sentences for the person: one for each dropped change, up to `most`, and one about the changes of ignored files
+    /// and one about git.
     pub fn notes(&self, most: usize) -> Vec<String> {
         let named = self.not_kept.iter().take(most);
         let mut notes: Vec<_> = named.map(NotKept::sentence).collect();
@@ -71,7 +73,7 @@ impl TrialChanges {
         notes
     }
 
-    /// Returns the changes that can be kept as JSON. With `withheld`, leaves out the contents of files.
+    /// Returns the changes that can be kept as JSON. If `withheld` is true, leaves out the contents of files.
     pub fn changes_json(&self, store: &Store, withheld: bool) -> Vec<Value> {
         let changes = self.changes.iter().map(|change| {
             let mut value = json_of(change, store);
@@ -83,7 +85,7 @@ impl TrialChanges {
         changes.collect()
     }
 
-    /// Returns all of it as JSON, with the `changes` that can be kept.
+    /// Returns the whole result as JSON. `changes` are the changes that can be kept, as JSON.
     pub fn json(&self, changes: &[Value]) -> Value {
         let not_kept = self.not_kept.iter().map(NotKept::json);
         json!({
@@ -119,7 +121,8 @@ impl IgnoredFiles {
         )
     }
 
-    /// Returns the clause that the files of the workspace are as they were; none if the trial changed no ignored files.
+    /// Returns a clause that says that the ignored files of the workspace have not changed. Returns `None` if the trial changed
+    /// no ignored files.
     pub fn unchanged(&self) -> Option<String> {
         let mut named: Vec<_> = self.named.iter().map(|it| shown(it)).collect();
         if self.unnamed > 0 {
@@ -138,7 +141,7 @@ impl IgnoredFiles {
 }
 
 impl Cleared {
-    /// Returns the sentence for a person.
+    /// Returns a sentence about the removed files, for the person.
     pub fn sentence(&self) -> String {
         let removed = format!(
             "{} of ignored files and caches removed",
@@ -153,12 +156,12 @@ impl Cleared {
 }
 
 impl NotKept {
-    /// Returns the sentence for a person.
+    /// Returns a sentence about the dropped change, for the person.
     pub fn sentence(&self) -> String {
         format!("{} cannot be kept: {}", shown(&self.path), self.why)
     }
 
-    /// Returns it as JSON.
+    /// Returns the dropped change as JSON.
     pub fn json(&self) -> Value {
         json!({ "path": in_json(&self.path), "why": self.why })
     }
@@ -185,7 +188,7 @@ fn entry(entry: &Entry) -> Value {
     }
 }
 
-/// Returns a path for JSON, which has UTF-8 only.
+/// Returns a path as JSON, which can only contain UTF-8.
 fn in_json(path: &Path) -> Value {
     path.to_str()
         .map_or_else(|| shown(path), str::to_owned)

@@ -1,4 +1,4 @@
-//! The rules about ignored files that held before a trial: git's, and those of `.ignore` files.
+//! The ignore rules that applied before a trial: those of git, and those of `.ignore` files.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,21 @@ use parking_lot::Mutex;
 
 use crate::workspace::files::ignore_rules::{self, IgnoreRules};
 
-/// The rules of a workspace before a trial. The trial cannot change them: a directory that it makes has the rules of the
-/// directory above.
+/// The ignore rules of a workspace before a trial. The trial cannot change them: a directory that it creates has the rules of its
+/// parent directory.
 ///
-/// They are read once, because the person may keep files of rules that the trial changed.
+/// The rules are read only once, because the person may keep ignore files that the trial changed.
 #[derive(Debug, Default)]
 pub(super) struct RulesBefore(Mutex<HashMap<PathBuf, IgnoreRules>>);
 
 impl RulesBefore {
-    /// Returns the rules above the workspace `root`.
+    /// Returns the ignore rules of the directories above the workspace `root`.
     pub(super) fn above(&self, root: &Path) -> IgnoreRules {
         self.known(Path::new(""), || IgnoreRules::above(root))
     }
 
-    /// Returns the rules in the directory `dir`, a whole path. `was_dir` is true if the workspace has it.
+    /// Returns the ignore rules of the directory `dir`, an absolute path. `was_dir` is true if the directory exists in the
+    /// workspace.
     pub(super) fn below(&self, above: &IgnoreRules, dir: &Path, was_dir: bool) -> IgnoreRules {
         let text = |name: &Path| ignore_rules::text(&dir.join(name)).filter(|_| was_dir);
         self.known(dir, || above.below(dir, text))
@@ -35,8 +36,8 @@ impl RulesBefore {
     }
 }
 
-/// Returns whether rules ignore a path in their directory. A file of rules is never ignored: it would decide about other files
-/// without being seen.
+/// Returns true if the rules ignore a path. Ignore files themselves are never ignored, because they would decide about other
+/// files unseen.
 pub(super) fn ignore(rules: &IgnoreRules, path: &Path, is_dir: bool) -> bool {
     !rules.is_file_of_rules(path) && rules.ignore(path, is_dir)
 }

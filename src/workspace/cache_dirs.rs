@@ -1,12 +1,12 @@
-//! Directories of caches, which programs make again by themselves. Nobody approves, keeps or takes back what is in them, unless
-//! git tracks some of it.
+//! Recognizes cache directories, whose content programs can create again. Nobody approves, keeps or takes back the content of a
+//! cache directory, unless git tracks a part of it.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
 use super::git_index::IndexedFiles;
 
-/// The names of directories that only caches have.
+/// Directory names that only cache directories have.
 const NAMES: [&str; 11] = [
     "__pycache__",
     ".eslintcache",
@@ -21,12 +21,13 @@ const NAMES: [&str; 11] = [
     ".stylelintcache",
 ];
 
-/// Returns whether a directory of this name is one of caches.
+/// Returns true if a directory with this name is a cache directory.
 pub(crate) fn is_name(name: &OsStr) -> bool {
     NAMES.iter().any(|cache| name == *cache)
 }
 
-/// Returns whether a file, at a path below the workspace, is a directory of caches in which git tracks nothing, or is in one.
+/// Returns true if a file is a cache directory, or is inside one. A directory in which git tracks files does not count. `path` is
+/// relative to the workspace.
 pub(crate) fn contain(path: &Path, is_dir: bool, tracked: &IndexedFiles<'_>) -> bool {
     let dirs = path.ancestors().skip(usize::from(!is_dir));
     let caches = dirs.filter(|dir| dir.file_name().is_some_and(is_name));

@@ -1,6 +1,7 @@
-//! Chooses the confinement of a command: the person's choice for approved commands, read-only for unasked ones.
+//! Chooses the confinement of a command: the person's choice for approved commands, and the read-only level for commands that run
+//! without approval.
 //!
-//! The choice depends on the settings and on the abilities of the kernel; `co_exec` does the confining.
+//! The choice depends on the settings and on the abilities of the kernel. `co_exec` confines the command.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use co_exec::container::{ContainerSettings, EngineFault, check_engine, missing_l
 use co_exec::sandbox::{SandboxRefusal, SandboxReport};
 use co_exec::{Confinement, ShownSecrets};
 
-/// Returns a chosen confinement in a word, for a person.
+/// Returns the name of a chosen confinement, for the person.
 pub(super) fn name(setting: ConfinementSetting) -> &'static str {
     match setting {
         ConfinementSetting::Subprocess => "unconfined",
@@ -18,7 +19,7 @@ pub(super) fn name(setting: ConfinementSetting) -> &'static str {
     }
 }
 
-/// Returns the network of a command, for hints about a failure. The settings have that of a container.
+/// Returns the network access of a command, for hints about a failure. For a container, the settings determine it.
 pub fn network_of(confinement: &Confinement, settings: &Config) -> Network {
     match confinement {
         Confinement::Workspace { network, .. } => match network {
@@ -30,7 +31,7 @@ pub fn network_of(confinement: &Confinement, settings: &Config) -> Network {
     }
 }
 
-/// Returns a sentence about the limits of containers that were tried.
+/// Returns a sentence about the limits of containers that were tested. `missing` are the limits that do not work.
 pub fn limits_words(engine: &str, missing: &[&str]) -> String {
     match missing {
         [] => "tried in one: all its limits hold".to_owned(),
@@ -41,7 +42,7 @@ pub fn limits_words(engine: &str, missing: &[&str]) -> String {
     }
 }
 
-/// The person's settings about confinement and the abilities of the kernel.
+/// The person's settings about confinement, and the abilities of the kernel.
 #[derive(Debug, Clone)]
 pub struct Isolation {
     setting: ConfinementSetting,
@@ -49,9 +50,9 @@ pub struct Isolation {
     hide_secrets: bool,
     container: ContainerSettings,
     read_only: Result<(), SandboxRefusal>,
-    /// A command can have a network of its own, or the reason why not.
+    /// Whether a command can have a network of its own. The error is the reason why it cannot.
     own_network: Result<(), SandboxRefusal>,
-    /// The answer of the container engine; none if nobody asked it.
+    /// The answer of the container engine; none if it was not asked.
     engine: Option<Result<(), EngineFault>>,
 }
 
@@ -69,7 +70,7 @@ impl Isolation {
         }
     }
 
-    /// Returns the same with the answer of the container engine.
+    /// Returns a copy with the answer of the container engine.
     #[must_use]
     pub fn with_engine(&self, engine: Result<(), EngineFault>) -> Self {
         Self {
@@ -78,7 +79,7 @@ impl Isolation {
         }
     }
 
-    /// Asks the container engine if the choice depends on it.
+    /// Asks the container engine if the choice depends on the answer, and returns a copy with the answer.
     pub async fn ask_engine(&self) -> Self {
         if self.setting != ConfinementSetting::Auto {
             return self.clone();
@@ -90,13 +91,13 @@ impl Isolation {
     /// Checks that the container engine answers and has the image.
     ///
     /// # Errors
-    /// The engine does not answer, or has no such image.
+    /// The engine does not answer, or does not have the image.
     pub async fn check_engine(&self) -> Result<(), EngineFault> {
         let environment: Vec<_> = std::env::vars_os().collect();
         check_engine(&self.container, &environment).await.map(drop)
     }
 
-    /// Tries the limits of a container, and returns a sentence about them.
+    /// Tests the limits of a container, and returns a sentence about them.
     ///
     /// # Errors
     /// No container can run.
@@ -112,7 +113,7 @@ impl Isolation {
         self.chosen() == ConfinementSetting::Docker
     }
 
-    /// Returns the confinement that the person chose, or that `auto` takes: the strongest one that can run.
+    /// Returns the confinement that the person chose. For `auto`, returns the strongest confinement that is possible here.
     fn chosen(&self) -> ConfinementSetting {
         match (self.setting, &self.engine) {
             (ConfinementSetting::Auto, Some(Ok(()))) if self.network != Network::Ask => {
@@ -124,7 +125,8 @@ impl Isolation {
         }
     }
 
-    /// Returns a sentence about the choice of `auto`, with the reasons against stronger confinements.
+    /// Returns a sentence about the choice that `auto` made, with the reasons why stronger confinements are not possible. Returns
+    /// `None` if the person did not choose `auto`.
     fn auto_words(&self) -> Option<String> {
         if self.setting != ConfinementSetting::Auto {
             return None;
@@ -148,7 +150,7 @@ impl Isolation {
         })
     }
 
-    /// Returns the same for another chosen confinement of approved commands.
+    /// Returns a copy in which `setting` determines the confinement of approved commands.
     #[must_use]
     pub fn with(&self, setting: ConfinementSetting) -> Self {
         Self {
@@ -157,10 +159,10 @@ impl Isolation {
         }
     }
 
-    /// Returns the confinement of commands that the person typed, approved, or allowed by a rule.
+    /// Returns the confinement of commands that the person typed or approved, or that a rule allows.
     ///
     /// # Errors
-    /// The chosen confinement does not work here. It is never replaced by a weaker confinement.
+    /// The chosen confinement is not possible here. co never replaces it by a weaker one.
     pub fn for_approved(&self, workspace: &Path) -> Result<Confinement, SandboxRefusal> {
         let shown = match self.hide_secrets {
             true => ShownSecrets::Nothing,
@@ -192,7 +194,7 @@ impl Isolation {
         }
     }
 
-    /// Returns the confinement of commands that run unasked, if any may.
+    /// Returns the confinement of commands that run without approval.
     pub fn for_unasked(&self, workspace: &Path) -> Confinement {
         let workspace = workspace.to_owned();
         match self.chosen() {
@@ -207,7 +209,7 @@ impl Isolation {
         }
     }
 
-    /// Returns the other confinement that the person may choose for approved commands; none if there is no other here.
+    /// Returns another confinement that the person can choose for approved commands; none if no other is possible here.
     pub fn other(&self) -> Option<ConfinementSetting> {
         match self.for_approved(Path::new("/")) {
             Ok(Confinement::Plain) if self.read_only.is_err() => None,
@@ -216,25 +218,25 @@ impl Isolation {
         }
     }
 
-    /// Returns the confinement of approved commands in a word, for the winbar and the float.
+    /// Returns the name of the confinement of approved commands, for the winbar and the float.
     pub fn name(&self) -> &'static str {
         name(self.chosen())
     }
 
-    /// Checks that the kernel can hold commands at the read-only level.
+    /// Checks that the kernel can confine commands at the read-only level.
     ///
     /// # Errors
-    /// The kernel cannot hold them. The error has the reason.
+    /// The reason why the kernel cannot confine them.
     pub fn reading(&self) -> Result<(), SandboxRefusal> {
         self.read_only.clone()
     }
 
-    /// Returns true if unasked commands can be held at the read-only level, by the kernel or in a container.
+    /// Returns true if the kernel or a container can confine commands at the read-only level.
     pub fn confines(&self) -> bool {
         self.read_only.is_ok() || self.in_container()
     }
 
-    /// Returns the confinement of unasked commands in a few words, for the winbar.
+    /// Returns a short description of the confinement of commands that run without approval, for the winbar.
     pub fn short(&self) -> &'static str {
         match self.confines() {
             true => "unasked: read-only",
@@ -242,7 +244,7 @@ impl Isolation {
         }
     }
 
-    /// Returns the confinement of unasked commands in a sentence.
+    /// Returns a sentence about the confinement of commands that run without approval.
     pub fn unasked_words(&self) -> String {
         match &self.read_only {
             _ if self.in_container() => {
@@ -253,10 +255,10 @@ impl Isolation {
         }
     }
 
-    /// Returns the permissions of approved commands in a sentence, or the reason why they cannot run.
+    /// Returns a sentence about the permissions of approved commands.
     ///
     /// # Errors
-    /// As [`Isolation::for_approved`].
+    /// The errors of [`Isolation::for_approved`].
     pub fn approved_words(&self) -> Result<String, SandboxRefusal> {
         let words = match self.for_approved(Path::new("/"))? {
             Confinement::Workspace { network, .. } => format!(
@@ -329,7 +331,7 @@ impl Isolation {
         }
     }
 
-    /// Returns a sentence for the model about unasked commands.
+    /// Returns a sentence for the model about commands that run without approval.
     pub fn unasked_for_model(&self) -> &'static str {
         match self.confines() {
             true => {

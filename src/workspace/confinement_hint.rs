@@ -1,9 +1,9 @@
-//! Finds out from an outcome if its confinement may have made a command fail.
+//! Finds out from the outcome of a command whether its confinement may have caused a failure.
 
 use crate::config::Network;
 use co_exec::{CONTAINER_WORDS, CommandOutcome, WORKSPACE_WORDS};
 
-/// The messages of programs that the kernel refused something, in lower case.
+/// Error messages that programs print when the kernel refuses an operation, in lower case.
 const REFUSED: &[&str] = &[
     "read-only file system",
     "permission denied",
@@ -12,7 +12,7 @@ const REFUSED: &[&str] = &[
     "device or resource busy",
 ];
 
-/// Further messages of programs that the read-only level refused something, in lower case.
+/// More error messages that programs print when the read-only level refuses an operation, in lower case.
 const REFUSED_TO_READERS: &[&str] = &[
     "eacces",
     "erofs",
@@ -24,7 +24,7 @@ const REFUSED_TO_READERS: &[&str] = &[
     "no space left on device",
 ];
 
-/// The messages of programs that the network is missing, in lower case.
+/// Error messages that programs print without network access, in lower case.
 const NO_NETWORK: &[&str] = &[
     "could not resolve",
     "name resolution",
@@ -39,7 +39,7 @@ const NO_NETWORK: &[&str] = &[
     "no such host",
 ];
 
-/// Returns a sentence about the confinement of a command that failed, if its output says that something was refused.
+/// Returns a sentence about the confinement of a failed command, if its output contains a message about a refused operation.
 pub fn hint(outcome: &CommandOutcome, network: Network) -> Option<String> {
     let place = match outcome.level {
         "workspace" => WORKSPACE_WORDS,
@@ -61,20 +61,20 @@ pub fn hint(outcome: &CommandOutcome, network: Network) -> Option<String> {
         .then(|| format!("{place}: no writes outside{network}; `:Co /sandbox subprocess` lifts it"))
 }
 
-/// Returns whether a text says that something was refused.
+/// Returns true if a text contains a message about a refused operation.
 pub fn is_refused(text: &str) -> bool {
     let text = text.to_lowercase();
     let mut messages = REFUSED.iter().chain(REFUSED_TO_READERS);
     messages.any(|message| text.contains(message))
 }
 
-/// Returns whether a text says that the network is missing.
+/// Returns true if a text contains a message about missing network access.
 pub fn lacks_network(text: &str) -> bool {
     let text = text.to_lowercase();
     NO_NETWORK.iter().any(|message| text.contains(message))
 }
 
-/// Returns the status of a run in the shell buffer: its outcome, and its confinement if it has one.
+/// Returns the status of a run for the shell buffer: its outcome, and its confinement if it has one.
 pub fn status(outcome: &CommandOutcome, confinement: Option<&str>, network: Network) -> String {
     let line = outcome.status();
     match hint(outcome, network).as_deref().or(confinement) {
@@ -83,10 +83,10 @@ pub fn status(outcome: &CommandOutcome, confinement: Option<&str>, network: Netw
     }
 }
 
-/// Returns whether the read-only level may have made a command fail: it went over a limit, or its output says that
-/// something was refused.
+/// Returns true if the read-only level may have caused the failure of a command: the command exceeded a limit, or its output
+/// contains a message about a refused operation.
 ///
-/// An exit status is no sign, because many programs report a difference or an empty result by it.
+/// Ignores the exit status, because many programs use it to report a difference or an empty result.
 pub fn may_have_failed(outcome: &CommandOutcome) -> bool {
     let output = outcome.output.to_lowercase();
     let mut messages = REFUSED.iter().chain(REFUSED_TO_READERS).chain(NO_NETWORK);

@@ -1,7 +1,7 @@
 //! Changes of files of the workspace.
 //!
-//! A request becomes a [`Proposal`], which shows what would change and changes nothing. `workspace::judge` decides which files
-//! may be changed. The person decides about the proposal.
+//! A request becomes a [`Proposal`], which shows the changes but does not make them. `workspace::judge` decides which files may
+//! be changed. The person decides about the proposal.
 
 mod apply;
 pub(crate) mod disk;
@@ -23,10 +23,11 @@ pub use review::{answer_in_words, comments, lines_as_text, reviewed};
 pub use seen::SeenTexts;
 pub use source::EditPlace;
 
-/// The name of the tool that renames by a language server. No rule matches it: a rename is judged as an edit of each file.
+/// The name of the tool that renames a symbol with a language server. No rule matches this name, because a rename is judged as an
+/// edit of each file.
 pub const RENAME: &str = "rename_symbol";
 
-/// A change that cannot be made. The text says why and what to do next, without a final period.
+/// The reason why a change cannot be made, and the next step. The text has no final period.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct EditRefused(pub String);

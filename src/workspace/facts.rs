@@ -1,4 +1,4 @@
-//! The policy's facts about one workspace: the programs of PATH, and paths.
+//! The facts about one workspace that the policy asks for: about the programs of PATH, and about paths.
 //!
 //! The policy itself does no I/O; it asks [`WorkspaceFacts`].
 
@@ -18,24 +18,24 @@ use co_exec::secrets::content;
 use co_policy::facts::{Facts, FileKind, PathFact, ProgramFact, WorkspacePath};
 use co_policy::paths;
 
-/// The time for which the stamps of PATH's directories hold, long enough for the commands of one list.
+/// The time for which the stamps of PATH's directories stay valid. It is long enough for the commands of one list.
 const STAMP_LIFETIME: Duration = Duration::from_millis(20);
 
-/// The sandbox of commands that run unasked.
+/// The sandbox for commands that run without approval.
 #[derive(Debug)]
 pub(super) struct Sandbox {
     pub launcher: Launcher,
-    /// The environment of a command.
+    /// The environment variables of a command.
     pub env: Vec<(OsString, OsString)>,
 }
 
-/// The stamps of PATH's directories.
+/// The stamps of the directories in PATH.
 type Stamps = Arc<[FileStamp]>;
 
 /// The facts about one workspace.
 pub struct WorkspaceFacts {
     workspace: PathBuf,
-    /// The workspace's real path.
+    /// The canonical path of the workspace.
     root: PathBuf,
     home: PathBuf,
     path: Vec<PathBuf>,
@@ -46,7 +46,7 @@ pub struct WorkspaceFacts {
 }
 
 impl WorkspaceFacts {
-    /// Returns the facts about `workspace`, with `path` as the PATH of commands and `own` as co's own files.
+    /// Returns the facts about `workspace`. `path` is the PATH of commands, and `own` are co's own files.
     pub fn new(workspace: PathBuf, home: PathBuf, path: &OsString, own: Vec<PathBuf>) -> Self {
         let root = workspace
             .canonicalize()
@@ -68,7 +68,7 @@ impl WorkspaceFacts {
         }
     }
 
-    /// Returns the same facts, with facts about a sandbox.
+    /// Returns the facts, with a sandbox added.
     pub(super) fn with_sandbox(self, sandbox: Sandbox) -> Self {
         Self {
             sandbox: Some(sandbox),
@@ -76,36 +76,36 @@ impl WorkspaceFacts {
         }
     }
 
-    /// Returns the sandbox of commands that run unasked.
+    /// Returns the sandbox for commands that run without approval.
     pub(super) fn sandbox(&self) -> Option<&Sandbox> {
         self.sandbox.as_ref()
     }
 
-    /// Returns whether a command that runs unasked can read a real path outside the workspace.
+    /// Returns true if a command that runs without approval can read a canonical path outside the workspace.
     fn can_read(&self, real: &Path) -> bool {
         self.sandbox().is_some_and(|Sandbox { launcher, env }| {
             launcher.can_read(&self.workspace, env, real) == Ok(true)
         })
     }
 
-    /// Returns the workspace's real path.
+    /// Returns the canonical path of the workspace.
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Returns git, from a directory of PATH outside the workspace.
+    /// Returns the path of git in a directory of PATH outside the workspace.
     pub(super) fn git(&self) -> Option<PathBuf> {
         let outside = |dir: &&PathBuf| dir.is_absolute() && !inside(dir, &self.root);
         let dirs = self.path.iter().filter(outside);
         dirs.map(|dir| dir.join("git")).find(|git| is_program(git))
     }
 
-    /// Returns whether a path is one of co's own files.
+    /// Returns true if a path is one of co's own files.
     pub(super) fn is_own(&self, path: &Path) -> bool {
         self.own.iter().any(|own| path.starts_with(own))
     }
 
-    /// Returns the stamps of PATH's directories, which are read once for the commands of one list.
+    /// Returns the stamps of the directories in PATH. They are read once for the commands of one list.
     fn stamps(&self) -> Stamps {
         let mut last = self.path_stamps.lock();
         if let Some((at, stamps)) = last.as_ref()
@@ -138,7 +138,7 @@ impl WorkspaceFacts {
         ProgramFact::Missing
     }
 
-    /// Returns whether a path outside the workspace can be written by root and the person only.
+    /// Returns true if only root and the person can write a path outside the workspace.
     fn is_trusted(&self, path: &Path) -> bool {
         let Ok(real) = path.canonicalize() else {
             return false;
@@ -156,7 +156,8 @@ impl WorkspaceFacts {
         owner && meta.mode() & 0o022 == 0 && parent_ok && !inside(&real, &self.root)
     }
 
-    /// Returns the real path of the existing part, with the rest appended; none if it cannot be known.
+    /// Returns the canonical path of the part that exists, with the rest of the path appended. Returns `None` if it cannot be
+    /// determined.
     fn real(path: &Path) -> Option<PathBuf> {
         if let Ok(real) = path.canonicalize() {
             return Some(real);

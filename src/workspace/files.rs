@@ -13,11 +13,11 @@ pub use limits::{
     QUERY_TIMEOUT,
 };
 
-/// The names of the tools that read files, as rules know them.
+/// The names of the tools that read files, which rules can match.
 pub const READ: &str = "read_file";
 pub const LIST: &str = "list_files";
 pub const SEARCH: &str = "search";
 pub const EDITOR: &str = "editor_context";
 
-/// All of these names.
+/// All names of the tools that read files.
 pub const NAMES: [&str; 4] = [READ, LIST, SEARCH, EDITOR];

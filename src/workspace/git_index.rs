@@ -1,4 +1,4 @@
-//! The index of git. Git writes it again when the times of files have changed, also for a command that only looks.
+//! Reads the index of git. git rewrites the index when the times of files have changed, even for a read-only command.
 
 use std::cell::OnceCell;
 use std::ffi::OsStr;
@@ -9,52 +9,53 @@ use std::path::Path;
 use co_exec::beneath::Dir;
 use co_exec::repository;
 
-/// The bytes of an entry before its object: times, device, inode, mode, owner, size.
+/// The number of bytes of an entry before its object id: times, device, inode, mode, owner and size.
 const STAT: usize = 40;
-/// The bytes of the mode in an entry.
+/// The byte range of the mode in an entry.
 const MODE: Range<usize> = 24..28;
-/// The flag of an entry whose file git takes for unchanged.
+/// The flag of an entry whose file git assumes to be unchanged.
 const ASSUME_VALID: u16 = 0x8000;
-/// The flag of an entry that more flags follow.
+/// The flag of an entry that is followed by more flags.
 const EXTENDED: u16 = 0x4000;
-/// The bits of the stage.
+/// The flag bits that contain the stage.
 const STAGE: u16 = 0x3000;
-/// The most bytes of an index that is read, about two million files.
+/// The largest number of bytes of an index that is read. It is enough for about two million files.
 pub(crate) const MOST_INDEX: u64 = 256 << 20;
 
-/// The lengths of names of objects.
+/// The possible numbers of bytes of an object id.
 const HASHES: [usize; 2] = [20, 32];
 
-/// The most bytes of all paths, for each byte of an index. Version 4 leaves out the prefix that a path shares with the path
-/// before it.
+/// The largest number of bytes of all paths, for each byte of an index. In version 4, a path omits the prefix that it shares with
+/// the path before it.
 const MOST_PATHS: usize = 8;
 
-/// The files that an index lists, without git's facts about them on the disk.
+/// The files that an index lists, without git's cached metadata of the files on disk.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Index {
     /// All paths, one after the other.
     paths: Vec<u8>,
-    /// All names of objects, one after the other.
+    /// All object ids, one after the other.
     objects: Vec<u8>,
-    /// In the order of their paths.
+    /// The entries, sorted by path.
     entries: Vec<Entry>,
-    /// The extensions without which the list means something else, such as that of a split index.
+    /// The extensions that change the meaning of the list, such as the one of a split index.
     extensions: Vec<u8>,
-    /// The name of the shared index, in hexadecimal digits.
+    /// The name of the shared index in hexadecimal digits; none if the index is not split.
     shared: Option<String>,
 }
 
-/// An entry. After a conflict, a path has several.
+/// An entry of the index. After a conflict, a path has several entries.
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
-    /// The place of its path in all paths.
+    /// The byte range of the entry's path in [`Index::paths`].
     path: Range<usize>,
     mode: u32,
-    /// The flags that change the meaning of the entry, with its stage.
+    /// The flags that change the meaning of the entry, including its stage.
     flags: (u16, u16),
 }
 
-/// The files that the index of a workspace lists. It is read when it is first needed. If it is too large, it lists none.
+/// The files that the index of a workspace lists. The index is read when it is first needed. If it is too large, the list is
+/// empty.
 pub(crate) struct IndexedFiles<'a> {
     root: &'a Path,
     indexes: OnceCell<Vec<Index>>,
@@ -68,7 +69,7 @@ impl<'a> IndexedFiles<'a> {
         }
     }
 
-    /// Returns whether git tracks the file at a path below the workspace, or one below it.
+    /// Returns true if git tracks the file at a path, or a file below this path. The path is relative to the workspace.
     pub(crate) fn has(&self, path: &Path) -> bool {
         let indexes = self.indexes.get_or_init(|| read(self.root));
         let path = path.as_os_str().as_encoded_bytes();
@@ -76,7 +77,8 @@ impl<'a> IndexedFiles<'a> {
     }
 }
 
-/// Reads the index of a workspace, and its shared index if it is split. Returns no index if it is too large, or has another form.
+/// Reads the index of a workspace, and its shared index if it is split. Returns an empty list if the index is too large or has an
+/// unknown format.
 pub(crate) fn read(root: &Path) -> Vec<Index> {
     let dir = match repository::find(root) {
         Ok(Some(dirs)) => dirs.own,
@@ -98,7 +100,7 @@ pub(crate) fn read(root: &Path) -> Vec<Index> {
 }
 
 impl Index {
-    /// Reads an index whose objects have names of `hash` bytes; none if it has another form.
+    /// Parses an index with object ids of `hash` bytes. Returns `None` if the index has another format.
     pub(crate) fn parse(index: &[u8], hash: usize) -> Option<Self> {
         let header = index.get(..12)?;
         let (version, count) = (number(&header[4..8])?, number(&header[8..12])?);
@@ -164,7 +166,7 @@ impl Index {
         (rest.len() == hash).then_some(found)
     }
 
-    /// Returns whether two indexes list the same files with the same objects, whatever the length of the objects' names.
+    /// Returns true if two indexes list the same files with the same objects. The length of the object ids need not be known.
     pub(crate) fn are_same(one: &[u8], other: &[u8]) -> bool {
         HASHES.iter().any(|hash| {
             let one = Self::parse(one, *hash);
@@ -172,12 +174,12 @@ impl Index {
         })
     }
 
-    /// Returns the name of the index that it shares files with; none if it is not split.
+    /// Returns the name of the shared index; none if the index is not split.
     fn shared(&self) -> Option<&str> {
         self.shared.as_deref()
     }
 
-    /// Returns the paths of the files that it lists, below the work tree.
+    /// Returns the paths of the listed files, relative to the work tree.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
         let paths = self.entries.iter().map(|it| self.path(it));
         // A split index has entries without a name for those that it replaces in the shared one.
@@ -185,7 +187,7 @@ impl Index {
         named.map(|path| Path::new(OsStr::from_bytes(path)))
     }
 
-    /// Returns whether it lists the file at a path, or one below it.
+    /// Returns true if the index lists the file at a path, or a file below this path.
     pub(crate) fn lists(&self, path: &[u8]) -> bool {
         let below = [path, b"/"].concat();
         self.first_from(path) == Some(path)
@@ -194,7 +196,7 @@ impl Index {
                 .is_some_and(|it| it.starts_with(&below))
     }
 
-    /// Returns the first path that is not before `path`.
+    /// Returns the first listed path that does not sort before `path`.
     fn first_from(&self, path: &[u8]) -> Option<&[u8]> {
         let before = self.entries.partition_point(|it| self.path(it) < path);
         self.entries.get(before).map(|it| self.path(it))
@@ -217,8 +219,8 @@ fn short(bytes: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.try_into().ok()?))
 }
 
-/// Reads the number before a name in version 4: the bytes to cut from the name before. Returns how many of `length` bytes are
-/// left, and the length of the number.
+/// Parses the number before a name in version 4, which is the number of bytes to remove from the previous name. Returns the
+/// number of bytes that remain of `length` bytes, and the number of bytes of the parsed number.
 fn prefix(length: usize, text: &[u8]) -> Option<(usize, usize)> {
     let mut cut = 0_usize;
     for (at, byte) in text.iter().enumerate() {

@@ -1,20 +1,20 @@
-//! Text that is typed into a running command, as the lines that a shell would read from it.
+//! Splits the text that is typed into a running command into the lines that a shell would read.
 //!
-//! Deny rules know commands only, so each line is tried on them as if a shell read it. Another program may read the
-//! text in another way.
+//! Deny rules only match commands, so each line is compared with them as if a shell read it. Another program may interpret the
+//! text differently.
 
 use co_text::end_of;
 
-/// The most bytes that are kept of a line: as many characters as a command may have.
+/// The largest number of bytes that are kept of a line. It is enough for the largest number of characters of a command.
 const MAX_LINE_BYTES: usize = 4 * co_policy::MAX_CHARS;
 
-/// Keys that delete the last character.
+/// The characters of the keys that delete the last character.
 const RUBOUTS: [char; 2] = ['\u{8}', '\u{7f}'];
 
-/// Keys that cancel a line, or send it as it is: ^C, ^D, ^K, ^U.
+/// The characters of the keys that cancel a line, or send it without a line break: ^C, ^D, ^K, ^U.
 const CANCELS: [char; 4] = ['\u{3}', '\u{4}', '\u{b}', '\u{15}'];
 
-/// The typed part of a line that has not ended.
+/// The typed part of a line that has no line break yet.
 #[derive(Debug, Clone, Default)]
 pub struct UnfinishedLine(String);
 
@@ -23,7 +23,7 @@ impl UnfinishedLine {
         &self.0
     }
 
-    /// Appends typed text, and drops lines that have ended.
+    /// Appends typed text, and removes the lines that have ended.
     pub fn push(&mut self, text: &str) {
         self.0.push_str(text);
         let line = &self.0[last_line_start(&self.0)..];
@@ -31,7 +31,7 @@ impl UnfinishedLine {
     }
 }
 
-/// Returns the lines that a shell reads of `text`, typed after `before`, as far as they may be commands.
+/// Returns the lines of `text` that a shell could read as commands. `before` is the unfinished line before `text`.
 ///
 /// Each line is judged alone, because a line that cannot be parsed would hide the others.
 pub fn lines(before: &str, text: &str) -> Vec<String> {
@@ -47,7 +47,7 @@ fn is_end(typed: char) -> bool {
     matches!(typed, '\n' | '\r')
 }
 
-/// Returns the text after control characters had their effect: end a line, delete a character, or nothing.
+/// Applies the control characters of a text, which end a line, delete a character or do nothing. Returns the resulting text.
 fn apply_controls(typed: &str) -> String {
     let mut left = String::with_capacity(typed.len());
     for it in typed.chars() {
@@ -62,14 +62,14 @@ fn apply_controls(typed: &str) -> String {
     left
 }
 
-/// Returns the start of the line that has not ended. A backslash continues a line in the next one.
+/// Returns the byte index at which the unfinished line starts. A backslash continues a line on the next one.
 fn last_line_start(typed: &str) -> usize {
     let ends = typed.char_indices().filter(|(_, it)| is_end(*it));
     let mut ends = ends.filter(|(at, _)| !typed[..*at].ends_with('\\'));
     ends.next_back().map_or(0, |(at, _)| at + 1)
 }
 
-/// Returns the lines; lines that a backslash joins are one.
+/// Splits a text into lines. Lines that are joined by a backslash are one line.
 fn split(lines: &str) -> Vec<&str> {
     let mut rest = lines;
     let mut all = Vec::new();

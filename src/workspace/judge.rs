@@ -1,4 +1,4 @@
-//! Judges the calls of a model in one workspace: the policy, with the person's rules and the facts about this machine.
+//! Judges the calls of a model in one workspace, with the policy, the person's rules and the facts about this machine.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -31,11 +31,11 @@ use co_policy::{
 };
 use co_text::{counted, one_line, shorten};
 
-/// The name of the tool that types into a job, as rules know it.
+/// The name of the tool that types into a job, which rules can match.
 pub const JOB_WRITE: &str = "job_write";
 
-/// The most faults of a workspace's rules that the person is told at once, and the most bytes of each: anyone may have written
-/// the rules.
+/// The largest number of faults in a workspace's rules that the person is told at once, and the largest number of bytes of each.
+/// The rules may come from anyone.
 const MOST_FAULTS: usize = 5;
 const LONGEST_FAULT: usize = 300;
 
@@ -43,23 +43,23 @@ const LONGEST_FAULT: usize = 300;
 pub struct JudgeConfig {
     pub workspace: PathBuf,
     pub home: PathBuf,
-    /// The backend's PATH.
+    /// The PATH of the backend.
     pub path: OsString,
     pub settings: co_policy::PolicySettings,
     /// The rules that the person saved for this workspace.
     pub saved: SavedRules,
-    /// co's own files: settings, rules, transcripts, the binary.
+    /// co's own files: settings, rules, transcripts and the program.
     pub own: Vec<PathBuf>,
 }
 
-/// The parsed `.co/policy.toml` of the workspace, and the stamp that the file had.
+/// The parsed `.co/policy.toml` of the workspace, and the stamp of the file when it was parsed.
 type CachedRules = (Option<FileStamp>, Result<WorkspaceRules, String>);
 
-/// The paths in a workspace that are no secrets, no files of git, and none of co's own.
+/// The paths in a workspace that the model may learn about. Secret files, files of git and co's own files are excluded.
 struct Readable {
     judge: Arc<Judge>,
     survey: Arc<Survey>,
-    /// The secrets by their real paths.
+    /// The canonical paths of the secret files.
     closed: HashSet<PathBuf>,
 }
 
@@ -84,37 +84,37 @@ impl PathRule for Readable {
 pub struct Judge {
     facts: WorkspaceFacts,
     rules: Rules,
-    /// The person lets co try commands of this workspace before it asks.
+    /// True if the person lets co try commands of this workspace before it asks.
     tries_first: bool,
     /// The hosts that the person saved for this workspace.
     saved_hosts: Vec<HostPattern>,
     rules_file: PathBuf,
     read: Mutex<Option<CachedRules>>,
-    /// The rules of the workspace whose faults the person was told.
+    /// The rules of the workspace whose faults the person has been told.
     told: Mutex<Option<Result<WorkspaceRules, String>>>,
     tracked: TrackedFiles,
-    /// The surveys of a judge without a sandbox.
+    /// The surveys, for a judge without a sandbox.
     surveys: Surveys,
 }
 
 impl Judge {
-    /// Returns the same judge, which knows that commands run unasked in the sandbox of `launcher`, with `env`.
+    /// Returns the judge with a sandbox: commands that run without approval are started by `launcher`, with the variables `env`.
     #[must_use]
     pub fn with_launcher(self, launcher: Launcher, env: Vec<(OsString, OsString)>) -> Self {
         let facts = self.facts.with_sandbox(Sandbox { launcher, env });
         Self { facts, ..self }
     }
 
-    /// Returns whether co may try commands of this workspace before it asks.
+    /// Returns true if co may try commands of this workspace before it asks.
     pub fn tries_first(&self) -> bool {
         self.tries_first
     }
 
-    /// Adds the rules that the person saved, and those of the workspace, to rules about hosts. It blocks on files: call it from
+    /// Adds the hosts that the person saved and the rules of the workspace to `rules`. Blocks on files. Call it from
     /// `spawn_blocking`.
     ///
     /// # Errors
-    /// The rules of the workspace cannot be read, so it is not known which hosts they deny: a sentence.
+    /// A sentence: the rules of the workspace cannot be read, so co does not know the hosts that they deny.
     pub fn host_rules(&self, mut rules: HostRules) -> Result<HostRules, String> {
         let more = self.workspace_rules().map_err(|why| {
             let file = self.rules_file.display();
@@ -125,7 +125,7 @@ impl Judge {
         Ok(rules)
     }
 
-    /// Parses the rules. Returns the judge, and one sentence for each fault.
+    /// Parses the rules. Returns the judge, and a sentence for each fault.
     pub fn new(config: JudgeConfig) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
         let rules_file = config.workspace.join(".co").join("policy.toml");
@@ -149,8 +149,8 @@ impl Judge {
         (judge, problems)
     }
 
-    /// Returns a sentence for each fault of the workspace's `.co/policy.toml`, if the file is another one than at the last call.
-    /// It blocks on files.
+    /// Returns a sentence for each fault of the workspace's `.co/policy.toml`, if the file has changed since the last call.
+    /// Blocks on files.
     pub fn new_problems(&self) -> Vec<String> {
         let rules = self.workspace_rules();
         let file = self.rules_file.display();
@@ -181,8 +181,7 @@ impl Judge {
         problems
     }
 
-    /// Assesses a command. `confined` is true if the kernel can confine commands. It blocks on files: call it from
-    /// `spawn_blocking`.
+    /// Assesses a command. `confined` is true if the kernel can confine commands. Blocks on files. Call it from `spawn_blocking`.
     pub fn assess(&self, program: &co_exec::Program, cwd: &Path, confined: bool) -> Assessment {
         let mut found = match program {
             co_exec::Program::Shell(command) => co_policy::assess(command, cwd, &self.facts),
@@ -203,7 +202,7 @@ impl Judge {
         self.add_workspace_rules(found)
     }
 
-    /// Checks that commands can be confined to reading in this workspace.
+    /// Checks that commands can run at the read-only level in this workspace.
     fn check_reading(&self) -> Result<(), SandboxRefusal> {
         match self.facts.sandbox() {
             Some(Sandbox { launcher, env }) => launcher.check_reading(self.facts.root(), env),
@@ -211,10 +210,10 @@ impl Judge {
         }
     }
 
-    /// Checks that commands can run as trials in this workspace. It blocks on files: call it from `spawn_blocking`.
+    /// Checks that commands can run as trials in this workspace. Blocks on files. Call it from `spawn_blocking`.
     ///
     /// # Errors
-    /// Commands cannot run as trials: one sentence with the reason and what to do.
+    /// A sentence with the reason why commands cannot run as trials, and what to do.
     pub fn check_trial(&self) -> Result<(), SandboxRefusal> {
         match self.facts.sandbox() {
             Some(Sandbox { launcher, .. }) => launcher.report().trials(self.facts.root()),
@@ -224,10 +223,10 @@ impl Judge {
         }
     }
 
-    /// Judges a file query: its path must be in the workspace and no secret. Rules may forbid it by the tool's name, as
-    /// `read_file docs`, but none allows a path outside of the workspace.
+    /// Judges a file query. Its path must be in the workspace, and must not be a secret. Rules can forbid the query by the name
+    /// of the tool, such as `read_file docs`. No rule can allow a path outside of the workspace.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     pub fn judge_query(&self, tool: &str, path: &str, wanted: PathUse, cwd: &Path) -> Verdict {
         let words = vec![tool.to_owned(), path.to_owned()];
         let own = self.own_problem(path, &self.facts.path(cwd, path));
@@ -256,13 +255,14 @@ impl Judge {
         }
     }
 
-    /// Returns the real path of a file query, which starts at the moment `started`. From then on, the path is opened through no
-    /// link.
+    /// Returns the canonical path of a file query, which started at the time `started`. Afterwards, opening this path follows no
+    /// symbolic link.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     ///
     /// # Errors
-    /// There is no such file, or it may not be read unasked. It may be another file than when the query was judged.
+    /// The file does not exist, or may not be read without approval. The path may lead to another file than when the query was
+    /// judged.
     pub fn query_place(
         &self,
         path: &str,
@@ -281,10 +281,10 @@ impl Judge {
 
     /// Returns the files that an edit would change.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     ///
     /// # Errors
-    /// A path is outside the workspace, a secret, a file of co's own, or no file.
+    /// A path is outside the workspace, or is a secret, one of co's own files, or not a file.
     pub fn edit_places(
         &self,
         request: &EditRequest,
@@ -296,10 +296,10 @@ impl Judge {
 
     /// Returns a file that an edit would change.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     ///
     /// # Errors
-    /// As [`Self::edit_places`].
+    /// The errors of [`Self::edit_places`].
     pub fn edit_place(&self, path: &str, cwd: &Path) -> Result<EditPlace, EditRefused> {
         let refuse = |why: &str| EditRefused(format!("{why}, so co does not change it"));
         if path.is_empty() || path.ends_with('/') {
@@ -338,8 +338,8 @@ impl Judge {
         }
     }
 
-    /// Returns the reason why an edit requires approval if other programs run or obey a link that leads to the file, or to a
-    /// directory above it.
+    /// Returns the reason why an edit requires approval because of a link: other programs run or load a link that leads to the
+    /// file, or to a directory above the file. Returns `None` if there is no such link.
     fn obeyed_link_to(&self, real: &Path, since: Instant) -> Option<String> {
         let root = self.facts.root();
         let survey = self.survey_since(since);
@@ -358,10 +358,10 @@ impl Judge {
         ))
     }
 
-    /// Judges a change of files. It requires approval unless a rule names the tool and the files. A file that other programs run
-    /// or that co obeys requires approval each time.
+    /// Judges a change of files. It requires approval unless a rule names the tool and the files. A change of a file that other
+    /// programs run, or that co loads, always requires approval.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     pub fn judge_edit(
         &self,
         request: &EditRequest,
@@ -387,10 +387,10 @@ impl Judge {
         }
     }
 
-    /// Returns the reason why the model may not be sent a file unasked: it is outside the workspace, a secret, or a file of co's
-    /// own. `real` is its real path.
+    /// Returns the reason why co may not send a file to the model without approval: the file is outside the workspace, a secret,
+    /// or one of co's own files. `real` is the canonical path of the file.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     pub fn reading_problem(&self, real: &Path) -> Option<String> {
         self.problem_of(real, PathUse::ReadFile, Instant::now())
     }
@@ -405,9 +405,9 @@ impl Judge {
         problem.map(|reason| reason.text)
     }
 
-    /// Returns the files with secrets that git tracks, by their paths below the workspace.
+    /// Returns the secret files that git tracks, as paths relative to the workspace.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     pub fn tracked_secrets(&self) -> Vec<PathBuf> {
         let Some(tracked) = self.tracked() else {
             return Vec::new();
@@ -420,7 +420,7 @@ impl Judge {
         tracked.filter(|file| below.contains(&**file)).collect()
     }
 
-    /// Returns the reason why a path may not be used unasked: it is outside the workspace, or a secret.
+    /// Returns the reason why a path may not be used without approval: it is outside the workspace, or a secret.
     fn path_problem(
         &self,
         path: &str,
@@ -446,17 +446,17 @@ impl Judge {
         })
     }
 
-    /// Returns the reason why a path may not be used unasked, if co keeps a file there.
+    /// Returns the reason why a path may not be used without approval, if one of co's own files is there.
     fn own_problem(&self, path: &str, fact: &PathFact) -> Option<Reason> {
         let why = || Reason::whole(format!("`{path}` is a file of co's own"));
         fact.co_file.then(why)
     }
 
-    /// Judges text that is typed into a job. It requires approval unless a rule names the tool `job_write`, or the person
-    /// `allowed` input for this job. The job may be a shell, so deny rules apply to each line as to a command. `before` is the
-    /// part of its first line that was typed already.
+    /// Judges a text that the model types into a job. The text requires approval unless a rule names the tool `job_write`, or
+    /// `allowed` says that the person allowed input for this job. The job may be a shell, so deny rules apply to each line as to
+    /// a command. `before` is the part of the first line that was already typed.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     pub fn judge_input(&self, text: &str, before: &str, cwd: &Path, allowed: bool) -> Verdict {
         let (mut destructive, mut unread) = (false, false);
         for line in job_input::lines(before, text) {
@@ -483,9 +483,9 @@ impl Judge {
         self.verdict(&found, chat.as_slice())
     }
 
-    /// Judges a call of a tool server. `acts` is what the server may do, if that needs approval.
+    /// Judges a call of a tool server. `acts` describes the possible effects of the server, if they need approval.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     pub fn judge_server_call(
         &self,
         call: &ToolServerCall,
@@ -496,38 +496,39 @@ impl Judge {
         tool_server::decide(call, acts, rules, self.workspace_rules())
     }
 
-    /// Returns the workspace's real path.
+    /// Returns the canonical path of the workspace.
     pub fn root(&self) -> &Path {
         self.facts.root()
     }
 
-    /// Returns the person's git, never a git in the workspace.
+    /// Returns the path of the person's git. A git inside the workspace is never used.
     pub fn git(&self) -> Option<PathBuf> {
         self.facts.git()
     }
 
-    /// Returns the files that git tracks, by their paths below the workspace; none without an index that can be read.
+    /// Returns the files that git tracks, as paths relative to the workspace; none if there is no index that can be read.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     pub fn tracked(&self) -> Option<PathList> {
         self.tracked.list(self.facts.root())
     }
 
-    /// Returns a filter for a walk through the workspace: false for secrets, for files of git, and for files of co's own.
+    /// Returns a filter for a walk through the workspace. The filter returns false for secrets, for files of git, and for co's
+    /// own files.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     pub fn readable(self: &Arc<Self>) -> PathFilter {
         self.readable_by(self.survey())
     }
 
-    /// Returns the same filter for a call that started at the moment `since`.
+    /// Returns the same filter for a call that started at the time `since`.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     pub fn readable_since(self: &Arc<Self>, since: Instant) -> PathFilter {
         self.readable_by(self.survey_since(since))
     }
 
-    /// Returns the same filter for a survey of this workspace.
+    /// Returns the same filter, made from an existing survey of this workspace.
     pub fn readable_by(self: &Arc<Self>, survey: Arc<Survey>) -> PathFilter {
         Arc::new(Readable {
             judge: Arc::clone(self),
@@ -536,10 +537,10 @@ impl Judge {
         })
     }
 
-    /// Returns whether the model may learn of a file at any place: it is in the workspace, no secret and no file of co's
-    /// own.
+    /// Returns true if the model may learn about a file: it is in the workspace, is not a secret, and is not one of co's own
+    /// files.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     pub fn shows(&self, file: &Path) -> bool {
         let Some(path) = file.to_str().filter(|_| file.is_absolute()) else {
             return false;
@@ -552,9 +553,9 @@ impl Judge {
         inside && own.is_none() && problem().is_none()
     }
 
-    /// Returns the secrets of the workspace, with the files that it has.
+    /// Returns a survey of the workspace, which contains its secrets and its other files.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     pub fn survey(&self) -> Arc<Survey> {
         self.surveys().current(self.facts.root())
     }
@@ -568,9 +569,9 @@ impl Judge {
         self.surveys().watch(self.facts.root());
     }
 
-    /// Returns the directories of the workspace that may have changed since a moment. Call it before a look at them.
+    /// Returns the directories of the workspace that may have changed since a mark. Call it before you read these directories.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     pub fn changes(&self, since: Option<&ChangeMark>) -> Changes {
         self.surveys().watchers().changes(self.facts.root(), since)
     }
@@ -593,18 +594,18 @@ impl Judge {
 
     /// Returns the deny rules of the person and of the workspace.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     pub fn deny_rules(&self) -> Vec<Pattern> {
         let more = self.workspace_rules().unwrap_or_default().deny;
         self.rules.deny.iter().cloned().chain(more).collect()
     }
 
-    /// Returns the verdict of an assessment by the person's rules and those of the chat.
+    /// Applies the person's rules and the rules of the chat to an assessment, and returns the verdict.
     pub fn verdict(&self, assessment: &Assessment, chat_rules: &[Pattern]) -> Verdict {
         co_policy::decide(assessment, &self.rules, chat_rules)
     }
 
-    /// Returns the stricter rules of the workspace's `.co/policy.toml`, which is read again when it changes.
+    /// Returns the stricter rules of the workspace's `.co/policy.toml`. Reads the file again if it has changed.
     fn workspace_rules(&self) -> Result<WorkspaceRules, String> {
         let stamp = FileStamp::of(&self.rules_file);
         let mut read = self.read.lock();
@@ -628,7 +629,7 @@ impl Judge {
     }
 }
 
-/// Returns the assessment of a call of a tool, as of a command of these words.
+/// Returns the assessment of a tool call. The call is treated as a command that consists of `words`.
 fn of_tool(words: Vec<String>, found: CommandAssessment, uncovered: Option<Reason>) -> Assessment {
     let command = CommandAssessment {
         name: words.clone(),
@@ -647,14 +648,14 @@ fn of_tool(words: Vec<String>, found: CommandAssessment, uncovered: Option<Reaso
     }
 }
 
-/// Returns one sentence for each fault of the rules in the settings.
+/// Returns a sentence for each fault of the rules in the settings.
 pub fn rule_faults(settings: &co_policy::PolicySettings) -> Vec<String> {
     let mut problems = Vec::new();
     rules(settings, Vec::new(), &mut problems);
     problems
 }
 
-/// Returns why a rule of the list `name` matches nothing, in a sentence; none if it may match something.
+/// Returns a sentence with the reason why a rule of the list `name` cannot match anything; none if it can match something.
 fn rule_fault(name: &str, rule: &Pattern) -> Option<String> {
     // A deny rule turns the tool off.
     if rule.program() == Some(edits::RENAME) && name != "deny" {
@@ -721,7 +722,7 @@ fn rules(
     rules
 }
 
-/// Returns the nearest directory above that holds `.git`, else the directory itself.
+/// Returns the nearest directory at or above `cwd` that contains `.git`. If there is none, returns `cwd` itself.
 pub fn workspace_of(cwd: &Path) -> PathBuf {
     cwd.ancestors()
         .find(|dir| {

@@ -1,5 +1,5 @@
-//! The git that co starts by itself for a workspace. It runs as a command that only looks, because a repository can name
-//! programs for git to start.
+//! Runs the git commands that co itself needs in a workspace. git runs at the read-only level, because a repository can name
+//! programs that git starts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,29 +11,31 @@ use crate::blocking::blocking;
 use co_exec::sandbox::SandboxRefusal;
 use co_exec::{Caller, CommandSpec, Confinement, Environment, ExecSettings, Executor, Program};
 
-/// The longest time that git may take.
+/// The time-out of git.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The executor keeps at least the first sixth of an output.
+/// The divisor of an output limit that gives the number of first bytes that are always kept: the executor keeps at least the
+/// first sixth of an output.
 const KEPT_PARTS: usize = 6;
 /// The smallest and the largest value of the setting `shell_max_output`.
 const SMALLEST_OUTPUT: usize = 1000;
 const LARGEST_OUTPUT: usize = 4 << 20;
 
-/// The most bytes of the id of a commit, with its end of line.
+/// The largest number of bytes of a commit id, including its line break.
 const LONGEST_COMMIT_ID: usize = 65;
 
-/// Options of git for plain output.
+/// The options that make git print plain output.
 const PLAIN: [&str; 3] = ["--no-pager", "-c", "color.ui=false"];
 
-/// Options of `git diff` and `git show`, without the programs that the settings of a repository name: they could only fail.
+/// The options that keep `git diff` and `git show` from starting the programs that the settings of a repository name. Such
+/// programs could only fail.
 pub const PLAIN_DIFF: [&str; 3] = [
     "--no-ext-diff",
     "--no-textconv",
     "--ignore-submodules=dirty",
 ];
 
-/// The reason why git printed nothing that can be used.
+/// The reason why git returned no usable output.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     #[error("co runs git only where the kernel can confine it: {0}")]
@@ -48,17 +50,17 @@ pub enum GitError {
     TimedOut,
     #[error("a secret appeared while git ran")]
     Withheld,
-    /// Git ended with a failure.
+    /// git exited with a failure.
     #[error("{said}")]
     Failed {
         /// The exit status; none if a signal ended git.
         status: Option<i32>,
-        /// The first line that git printed.
+        /// The first line that git printed, without a prefix such as `fatal: `.
         said: String,
     },
 }
 
-/// For callers that only pass the reason on to the person.
+/// Converts the error to text, for callers that only show it to the person.
 impl From<GitError> for String {
     fn from(error: GitError) -> Self {
         error.to_string()
@@ -70,7 +72,7 @@ impl From<GitError> for String {
 pub struct OwnGit {
     pub executor: Executor,
     pub probe: SandboxProbe,
-    /// The judge of the workspace. The confinement of git is for the same workspace.
+    /// The judge of the workspace. git is confined for the same workspace.
     pub judge: Arc<Judge>,
 }
 
@@ -79,9 +81,10 @@ pub struct OwnGit {
 pub struct GitCommand {
     pub cwd: PathBuf,
     pub arguments: Vec<String>,
-    /// Variables such as `GIT_INDEX_FILE`.
+    /// The environment variables of the command, such as `GIT_INDEX_FILE`.
     pub variables: Vec<(String, String)>,
-    /// The number of bytes of the output that the caller needs. The result may have more bytes, and lacks the rest of the output.
+    /// The number of bytes that the caller needs from the start of the output. The result may be longer, but does not contain the
+    /// whole output.
     pub needed: usize,
 }
 
@@ -89,7 +92,7 @@ impl OwnGit {
     /// Runs git and returns its output.
     ///
     /// # Errors
-    /// The kernel cannot confine commands here, or git failed.
+    /// The kernel cannot confine commands, or git failed.
     pub async fn run(&self, command: GitCommand) -> Result<String, GitError> {
         if let Err(why) = self.probe.kernel().await.reading() {
             return Err(GitError::NotConfined(why));
@@ -142,10 +145,10 @@ impl OwnGit {
         }
     }
 
-    /// Returns whether the repository of a directory has a commit.
+    /// Returns true if the repository that contains a directory has at least one commit.
     ///
     /// # Errors
-    /// Git could not tell.
+    /// git failed.
     pub async fn has_commit(&self, cwd: PathBuf) -> Result<bool, GitError> {
         let words = ["rev-parse", "--quiet", "--verify", "HEAD"];
         let found = self.run(GitCommand {
@@ -163,8 +166,8 @@ impl OwnGit {
         }
     }
 
-    /// Returns the tracked files that hold secrets, below the workspace, and the pathspecs that leave them out. git cannot read
-    /// these files, and would then show no change at all.
+    /// Returns the tracked secret files, relative to the workspace, and the pathspecs that exclude them. git cannot read these
+    /// files, and would otherwise show no changes at all.
     pub async fn without_secrets(&self) -> Result<(Vec<PathBuf>, Vec<String>), String> {
         let judge = Arc::clone(&self.judge);
         let secrets = blocking(move || Ok::<_, String>(judge.tracked_secrets())).await?;

@@ -1,4 +1,4 @@
-//! The saved rules of a person: one private file for each workspace.
+//! The rules that a person saved: one private file for each workspace.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,7 +9,7 @@ use crate::shared_file;
 use co_policy::rule_files::SavedRules;
 use co_policy::{HostPattern, Pattern};
 
-/// Rules could not be read or saved.
+/// The reason why rules could not be read or saved.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the saved rules in {path} cannot be read: {why}; mend or remove that file")]
@@ -18,10 +18,10 @@ pub enum Error {
     Write { path: PathBuf, source: io::Error },
 }
 
-/// Returns all that was saved for a workspace.
+/// Returns everything that the person saved for a workspace.
 ///
 /// # Errors
-/// The file exists and cannot be read.
+/// The file exists, but cannot be read.
 pub fn load(dir: &Path, workspace: &Path) -> Result<SavedRules, Error> {
     let path = file(dir, workspace);
     let fail = |why: String| Error::Read {
@@ -35,7 +35,7 @@ pub fn load(dir: &Path, workspace: &Path) -> Result<SavedRules, Error> {
     }
 }
 
-/// Adds a rule.
+/// Adds a rule to the saved rules of a workspace.
 ///
 /// # Errors
 /// The file cannot be read or written.
@@ -48,7 +48,7 @@ pub fn save(dir: &Path, workspace: &Path, rule: &Pattern) -> Result<(), Error> {
     change(dir, workspace, add).map(drop)
 }
 
-/// Removes a rule. Returns whether it existed.
+/// Removes a rule from the saved rules of a workspace. Returns false if it was not saved.
 ///
 /// # Errors
 /// The file cannot be read or written.
@@ -58,7 +58,7 @@ pub fn remove(dir: &Path, workspace: &Path, rule: &Pattern) -> Result<bool, Erro
     })
 }
 
-/// Adds hosts that confined commands reach without a question.
+/// Saves hosts that confined commands of a workspace may contact without a question.
 ///
 /// # Errors
 /// The file cannot be read or written.
@@ -73,7 +73,7 @@ pub fn save_hosts(dir: &Path, workspace: &Path, hosts: &[HostPattern]) -> Result
     change(dir, workspace, add).map(drop)
 }
 
-/// Removes a host. Returns whether it existed.
+/// Removes a host from the saved hosts of a workspace. Returns false if it was not saved.
 ///
 /// # Errors
 /// The file cannot be read or written.
@@ -83,7 +83,7 @@ pub fn remove_host(dir: &Path, workspace: &Path, host: &HostPattern) -> Result<b
     })
 }
 
-/// Saves whether co may try commands of the workspace before it asks. Returns whether that is new.
+/// Saves whether co may try commands of the workspace before it asks. Returns true if this changes the saved value.
 ///
 /// # Errors
 /// The file cannot be read or written.
@@ -91,7 +91,7 @@ pub fn set_try_first(dir: &Path, workspace: &Path, allowed: bool) -> Result<bool
     change(dir, workspace, |saved| saved.try_first = allowed)
 }
 
-/// Changes the saved rules of a workspace. Returns whether something changed.
+/// Changes the saved rules of a workspace. Returns true if they have changed.
 fn change(
     dir: &Path,
     workspace: &Path,
@@ -111,7 +111,7 @@ fn change(
     Ok(changed)
 }
 
-/// Keeps other backends from changing rules until the lock is dropped.
+/// Locks the rules. Other backends cannot change them until the returned file is dropped.
 fn lock(dir: &Path) -> Result<File, Error> {
     shared_file::lock(dir).map_err(|source| Error::Write {
         path: dir.join(shared_file::LOCK),
@@ -119,7 +119,7 @@ fn lock(dir: &Path) -> Result<File, Error> {
     })
 }
 
-/// Returns the file of a workspace's rules.
+/// Returns the path of the file with a workspace's rules.
 pub fn file(dir: &Path, workspace: &Path) -> PathBuf {
     dir.join(format!("{}.toml", workspace_name(workspace)))
 }

@@ -1,5 +1,5 @@
-//! Probes the sandbox in the background when something first needs the result. A command that the person types does not need
-//! the result if nothing confines it.
+//! Probes the sandbox in the background, when its result is first needed. A command that the person types does not need the
+//! result if it runs without confinement.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -12,14 +12,14 @@ use co_exec::Confinement;
 use co_exec::container::EngineFault;
 use co_exec::sandbox::{Launcher, SandboxRefusal};
 
-/// The chosen confinement of approved commands and, when the probe has ended, the abilities of the kernel.
+/// The chosen confinement of approved commands, and the abilities of the kernel as soon as the probe has ended.
 #[derive(Clone)]
 pub struct SandboxProbe {
     setting: ConfinementSetting,
-    /// The reason why no approved command runs, if the settings of the confinement are wrong.
+    /// The reason why no approved command can run, if the settings of the confinement are wrong.
     fault: Option<String>,
     kernel: Arc<KernelProbe>,
-    /// The answer of the container engine, which is asked only if `auto` needs it.
+    /// The answer of the container engine. co asks the engine only if `auto` needs the answer.
     engine: Arc<OnceCell<Result<(), EngineFault>>>,
 }
 
@@ -39,13 +39,13 @@ impl SandboxProbe {
         Self::with_kernel(kernel, setting).with_fault(fault)
     }
 
-    /// Returns the same probe with the reason why no approved command runs, or none.
+    /// Returns a copy of the probe with the reason why no approved command can run. `None` means that approved commands can run.
     #[must_use]
     pub fn with_fault(self, fault: Option<String>) -> Self {
         Self { fault, ..self }
     }
 
-    /// Returns a probe that has ended.
+    /// Returns a probe that has ended with the result `isolation`.
     #[cfg(test)]
     pub fn ended(config: &Config, isolation: Isolation) -> Self {
         Self::with_kernel(
@@ -66,7 +66,8 @@ impl SandboxProbe {
         }
     }
 
-    /// Returns the same probe for another chosen confinement of approved commands. It asks the container engine anew.
+    /// Returns a copy of the probe in which `setting` determines the confinement of approved commands. It asks the container
+    /// engine again.
     #[must_use]
     pub fn with(&self, setting: ConfinementSetting) -> Self {
         Self {
@@ -78,7 +79,7 @@ impl SandboxProbe {
         }
     }
 
-    /// Waits for the end of the probe and returns its result.
+    /// Waits for the end of the probe, and returns its result.
     pub async fn isolation(&self) -> Isolation {
         let isolation = self.kernel().await;
         if self.setting != ConfinementSetting::Auto {
@@ -88,7 +89,8 @@ impl SandboxProbe {
         isolation.with_engine(engine.await.clone())
     }
 
-    /// Returns the result for the kernel, which the first call probes on another thread. It does not ask the container engine.
+    /// Returns the result about the kernel alone, without asking the container engine. The first call probes the kernel on
+    /// another thread.
     pub async fn kernel(&self) -> Isolation {
         let kernel = Arc::clone(&self.kernel);
         // The thread ends the probe, also if nobody waits for it any more.
@@ -104,7 +106,8 @@ impl SandboxProbe {
         }
     }
 
-    /// Returns the confinement of a command that runs unasked, which its judge has waited for.
+    /// Returns the confinement of a command that runs without approval. The judge of the command has already waited for the
+    /// probe.
     pub fn for_unasked(&self, workspace: &Path) -> Confinement {
         match self.known() {
             Some(isolation) => isolation.for_unasked(workspace),
@@ -122,11 +125,11 @@ impl SandboxProbe {
         Some(isolation.with_engine(self.engine.get()?.clone()))
     }
 
-    /// Returns the confinement of commands that the person typed, approved, or allowed by a rule. It waits for the probe,
-    /// and calls `workspace`, only if the person chose a confinement.
+    /// Returns the confinement of commands that the person typed or approved, or that a rule allows. Waits for the probe and
+    /// calls `workspace` only if the person chose a confinement.
     ///
     /// # Errors
-    /// As [`Isolation::for_approved`].
+    /// The errors of [`Isolation::for_approved`].
     pub async fn for_approved<P: AsRef<Path>>(
         &self,
         workspace: impl FnOnce() -> P,
@@ -140,13 +143,14 @@ impl SandboxProbe {
         }
     }
 
-    /// Returns the confinement of approved commands in a few words, if they have one and the probe has ended.
+    /// Returns a short description of the confinement of approved commands. Returns `None` if they are not confined, or if the
+    /// probe has not ended.
     pub fn words(&self) -> Option<&'static str> {
         let confinement = self.known()?.for_approved(Path::new("/")).ok()?;
         confinement.words()
     }
 
-    /// Returns the level of approved commands, as far as is known.
+    /// Returns the level of approved commands. Until the probe has ended, it may not be exact.
     pub fn level(&self) -> &'static str {
         let approved = self.known().map(|it| it.for_approved(Path::new("/")));
         match approved {
@@ -155,7 +159,7 @@ impl SandboxProbe {
         }
     }
 
-    /// Returns true if approved commands run in a container, as far as is known.
+    /// Returns true if approved commands run in a container, as far as the probe knows.
     pub fn in_container(&self) -> bool {
         match self.known() {
             Some(isolation) => isolation.in_container(),
@@ -163,7 +167,7 @@ impl SandboxProbe {
         }
     }
 
-    /// Returns the confinement of approved commands in a word; until the probe has ended, the value of the setting.
+    /// Returns the name of the confinement of approved commands. Until the probe has ended, returns the value of the setting.
     pub fn name(&self) -> &'static str {
         match self.known() {
             _ if self.fault.is_some() => "refused",

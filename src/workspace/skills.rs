@@ -1,5 +1,5 @@
-//! Skills: directories with a `SKILL.md`, whose text tells a model how to do one kind of work. The name of a skill is that of its
-//! directory. The format is that of <https://agentskills.io/specification>.
+//! Reads skills. A skill is a directory with a `SKILL.md`, whose text tells a model how to do one kind of work. The name of the
+//! directory is the name of the skill. <https://agentskills.io/specification> describes the format.
 //!
 //! This module knows nothing of trust, questions or prompts.
 
@@ -10,46 +10,46 @@ use co_exec::beneath::{self, Dir};
 use co_policy::secret_names;
 use co_text::{one_line, start_of};
 
-/// The file with the text of a skill.
+/// The file that contains the text of a skill.
 const FILE: &str = "SKILL.md";
 
-/// The directories of skills below a workspace. If two have a skill of the same name, the first one counts; a skill of the person
-/// counts before these.
+/// The directories of skills in a workspace. If two skills have the same name, the skill in the earlier directory is used. The
+/// person's own skills have precedence over these.
 pub const WORKSPACE_DIRS: [&str; 3] = [".co/skills", ".claude/skills", ".agents/skills"];
 
-/// The most skills, and the most bytes of all their texts and of a name.
+/// The largest number of skills, the largest number of bytes of all their texts, and the largest number of bytes of a name.
 const MOST: usize = 200;
 const MOST_BYTES: usize = 8 << 20;
 const LONGEST_NAME: usize = 64;
 
-/// The most bytes of the text of a skill that a model gets.
+/// The largest number of bytes of a skill's text that a model gets.
 const LONGEST_TEXT: usize = 32 << 10;
 
-/// The most bytes of another file of a skill that co reads.
+/// The largest number of bytes of another file of a skill that co reads.
 const LONGEST_FILE: u64 = 64 << 10;
 
-/// A skill, as one read found it.
+/// A skill, in the state in which it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
     pub name: String,
-    /// The purpose of the skill, in a line; empty if its text has no description.
+    /// The purpose of the skill as one line; empty if its text contains no description.
     pub description: String,
     pub file: FileText,
-    /// True if the skill lies in a directory of the person, not in the workspace.
+    /// True if the skill is in a directory of the person, and false if it is in the workspace.
     pub of_person: bool,
 }
 
-/// The skills of a chat, and the first problem with others, in a sentence.
+/// The skills of a chat, and a sentence about the first problem with other skills.
 #[derive(Debug, Default)]
 pub struct FoundSkills {
     pub skills: Vec<Skill>,
     pub problem: Option<String>,
-    /// The bytes of the texts of these skills.
+    /// The number of bytes of the texts of these skills.
     bytes: usize,
 }
 
 impl FoundSkills {
-    /// Reads the skills of a workspace and those in directories of the person.
+    /// Reads the skills of a workspace, and the skills in the person's directories `of_person`.
     pub fn read(workspace: &Path, of_person: &[PathBuf]) -> Self {
         let mut found = Self::default();
         for dir in of_person {
@@ -110,7 +110,7 @@ impl Skill {
         self.file.path.parent().unwrap_or(&self.file.path)
     }
 
-    /// Returns the text of the skill for a model, at most 32 KiB of it, with a line about the other files.
+    /// Returns the text of the skill for a model, at most 32 KiB, and a line about the other files of the skill.
     pub fn whole_text(&self) -> String {
         let text = self.file.text.trim();
         let start = start_of(text, LONGEST_TEXT);
@@ -124,10 +124,11 @@ impl Skill {
         )
     }
 
-    /// Reads another file of the skill, of at most 64 KiB. Returns its real path and its text. It blocks on files.
+    /// Reads another file of the skill, which must not be larger than 64 KiB. Returns the canonical path and the text of the
+    /// file. Blocks on files.
     ///
     /// # Errors
-    /// The path leads out of the skill or through a link, names a secret, or the file cannot be read or is larger.
+    /// The path leads out of the skill or through a symbolic link, or names a secret, or the file cannot be read or is too large.
     pub fn read(&self, path: &str) -> Result<(PathBuf, String), String> {
         let below = Path::new(path);
         if !below
@@ -150,7 +151,7 @@ impl Skill {
     }
 }
 
-/// Returns whether a directory of this name may be a skill.
+/// Returns true if a directory with this name can be a skill.
 fn is_name(name: &str) -> bool {
     name.len() <= LONGEST_NAME
         && name.starts_with(|first: char| first.is_ascii_alphanumeric())
@@ -166,8 +167,8 @@ fn is_missing(error: &std::io::Error) -> bool {
     )
 }
 
-/// Returns the description in the header of a skill: the YAML between the first two lines `---`. It may be a plain text, a quoted
-/// one, or a block of indented lines.
+/// Returns the description in the header of a skill. The header is the YAML between the first two lines `---`. The description
+/// may be a plain text, a quoted text, or a block of indented lines.
 fn description(text: &str) -> String {
     let mut lines = text.lines().skip_while(|line| line.trim().is_empty());
     if lines.next().map(str::trim_end) != Some("---") {

@@ -9,14 +9,14 @@ use co_exec::path_list::PathList;
 use co_exec::regular::FileStamp;
 use co_exec::repository;
 
-/// The files of git's index, listed once for each state of the index.
+/// The files in git's index. They are listed once for each state of the index.
 #[derive(Default)]
 pub(super) struct TrackedFiles {
     last: Mutex<Option<(FileStamp, PathList)>>,
 }
 
 impl TrackedFiles {
-    /// Returns the files that git tracks, by their paths below the workspace `root`; none without an index that can be read.
+    /// Returns the files that git tracks, relative to the workspace `root`; none if there is no index that can be read.
     pub(super) fn list(&self, root: &Path) -> Option<PathList> {
         let index = repository::find(root).ok()??.own.join("index");
         let stamp = FileStamp::of(&index)?;

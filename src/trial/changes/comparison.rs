@@ -1,4 +1,4 @@
-//! Compares a layer with the workspace.
+//! Compares the layer of a trial with the workspace.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -23,7 +23,7 @@ use co_exec::regular::ChangeTime;
 use co_exec::repository;
 use co_exec::secrets::{Survey, content};
 
-/// The reasons why a change is dropped.
+/// The reasons why a change of a trial is dropped.
 const CHANGED: &str = "it changed in the workspace while the command ran";
 const REMOVED: &str = "it was removed from the workspace while the command ran";
 const SECRET: &str = "it looks like a secret, or is a file of co's own";
@@ -33,11 +33,11 @@ pub(super) const DEEP: &str = "too many directories are above it";
 const LINKED: &str = "it has several names (hard links)";
 
 impl TrialChanges {
-    /// Reads the changes of a trial that has ended, in the workspace `root`, a real path. `allowed` returns false for
-    /// secrets. Copies of the files are in the store afterwards.
+    /// Reads the changes of a trial that has ended. `root` is the canonical path of the workspace. `allowed` returns false for
+    /// secret files. Copies the changed files to the store.
     ///
     /// # Errors
-    /// There are too many, or the layer or the store cannot be used.
+    /// There are too many changes, or the layer or the store cannot be used.
     pub fn read(
         layer: &Layer,
         root: &Path,
@@ -65,52 +65,52 @@ impl TrialChanges {
     }
 }
 
-/// Compares the layer with the workspace.
+/// Compares the layer of a trial with the workspace.
 pub(super) struct Comparison<'a> {
     pub(super) workspace: Dir,
     layer: Dir,
     pub(super) root: &'a Path,
-    /// The files that git tracks. They are never ignored.
+    /// The files that git tracks. A tracked file is never ignored.
     pub(super) tracked: IndexedFiles<'a>,
-    /// The git directories that the `.git` of the workspace leads to, which may lie in ignored directories.
+    /// The git directories that the `.git` of the workspace refers to. They may be inside ignored directories.
     git_dirs: Vec<PathBuf>,
     allowed: &'a PathFilter,
     store: &'a Store,
     start: ChangeTime,
-    /// The files of the workspace when the trial started.
+    /// The survey of the workspace from the start of the trial.
     before: Arc<Survey>,
     pub(super) rules: Arc<RulesBefore>,
-    /// The time when it gives up.
+    /// The time at which the comparison gives up.
     end: Instant,
-    /// The bytes of the copies.
+    /// The number of bytes of the copies so far.
     bytes: u64,
-    /// The directories of the layer that were made readable, with their modes.
+    /// The directories of the layer that co has made readable, each with its earlier mode.
     opened: Vec<(PathBuf, u32)>,
     pub(super) found: TrialChanges,
 }
 
-/// A directory of the layer to compare.
+/// A directory of the layer that must be compared.
 struct DirTask {
     path: PathBuf,
-    /// The trial saw the files of the workspace in this directory.
+    /// True if the trial saw the files of the workspace in this directory.
     merged: bool,
-    /// The rules of the directories above; none if everything in this directory is ignored, except tracked files.
+    /// The ignore rules of the directories above. It is `None` if everything in this directory is ignored, except tracked files.
     above: Option<IgnoreRules>,
 }
 
-/// A directory of the layer, and that of the workspace with the same path.
+/// A directory of the layer, and the directory of the workspace at the same path.
 struct DirPair {
     path: PathBuf,
     merged: bool,
     layer: Dir,
     workspace: Option<Dir>,
     rules: Option<IgnoreRules>,
-    /// True if the directory is a git directory, and the same directory of the workspace is none.
+    /// True if the directory of the layer is a git directory, and the directory of the workspace is not.
     is_new_git: bool,
 }
 
 impl DirPair {
-    /// Returns whether the trial sees a git directory.
+    /// Returns true if the trial sees a git directory here.
     fn is_git_dir(&self) -> bool {
         let kind = |dir: &Dir, name: &str| dir.node(name).ok()?.map(|it| it.kind);
         repository::has_git_names(|name| match kind(&self.layer, name) {
@@ -123,9 +123,9 @@ impl DirPair {
     }
 }
 
-/// The reason why a path is not compared further.
+/// The reason why a path is not compared any further.
 pub(super) enum Stop {
-    /// The change of the file is dropped, for this reason.
+    /// The reason why the change of the file is dropped.
     NotKept(String),
     Failed(Error),
 }
@@ -155,7 +155,7 @@ impl From<String> for Stop {
 }
 
 impl<'a> Comparison<'a> {
-    /// Compares a layer until `end` at most.
+    /// Prepares to compare a layer until the time `end`.
     pub(super) fn new(
         (layer, end): (&Layer, Instant),
         root: &'a Path,
@@ -194,7 +194,7 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// Notes a change that is dropped.
+    /// Adds the change to the dropped changes if `done` says so.
     pub(super) fn noted<T>(
         &mut self,
         path: &Path,
@@ -211,7 +211,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Compares a directory of the layer. Returns the directories in it.
+    /// Compares a directory of the layer. Returns its subdirectories.
     fn compare_dir(&mut self, task: DirTask) -> Result<Vec<DirTask>, Stop> {
         let Some(layer) = self.layer.find(&task.path)? else {
             return Ok(Vec::new());
@@ -250,7 +250,7 @@ impl<'a> Comparison<'a> {
         Ok(inner)
     }
 
-    /// Compares a file of the layer. Returns it if it is a directory.
+    /// Compares a file of the layer. If it is a directory, returns it.
     fn compare(
         &mut self,
         pair: &DirPair,
@@ -339,7 +339,7 @@ impl<'a> Comparison<'a> {
         }))
     }
 
-    /// Checks that there is time left.
+    /// Fails if there is no time left.
     pub(super) fn check_time(&self) -> Result<(), Error> {
         match Instant::now() < self.end {
             true => Ok(()),
@@ -347,7 +347,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Checks that a path may be shown.
+    /// Fails if the person may not see the file at the path, or if the path is not UTF-8.
     pub(super) fn check(&self, path: &Path) -> Result<(), Stop> {
         match (path.to_str(), self.allowed.allows(&self.root.join(path))) {
             (None, _) => Err(NOT_TEXT.into()),
@@ -385,7 +385,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Returns whether a file that the workspace lacks was removed from it during the trial.
+    /// Returns true if a file that the workspace lacks was removed from the workspace during the trial.
     fn was_removed(&self, pair: &DirPair, name: &OsStr, new: Node) -> io::Result<bool> {
         let mut above = pair.path.ancestors();
         let dir = above.find_map(|path| self.workspace.find(path).transpose());
@@ -425,7 +425,7 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// Counts and names the files of the layer at an ignored path, which is a directory of the workspace if `was_dir`.
+    /// Counts and names the files of the layer at an ignored path. `was_dir` is true if the path is a directory in the workspace.
     fn add_ignored(&mut self, path: &Path, node: Node, was_dir: bool) -> Result<(), Stop> {
         let counted = self.found.ignored.files;
         let is_new = self.count_ignored(path, node)?;
@@ -438,7 +438,7 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// Counts the files of the layer at a path. Returns whether it made or emptied a directory there.
+    /// Counts the files of the layer at a path. Returns true if the trial created or emptied a directory there.
     fn count_ignored(&mut self, path: &Path, node: Node) -> Result<bool, Stop> {
         if node.kind != Kind::Dir {
             self.found.ignored.files += 1;
@@ -473,7 +473,7 @@ impl<'a> Comparison<'a> {
         Ok(is_new)
     }
 
-    /// Makes a directory of the layer readable, until all is read.
+    /// Makes a directory of the layer readable until the comparison has ended.
     fn make_readable(&mut self, dir: &Dir, path: &Path) -> io::Result<()> {
         let mode = dir.itself()?.mode;
         if mode & 0o700 != 0o700 {
@@ -483,7 +483,7 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// Gives the directories that were made readable their modes again.
+    /// Restores the modes of the directories that were made readable.
     pub(super) fn close(&self) -> io::Result<()> {
         for (path, mode) in self.opened.iter().rev() {
             if let Some(dir) = self.layer.find(path)? {

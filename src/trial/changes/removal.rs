@@ -1,4 +1,4 @@
-//! The removals of a trial. If a directory is removed, these are the removals of all files below it.
+//! Finds the removals of a trial. If the trial removed a directory, they are the removals of all files below it.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use co_exec::repository;
 const STAYS: &str = "files below it stay: they are ignored, or cannot be removed";
 
 impl Comparison<'_> {
-    /// Adds the removal of a file of the workspace, with all below it that is not ignored. Without
-    /// `rules`, all is ignored that git does not track. Returns false if something stays.
+    /// Adds the removal of a file of the workspace, and of everything below it that is not ignored. If `rules` is `None`,
+    /// everything is ignored except tracked files. Returns false if a file remains.
     pub(super) fn remove(
         &mut self,
         dir: &Dir,
@@ -59,7 +59,7 @@ impl Comparison<'_> {
         Ok(is_empty)
     }
 
-    /// Adds the removal of all below a directory of the workspace.
+    /// Adds the removals of everything below a directory of the workspace.
     pub(super) fn empty(&mut self, path: &Path, rules: Option<&IgnoreRules>) -> Result<(), Stop> {
         let known = self.found.changes.len();
         if self.remove_below(path, rules)? {

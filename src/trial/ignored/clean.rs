@@ -13,23 +13,23 @@ use crate::workspace::git_index::IndexedFiles;
 use co_exec::beneath::{Dir, Kind, Node};
 use co_exec::regular::ChangeTime;
 
-/// The choice to remove the files, or only to look for them.
+/// Says whether [`clean`] removes the files, or only checks for them.
 pub(super) enum Removes<'a, 'b> {
     No,
     Yes(&'a mut Trash<'b>),
 }
 
-/// A directory to clean that the workspace has too.
+/// A directory to clean that also exists in the workspace.
 struct DirToClean {
     path: PathBuf,
-    /// None if all below it is ignored.
+    /// The ignore rules of the directories above; none if everything below the directory is ignored.
     above: Option<IgnoreRules>,
 }
 
-/// Removes from `files` the files that hide a newer file of the workspace `root`, and files that are not ignored any more.
-/// Returns false if such a file is left.
+/// Removes the files below `files` that hide a newer file of the workspace `root`, and the files that are no longer ignored.
+/// Returns false if such a file remains.
 ///
-/// A directory that the workspace does not have is not read: nothing below it can hide anything.
+/// Does not read a directory that does not exist in the workspace, because nothing below it can hide a file.
 ///
 /// # Errors
 /// The files cannot be read or removed.
@@ -92,8 +92,8 @@ pub(super) fn clean(files: &Path, root: &Path, mut removes: Removes<'_, '_>) -> 
     Ok(true)
 }
 
-/// Returns whether the workspace makes an entry of the layer useless: it has a newer file than the layer, or lacks the file that
-/// the layer removes.
+/// Returns true if an entry of the layer is useless because of the workspace: the workspace has a newer file, or does not have
+/// the file that the layer removes.
 pub(super) fn is_hidden_by(
     new: Node,
     old: Option<Node>,
@@ -110,7 +110,7 @@ pub(super) fn is_hidden_by(
     }
 }
 
-/// Returns whether something at or below a path has changed since.
+/// Returns true if a file at or below a path has changed since `since`.
 fn has_newer(workspace: &Dir, path: &Path, since: ChangeTime) -> io::Result<bool> {
     let mut todo = vec![path.to_owned()];
     while let Some(path) = todo.pop() {
@@ -135,8 +135,9 @@ fn has_newer(workspace: &Dir, path: &Path, since: ChangeTime) -> io::Result<bool
     Ok(false)
 }
 
-/// Gives a directory its mode again, and a time that is not before that of the workspace. With `only_above`, the directory itself
-/// is not ignored: then it has the mode and the time of the workspace, or is removed if it is empty.
+/// Restores the mode of a directory, and gives it a time that is not earlier than that of the workspace's directory. If
+/// `only_above` is true, the directory itself is not ignored: it gets the mode and the time of the workspace's directory, or is
+/// removed if it is empty.
 pub(super) fn restore(
     layer: &Dir,
     workspace: &Dir,

@@ -6,13 +6,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The directory of the files.
+/// The directory of the ignored files.
 pub(super) const FILES: &str = "files";
 
-/// Returns whether a lock is held, after an attempt that does not wait.
+/// Returns true if the attempt to lock without waiting succeeded.
 ///
 /// # Errors
-/// The file system has no locks.
+/// The file system does not support locks.
 pub(super) fn is_held(locked: io::Result<()>) -> io::Result<bool> {
     match locked {
         Err(error) if [ErrorKind::WouldBlock, ErrorKind::Interrupted].contains(&error.kind()) => {
@@ -22,7 +22,7 @@ pub(super) fn is_held(locked: io::Result<()>) -> io::Result<bool> {
     }
 }
 
-/// Returns whether an open directory is still the one at a path.
+/// Returns true if an open directory is still the directory at a path.
 pub(super) fn is_at(dir: &OwnedFd, path: &Path) -> bool {
     let opened = rustix::fs::fstat(dir);
     let there = fs::symlink_metadata(path);

@@ -1,4 +1,4 @@
-//! Moves the ignored files of a trial to those of earlier trials.
+//! Moves the ignored files of a trial to the ignored files of earlier trials.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -24,43 +24,43 @@ use co_exec::regular::ChangeTime;
 
 /// A trial that has ended.
 pub(in crate::trial) struct EndedTrial<'a> {
-    /// The directory of its changed files.
+    /// The directory that contains the changed files of the trial.
     pub(in crate::trial) upper: PathBuf,
-    /// The directory of what it wrote in caches, which may not exist.
+    /// The directory of the files that the trial wrote in caches. It may not exist.
     pub(in crate::trial) caches: PathBuf,
-    /// The directory of the packages that it fetched, which may not exist.
+    /// The directory of the packages that the trial downloaded. It may not exist.
     pub(in crate::trial) downloads: PathBuf,
     pub(in crate::trial) start: ChangeTime,
-    /// The workspace.
+    /// The canonical path of the workspace.
     pub(in crate::trial) root: &'a Path,
-    /// Returns false for secrets.
+    /// Returns false for secret files.
     pub(in crate::trial) allowed: &'a PathFilter,
     pub(in crate::trial) rules: &'a RulesBefore,
-    /// Cancelled if nobody waits for the trial any more. Once the move has begun, it goes on.
+    /// Cancelled if the caller no longer waits for the trial. A move that has begun continues.
     pub(in crate::trial) given_up: &'a CancellationToken,
-    /// The time when the move gives up.
+    /// The time at which the move gives up.
     pub(in crate::trial) end: Instant,
 }
 
-/// The bits of a mode that let a program run as another user or group.
+/// The mode bits that let a program run as another user or group.
 const SETUID: u32 = 0o6000;
 
-/// A directory with files of a trial, and the directory with the same files of earlier trials.
+/// A directory with files of a trial, and the directory with the same kind of files of earlier trials.
 pub(super) struct LayerPair<'a> {
     upper: Dir,
     files: Dir,
-    /// None for caches, which stay as a whole.
+    /// The workspace; none for caches, which are moved as a whole.
     workspace: Option<Workspace<'a>>,
 }
 
-/// The workspace, whose rules decide which files stay.
+/// The workspace, whose ignore rules decide which files are moved.
 struct Workspace<'a> {
     dir: Dir,
     tracked: IndexedFiles<'a>,
     trial: &'a EndedTrial<'a>,
 }
 
-/// The move of one trial's files. Times stay, because files are renamed.
+/// The move of one trial's files. Files are renamed, so they keep their times.
 pub(super) struct Merge<'a, 'b, 'c> {
     place: LayerPair<'a>,
     end: Instant,
@@ -68,12 +68,12 @@ pub(super) struct Merge<'a, 'b, 'c> {
     visited: Vec<VisitedDir>,
 }
 
-/// A directory of the trial. The one of the earlier trials exists too.
+/// A directory of the trial that exists among the files of earlier trials too.
 struct DirToMove {
     path: PathBuf,
-    /// None if all below it is ignored.
+    /// The ignore rules of the directories above; none if everything below the directory is ignored.
     above: Option<IgnoreRules>,
-    /// The trial did not see the files of the workspace in it.
+    /// True if the trial did not see the files of the workspace in this directory.
     opaque: bool,
 }
 
@@ -85,7 +85,7 @@ struct VisitedDir {
 }
 
 impl<'a> LayerPair<'a> {
-    /// Opens the place of the ignored files.
+    /// Opens the directories for the ignored files.
     pub(super) fn open_ignored(trial: &'a EndedTrial<'a>, files: &Path) -> io::Result<Self> {
         Ok(Self {
             upper: Dir::open_own(&trial.upper)?,
@@ -98,7 +98,8 @@ impl<'a> LayerPair<'a> {
         })
     }
 
-    /// Opens the place of caches or packages, which goes to the directory `files`. Returns none if the trial had none.
+    /// Opens the directories for caches or packages, which are moved to the directory `files`. Returns `None` if the trial wrote
+    /// none.
     pub(super) fn open_whole(upper: &Path, files: &Path) -> io::Result<Option<Self>> {
         if !upper.try_exists()? {
             return Ok(None);
@@ -111,7 +112,7 @@ impl<'a> LayerPair<'a> {
         }))
     }
 
-    /// Returns whether a file of the trial can stay.
+    /// Returns true if a file of the trial can be kept for later trials.
     fn may_stay(&self, path: &Path, new: Node, old: Option<Node>) -> bool {
         let is_plain = match new.kind {
             Kind::File => new.mode & SETUID == 0,
@@ -139,10 +140,10 @@ impl<'a, 'b, 'c> Merge<'a, 'b, 'c> {
         }
     }
 
-    /// Moves all. The files of the trial without the moved ones are left.
+    /// Moves all files that can be kept. The remaining files of the trial stay where they are.
     ///
     /// # Errors
-    /// The system refuses a step, or there is no time left.
+    /// A system call fails, or there is no time left.
     pub(super) fn run(mut self) -> io::Result<()> {
         let trial = self.place.workspace.as_ref().map(|it| it.trial);
         let mut todo = vec![DirToMove {
@@ -164,7 +165,7 @@ impl<'a, 'b, 'c> Merge<'a, 'b, 'c> {
         Ok(())
     }
 
-    /// Moves the entries of a directory of the trial. Returns the directories in it.
+    /// Moves the entries of a directory of the trial. Returns its subdirectories.
     fn merge_dir(&mut self, task: DirToMove) -> io::Result<Vec<DirToMove>> {
         let LayerPair { upper, files, .. } = &self.place;
         let (Some(upper), Some(kept)) = (upper.find(&task.path)?, files.find(&task.path)?) else {
@@ -236,7 +237,7 @@ impl<'a, 'b, 'c> Merge<'a, 'b, 'c> {
         Ok(inner)
     }
 
-    /// Moves one ignored file. For a directory, makes the directory to which its entries are moved, and returns that.
+    /// Moves one ignored file. For a directory, creates the target directory for its entries, and returns it.
     fn merge_one(
         &mut self,
         (upper, kept): (&Dir, &Dir),
@@ -285,7 +286,7 @@ impl<'a, 'b, 'c> Merge<'a, 'b, 'c> {
         Ok(dir.is_some_and(|dir| tree::is_opaque(&dir)))
     }
 
-    /// Makes a directory, unless it is there.
+    /// Creates a directory, unless it exists.
     fn make_dir(&mut self, dir: &Dir, name: &OsStr) -> io::Result<()> {
         if dir.node(name)?.is_some_and(|there| there.kind != Kind::Dir) {
             self.trash.take(dir, name)?;
@@ -298,8 +299,8 @@ impl<'a, 'b, 'c> Merge<'a, 'b, 'c> {
 }
 
 impl Workspace<'_> {
-    /// Hides the files of the workspace in a directory that a trial replaced, name by name: later files there are seen. `names`
-    /// are the names of the trial.
+    /// Hides the workspace's files in a directory that a trial replaced. Hides each file by its name, so that files that are
+    /// created later stay visible. `names` are the names of the trial's files.
     fn hide_rest(
         &self,
         path: &Path,
@@ -320,7 +321,7 @@ impl Workspace<'_> {
     }
 }
 
-/// Makes the mark of a file that was removed.
+/// Creates a whiteout, which marks a removed file.
 fn make_whiteout(dir: &Dir, name: &OsStr) -> io::Result<()> {
     let kind = FileType::CharacterDevice;
     Ok(rustix::fs::mknodat(dir, name, kind, Mode::empty(), 0)?)

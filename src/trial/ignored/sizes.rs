@@ -1,4 +1,4 @@
-//! The room that the ignored files and caches of all workspaces take.
+//! Limits the disk space of the ignored files and caches of all workspaces.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -16,32 +16,32 @@ use co_exec::beneath::Dir;
 use co_exec::directory_lock::{self, lock};
 use co_exec::sandbox::Removals;
 
-/// The file with the number of bytes that a workspace takes, written after each of its trials.
+/// The file with the number of bytes that a workspace takes. It is written after each trial of the workspace.
 const SIZE: &str = "size";
 
-/// The most directories above a counted file. The first is [`FILES`] or the directory of caches.
+/// The largest number of directories above a counted file. The topmost is [`FILES`] or the directory of caches.
 const MOST_COUNTED_DEPTH: usize = MOST_DEPTH + 1;
 
-/// The least bytes that a file counts, however small it is.
+/// The smallest number of bytes that a file counts.
 const LEAST_ROOM: u64 = 4096;
 
-/// The ignored files and caches that the trials of a workspace left.
+/// The ignored files and caches that the trials of a workspace have left.
 struct Left {
     name: OsString,
     bytes: u64,
-    /// The end of the last trial.
+    /// The time at which the last trial ended.
     used: SystemTime,
 }
 
-/// The removal of files that trials left.
+/// The result of removing the files that trials left.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Cleared {
     pub bytes: u64,
-    /// The number of workspaces whose files stay, because a trial uses them.
+    /// The number of workspaces whose files were not removed because a trial uses them.
     pub in_use: usize,
 }
 
-/// Returns the bytes of all workspaces, whose directory is `all`.
+/// Returns the number of bytes that the files of all workspaces take. `all` is their directory.
 pub(in crate::trial) fn total(all: &Path) -> u64 {
     left(all).iter().map(|it| it.bytes).sum()
 }
@@ -49,7 +49,7 @@ pub(in crate::trial) fn total(all: &Path) -> u64 {
 /// Removes the files of workspaces in which no trial runs.
 ///
 /// # Errors
-/// The file system refuses.
+/// An error of the file system.
 pub(in crate::trial) fn clear(all: &Path, removals: &Removals) -> io::Result<Cleared> {
     let mut trash = Trash::new(all, removals);
     let mut cleared = Cleared::default();
@@ -62,11 +62,12 @@ pub(in crate::trial) fn clear(all: &Path, removals: &Removals) -> io::Result<Cle
     Ok(cleared)
 }
 
-/// Notes the size of the workspace `top` after a trial. Then removes files of workspaces in which no trial runs, until all take
-/// at most `most` bytes. Files that cannot be counted come first, then the workspace with the oldest trial.
+/// Writes down the size of the files in `top` after a trial of their workspace. Then removes the files of workspaces in which no
+/// trial runs, until all files take at most `most` bytes. Workspaces whose files cannot be counted come first, then the workspace
+/// with the oldest trial.
 ///
 /// # Errors
-/// The file system refuses.
+/// An error of the file system.
 pub(super) fn bound(
     all: &Path,
     top: &Path,
@@ -127,7 +128,7 @@ fn left(all: &Path) -> Vec<Left> {
     left.collect()
 }
 
-/// Removes the files that the trials of a workspace left. Returns false if a trial uses it.
+/// Removes the files that the trials of a workspace left. Returns false if a trial uses the files.
 fn remove(all: &Path, left: &Left, trash: &mut Trash<'_>) -> io::Result<bool> {
     let files = all.join(&left.name).join(FILES);
     let held = match directory_lock::open(&files) {
@@ -141,8 +142,8 @@ fn remove(all: &Path, left: &Left, trash: &mut Trash<'_>) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Returns the bytes of the disk that a directory takes, and whether all of it was counted. A file with several names counts
-/// once.
+/// Returns the number of bytes that a directory takes on disk, and true if all files were counted. A file with several hard links
+/// counts only once.
 fn measure(top: &Path) -> (u64, bool) {
     let Ok(tree) = Dir::open_own(top) else {
         return (0, false);
@@ -173,7 +174,7 @@ fn measure(top: &Path) -> (u64, bool) {
     (bytes, whole)
 }
 
-/// Lists a directory. If a trial closed it, opens it, and notes that.
+/// Lists a directory. If a trial made it unreadable, makes it readable first, and adds it to `closed`.
 fn list(
     tree: &Dir,
     path: &Path,

@@ -10,9 +10,10 @@ use rustix::io::Errno;
 use co_exec::beneath::Dir;
 use co_exec::sandbox::{PrivateTmp, Removals};
 
-/// The directory of files that are being removed, made when it is needed. It is removed in the background when this is dropped.
+/// The directory of files that must be removed. It is created when it is needed. When this value is dropped, the directory is
+/// removed in the background.
 pub(super) struct Trash<'a> {
-    /// On the same file system as the files to remove.
+    /// The parent of the directory. It is on the same file system as the files to remove.
     parent: &'a Path,
     removals: &'a Removals,
     dir: Option<PrivateTmp>,
@@ -29,10 +30,10 @@ impl<'a> Trash<'a> {
         }
     }
 
-    /// Removes a file or a directory.
+    /// Moves a file or a directory into the trash.
     ///
     /// # Errors
-    /// The system refuses.
+    /// A system call fails.
     pub(super) fn take(&mut self, dir: &Dir, name: &OsStr) -> io::Result<()> {
         match rustix::fs::unlinkat(dir, name, AtFlags::empty()) {
             Err(Errno::ISDIR | Errno::PERM) => {}

@@ -1,4 +1,4 @@
-//! Applies proposals: to the buffer of the file, if there is one, or else to the disk.
+//! Applies proposals to the buffer of the file, or to the disk if no buffer has the file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,40 +11,40 @@ use co_edit::{Names, hunks, unified};
 use co_exec::beneath::Dir;
 use co_exec::regular::FileStamp;
 
-/// The number of times that a buffer may change while a change of it is on its way.
+/// The largest number of attempts to change a buffer that changes at the same time.
 const MAX_TRIES: usize = 5;
 
-/// The reason why a change that waited was not made.
+/// The reason why a waiting change was not made.
 const CANCELLED: &str = "the turn was cancelled before the change could be made";
 
-/// A change that was made.
+/// A change that has been made.
 #[derive(Debug)]
 pub struct AppliedChange {
-    /// The change as it was made, which may be at other lines than it was proposed for.
+    /// The change that was made. It may affect other lines than the change that was proposed.
     pub proposal: Proposal,
-    /// The reason why the buffer is not saved, so that the file does not have the change.
+    /// The reason why the buffer was not saved, so that the file on disk has not changed.
     pub unsaved: Option<String>,
-    /// The change that autocommands such as formatters made after it.
+    /// A later change of the same buffer by autocommands, such as formatters.
     pub reformatted: Option<AutocommandChange>,
-    /// The diagnostics of language servers that were not there before it: `line:column: severity: message`.
+    /// The diagnostics of language servers that are new since the change, each as `line:column: severity: message`.
     pub diagnostics: Vec<String>,
 }
 
-/// A change that autocommands made when a buffer was written.
+/// A change that autocommands made when a buffer was saved.
 #[derive(Debug)]
 pub struct AutocommandChange {
     /// The unified diff.
     pub diff: String,
-    /// The text after it.
+    /// The text after the change.
     pub text: String,
 }
 
-/// Applies a change to the current text of the file. If a command of the person is half done in the buffer of the file, this
-/// function waits for the end of the command, or for the cancellation.
+/// Applies a change to the current text of the file. If the person is in the middle of a command in the buffer of the file, waits
+/// for the end of this command, or for the cancellation.
 ///
 /// # Errors
-/// The lines that it changes have changed meanwhile, the file cannot be changed, or the wait was cancelled. Then nothing is
-/// changed.
+/// The lines of the change have changed meanwhile, the file cannot be changed, or the wait was cancelled. Nothing is changed
+/// then.
 pub async fn apply(
     mut proposal: Proposal,
     buffers: &Buffers,
@@ -89,8 +89,9 @@ pub async fn apply(
     Err(refused(&proposal, "its buffer keeps changing"))
 }
 
-/// Changes the buffer of a file in the directory `root`. Neovim writes the file by its name, which may lead elsewhere by then. So
-/// this compares the file below `root` before and after. If that file does not have what Neovim wrote, returns the reason too.
+/// Changes the buffer of a file in the directory `root`. Neovim saves the file by its path, which may lead to another file by
+/// then. So this function compares the file below `root` before and after. If the file does not contain the text that Neovim
+/// saved, also returns the reason.
 pub(crate) async fn change_buffer(
     buffers: &Buffers,
     change: BufferChange,
@@ -119,13 +120,13 @@ pub(crate) async fn change_buffer(
     (changed, elsewhere)
 }
 
-/// A file below the handle of its workspace.
+/// The state of a file that is opened relative to the directory descriptor of its workspace.
 #[derive(PartialEq)]
 struct FileState {
-    /// The device and the inode of its directory; none if there is none.
+    /// The device and the inode of the file's directory; none if the directory does not exist.
     dir: Option<(u64, u64)>,
     file: Option<FileStamp>,
-    /// None if it cannot be read.
+    /// The content of the file; none if it cannot be read.
     bytes: Option<Vec<u8>>,
 }
 
@@ -133,7 +134,7 @@ impl FileState {
     /// Reads a file in the directory `root`.
     ///
     /// # Errors
-    /// A part of its path is a link.
+    /// A component of the path is a symbolic link.
     fn of(root: &Path, file: &Path) -> io::Result<Self> {
         let path = file.strip_prefix(root).map_err(io::Error::other)?;
         let (dir, name) = match Dir::open(root).and_then(|root| root.parent(path)) {
@@ -153,7 +154,7 @@ impl FileState {
         })
     }
 
-    /// Returns the reason why Neovim wrote another file, if it did. `now` is the state after that.
+    /// Returns the reason why Neovim saved another file; none if it saved this file. `now` is the state after the save.
     fn elsewhere(&self, now: &Self) -> Option<&'static str> {
         if self.dir.is_some() && self.dir != now.dir {
             return Some("its directory was replaced while Neovim wrote it");
@@ -166,13 +167,13 @@ impl AppliedChange {
     /// Returns the change that takes this one back.
     ///
     /// # Errors
-    /// The change is no change of a text, or the text cannot be stored.
+    /// The change is not a change of a text, or the encoding of the file cannot store the text.
     pub fn inverse(&self) -> Result<Proposal, EditRefused> {
         self.proposal.inverse()
     }
 }
 
-/// Moves each proposal to the text that its file has now.
+/// Rebases each proposal on the current text of its file.
 ///
 /// # Errors
 /// The lines of a proposal were edited since it was made, a file cannot be changed, or the wait for a command of the person was
@@ -206,7 +207,7 @@ fn reformatted(proposal: &Proposal, lines: &[u8]) -> Option<AutocommandChange> {
     })
 }
 
-/// Does work that blocks on files.
+/// Runs work on a thread that may block.
 async fn refusing<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, EditRefused> + Send + 'static,
 ) -> Result<T, EditRefused> {

@@ -1,4 +1,4 @@
-//! Reads and writes whole files of the workspace, below its handle.
+//! Reads and writes whole files of the workspace, relative to its directory descriptor.
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
@@ -8,25 +8,26 @@ use std::path::Path;
 
 use co_exec::beneath::{Dir, Node, Unfinished};
 
-/// The largest file that is edited, in bytes.
+/// The largest size in bytes of a file that can be edited.
 pub(crate) const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// The mode of a new file, to which the umask applies.
+/// The mode of a new file before the umask is applied.
 const NEW_FILE: u32 = 0o666;
 
-/// The start of the names of files that are not whole yet.
+/// The prefix of the names of files that are not complete yet.
 pub(crate) const UNFINISHED: &str = ".co-edit-";
 
-/// The way in which a file is written.
+/// The options for writing a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WriteOptions<'a> {
-    /// The start of the name that the file has until it is whole.
+    /// The prefix of the file's name until the file is complete.
     pub(crate) unfinished: &'a str,
-    /// The mode, also of a file that was read-only. None keeps the mode of the file, and refuses a read-only file.
+    /// The mode of the file, which is set even if the file was read-only. `None` keeps the mode of the file, and refuses to write
+    /// a read-only file.
     pub(crate) mode: Option<u32>,
-    /// The file must survive a loss of power.
+    /// True if the file must survive a power failure.
     pub(crate) sync: bool,
-    /// True if the missing directories above a new file are made too.
+    /// True if the missing directories above a new file are created too.
     pub(crate) makes_dirs: bool,
 }
 
@@ -41,7 +42,7 @@ impl Default for WriteOptions<'_> {
     }
 }
 
-/// Returns the bytes of a regular file, or none if there is no file.
+/// Returns the bytes of a regular file; none if the file does not exist.
 ///
 /// # Errors
 /// The file cannot be read, is not a regular file, or is too large.
@@ -56,7 +57,7 @@ pub(crate) fn read(root: &Dir, path: impl AsRef<Path>) -> io::Result<Option<Vec<
 /// Checks that a file may be replaced or removed.
 ///
 /// # Errors
-/// The file is read-only, or has other names.
+/// The file is read-only, or has several hard links.
 pub(super) fn check_writable(root: &Dir, path: impl AsRef<Path>) -> io::Result<()> {
     let node = node(root, &path)?;
     // The directory alone decides whether a file can be replaced, so the file's own mode is checked here.
@@ -80,7 +81,7 @@ fn check_links(node: &Node) -> io::Result<()> {
     }
 }
 
-/// Replaces a file whole, so that no reader meets half of it. The owner stays.
+/// Replaces a file atomically, so that no reader sees a part of the new content. The owner stays the same.
 ///
 /// # Errors
 /// The file cannot be written, or it no longer has the bytes `before`.
@@ -118,7 +119,7 @@ pub(crate) fn create(
     made.map_err(changed_if_exists)
 }
 
-/// Puts a file in the place of a link.
+/// Replaces a symbolic link by a file.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -132,10 +133,10 @@ pub(crate) fn replace_link(
     new_file(&dir, text, options)?.replace(name)
 }
 
-/// Puts a link in the place of a file or another link.
+/// Replaces a file or a symbolic link by another symbolic link.
 ///
 /// # Errors
-/// The link cannot be made.
+/// The link cannot be created.
 pub(crate) fn replace_by_link(
     root: &Dir,
     path: &Path,
@@ -157,19 +158,20 @@ pub(crate) fn remove(root: &Dir, path: &Path, before: &[u8]) -> io::Result<()> {
     dir.remove_file(name)
 }
 
-/// Gives a file another path, and makes the directories of that path. Never replaces a file.
+/// Moves a file to another path, and creates the directories of this path. Never replaces a file.
 ///
 /// # Errors
-/// The other path exists, or the file cannot be moved.
+/// The new path exists already, or the file cannot be moved.
 pub(super) fn rename(root: &Dir, from: &Path, to: &Path) -> io::Result<()> {
     parent_of_new(root, to, WriteOptions::default())?;
     root.rename_new(from, to).map_err(changed_if_exists)
 }
 
-/// Opens the directory for a new file, and makes it if the options say so. Returns it with the name in it.
+/// Opens the directory for a new file. Creates the directory if the options say so. Returns the directory, and the last component
+/// of the path.
 ///
 /// # Errors
-/// The directory is missing, or cannot be made.
+/// The directory does not exist, or cannot be created.
 pub(crate) fn parent_of_new<'a>(
     root: &Dir,
     path: &'a Path,
@@ -184,7 +186,7 @@ pub(crate) fn parent_of_new<'a>(
     })
 }
 
-/// Returns the file of [`temporary`] with the mode of the options.
+/// Returns the file of [`temporary`], with the mode from the options.
 fn new_file<'a>(
     dir: &'a Dir,
     bytes: &[u8],
@@ -197,7 +199,7 @@ fn new_file<'a>(
     Ok(unfinished)
 }
 
-/// Makes a file with the bytes, which is removed unless it takes another name.
+/// Creates a file with these bytes. The file is removed unless it gets another name.
 fn temporary<'a>(
     dir: &'a Dir,
     bytes: &[u8],

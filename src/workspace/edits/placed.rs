@@ -1,4 +1,4 @@
-//! Changes of files that a language server asks for.
+//! Makes proposals from the edits of a language server.
 
 use super::EditRefused;
 use super::proposal::{Proposal, replacement};
@@ -7,12 +7,12 @@ use crate::buffers::OpenBuffers;
 use crate::protocol::FileEdits;
 use co_edit::{CharacterUnit, apply_placed};
 
-/// Returns the change of a file by a language server. Changes nothing.
+/// Returns the proposal for a language server's edits of a file. Changes nothing.
 ///
-/// It blocks on files: call it from `spawn_blocking`.
+/// Blocks on files. Call it from `spawn_blocking`.
 ///
 /// # Errors
-/// The file has another text than the language server knows, or cannot be changed.
+/// The text of the file differs from the text that the language server knows, or the file cannot be changed.
 pub fn propose_placed(
     edits: &FileEdits,
     unit: CharacterUnit,

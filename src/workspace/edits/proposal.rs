@@ -1,4 +1,4 @@
-//! Changes that are made but not applied.
+//! Changes that are proposed but not applied yet.
 
 use std::borrow::Cow;
 use std::io;
@@ -15,19 +15,19 @@ use co_edit::{FileText, Hunk, Names, RebaseResult, apply, hash, hunks, marked, r
 use co_policy::obeyed;
 use co_text::one_line;
 
-/// A change of a file.
+/// A proposed change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proposal {
-    /// The path of the file after the change, or before it if the file is deleted.
+    /// The path of the file after the change. For a deleted file, the path before the change.
     pub path: String,
     /// The unified diff.
     pub diff: String,
-    /// Sentences about places at which the old text of the edit was not exactly the text of the file.
+    /// Sentences about the places where the old text of the edit did not exactly match the text of the file.
     pub notes: Vec<String>,
-    /// The buffer of the file has unsaved changes.
+    /// True if the buffer of the file has unsaved changes.
     pub unsaved: bool,
-    /// The person answered each part, so a part that no longer fits is left out. Otherwise such a part makes the whole change
-    /// fail.
+    /// True if the person answered about each part. A part that no longer applies is then left out. Otherwise, such a part makes
+    /// the whole change fail.
     by_parts: bool,
     hunks: Vec<Hunk>,
     change: ProposedChange,
@@ -54,28 +54,28 @@ enum ProposedChange {
     },
 }
 
-/// The files of a change after it.
+/// The state of the files after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlannedEdit {
-    /// A file gets another text. Now it has the first text, perhaps only in its buffer.
+    /// The text of a file changes from `old` to `new`. `old` may be only in its buffer.
     Text {
         old: Box<FileText>,
         new: Box<FileText>,
     },
-    /// A file with these bytes is made.
+    /// A file with these bytes is created.
     Create(Vec<u8>),
     Delete,
-    /// The first file becomes the second one.
+    /// The first file is moved to the path of the second one.
     Move,
 }
 
-/// Returns the change that a request would make. `places` are its files, `open` the buffers of those that are loaded, and `seen`
-/// has the texts that the model has read. Changes nothing.
+/// Returns the change that a request would make. `places` are the files of the request, `open` contains the buffers of the loaded
+/// files, and `seen` contains the texts that the model has read. Changes nothing.
 ///
-/// It blocks on files: call it from `spawn_blocking`.
+/// Blocks on files. Call it from `spawn_blocking`.
 ///
 /// # Errors
-/// The request cannot be applied to the files as they are.
+/// The request cannot be applied to the current files.
 pub fn propose(
     request: &EditRequest,
     places: &[EditPlace],
@@ -131,7 +131,7 @@ pub fn propose(
 }
 
 impl Proposal {
-    /// Returns the file that changes; of a move, the file that is moved.
+    /// Returns the file that changes. For a move, returns the file that is moved.
     pub fn file(&self) -> &Path {
         &self.place().real
     }
@@ -145,7 +145,7 @@ impl Proposal {
         }
     }
 
-    /// Returns the files that change, by their real paths.
+    /// Returns the canonical paths of the files that change.
     pub fn files(&self) -> Vec<PathBuf> {
         match &self.change {
             ProposedChange::Move { from, to } => vec![from.real.clone(), to.real.clone()],
@@ -153,18 +153,19 @@ impl Proposal {
         }
     }
 
-    /// Returns the changes of the lines, in order.
+    /// Returns the hunks of the change, in order.
     pub(super) fn hunks(&self) -> &[Hunk] {
         &self.hunks
     }
 
-    /// Returns the lines that it replaces, in order: the first line, from 1, their number, and the number of new lines.
+    /// Returns for each replaced range of lines, in order: the number of the first line, counted from 1, the number of replaced
+    /// lines, and the number of new lines.
     pub fn changed_lines(&self) -> Vec<[usize; 3]> {
         let lines = |it: &Hunk| [it.at.start + 1, it.at.len(), it.text.lines().count()];
         self.hunks.iter().map(lines).collect()
     }
 
-    /// Returns the file that is no longer there after the change, and its new name if it is moved.
+    /// Returns the file that no longer exists after the change. If it is moved, also returns its new path.
     pub(super) fn gone(&self) -> Option<(&Path, Option<&Path>)> {
         match &self.change {
             ProposedChange::Delete { place, .. } => Some((&place.real, None)),
@@ -173,17 +174,17 @@ impl Proposal {
         }
     }
 
-    /// Returns the number of parts that the person can answer.
+    /// Returns the number of parts that the person can accept or reject.
     pub fn parts(&self) -> usize {
         self.hunks.len().max(1)
     }
 
-    /// Returns whether parts of it can be made without the others.
+    /// Returns true if some parts of the change can be made without the others.
     pub(super) fn is_by_lines(&self) -> bool {
         self.new_text().is_some() && !self.hunks.is_empty()
     }
 
-    /// Returns the facts that the lines do not show, or that a person must see first.
+    /// Returns the facts that the changed lines do not show, or that a person must see first.
     pub fn facts(&self) -> Vec<Fact> {
         let fact = |kind, text: String| Fact {
             kind,
@@ -214,7 +215,7 @@ impl Proposal {
         facts
     }
 
-    /// Returns the text with its changes; see [`co_edit::marked`].
+    /// Returns the whole text with marked changes; see [`co_edit::marked`].
     pub(super) fn marked(&self) -> String {
         let old = match &self.change {
             ProposedChange::Replace { old, .. } => Cow::Borrowed(old.text.as_str()),
@@ -231,28 +232,29 @@ impl Proposal {
         }
     }
 
-    /// Returns the number of lines that are added.
+    /// Returns the number of added lines.
     pub fn added(&self) -> usize {
         self.hunks.iter().map(Hunk::added).sum()
     }
 
-    /// Returns the number of lines that are removed.
+    /// Returns the number of removed lines.
     pub fn removed(&self) -> usize {
         self.hunks.iter().map(Hunk::removed).sum()
     }
 
-    /// Returns the change in words, if no line differs.
+    /// Returns a text about the change, if no line differs.
     pub fn without_lines(&self) -> Option<String> {
         let is_new = matches!(self.change, ProposedChange::Create { .. });
         (self.added() + self.removed() == 0).then(|| without_lines(&self.facts(), is_new))
     }
 
-    /// Returns the hash of the new text; none if there is none.
+    /// Returns the hash of the new text; none if there is no new text.
     pub fn hash(&self) -> Option<String> {
         self.new_text().map(hash)
     }
 
-    /// Returns the change of the same file that makes the text that the person accepted part by part, with more notes.
+    /// Returns a change of the same file that results in `text`, which consists of the parts that the person accepted. Adds
+    /// `notes`.
     pub(super) fn with_text(self, text: &str, notes: Vec<String>) -> Result<Self, EditRefused> {
         let mut all = self.notes;
         all.extend(notes);
@@ -285,7 +287,7 @@ impl Proposal {
     /// Returns the change that takes this one back.
     ///
     /// # Errors
-    /// The change is no change of a text, or the text cannot be stored.
+    /// The change is not a change of a text, or the encoding of the file cannot store the text.
     pub(super) fn inverse(&self) -> Result<Self, EditRefused> {
         let ProposedChange::Replace { place, old, new } = &self.change else {
             let why = format!("cannot take the change of {} back", self.path);
@@ -316,8 +318,8 @@ impl Proposal {
         }
     }
 
-    /// Returns the text before and after autocommands changed the lines of the buffer, after the change was made in it. Returns
-    /// none if there is no buffer, or no text in it.
+    /// Returns the text before and after autocommands changed the lines of the buffer. This happened after the change was made in
+    /// the buffer. Returns `None` if there is no buffer, or if its content is not text.
     pub(super) fn after_autocommands(&self, lines: &[u8]) -> Option<[FileText; 2]> {
         let ProposedChange::Replace { old, new, .. } = &self.change else {
             return None;
@@ -329,10 +331,10 @@ impl Proposal {
         Some(FileText::alike([new.clone(), text]))
     }
 
-    /// Returns the files of [`Self::files`] as the edit will leave them.
+    /// Returns the state of [`Self::files`] after the edit.
     ///
     /// # Errors
-    /// The new text cannot be stored.
+    /// The encoding of the file cannot store the new text.
     pub fn planned(&self) -> Result<PlannedEdit, EditRefused> {
         Ok(match &self.change {
             ProposedChange::Create { place, new } => {
@@ -347,12 +349,12 @@ impl Proposal {
         })
     }
 
-    /// Returns the same change of the text that the file has now.
+    /// Returns the change, rebased on the current text of the file.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     ///
     /// # Errors
-    /// The lines that it changes have changed, or the file cannot be read.
+    /// The lines of the change have changed meanwhile, or the file cannot be read.
     pub(super) fn rebased(self, open: &OpenBuffers) -> Result<Self, EditRefused> {
         let ProposedChange::Replace { place, old, .. } = &self.change else {
             return Ok(self);
@@ -389,7 +391,7 @@ impl Proposal {
         })
     }
 
-    /// Returns the change of the file's buffer; none if no buffer has the file.
+    /// Returns the change of the file's buffer; none if the file is not loaded in a buffer.
     pub(crate) fn buffer_change(&self) -> Result<Option<BufferChange>, EditRefused> {
         match &self.change {
             ProposedChange::Replace { place, old, new } => {
@@ -400,12 +402,12 @@ impl Proposal {
         }
     }
 
-    /// Applies the change to the disk, if the files still are as they were.
+    /// Applies the change to the files on disk, if they have not changed meanwhile.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     ///
     /// # Errors
-    /// A file has changed meanwhile or cannot be written. Then nothing is written.
+    /// A file has changed meanwhile, or cannot be written. Nothing is written then.
     pub fn apply_to_disk(&self) -> Result<(), EditRefused> {
         let applied = self.try_apply();
         applied.map_err(|error| EditRefused(format!("cannot change {}: {error}", self.path)))
@@ -534,7 +536,7 @@ fn refuse_link(place: &EditPlace) -> Result<(), EditRefused> {
     }
 }
 
-/// The difference of two texts of a file.
+/// The difference between two texts of a file.
 struct Difference {
     diff: String,
     hunks: Vec<Hunk>,
@@ -549,7 +551,7 @@ impl Difference {
         }
     }
 
-    /// Returns a difference without lines, told in words.
+    /// Returns a difference without changed lines, described by a text.
     fn told(diff: String) -> Self {
         Self {
             diff,

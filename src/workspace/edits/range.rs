@@ -1,4 +1,4 @@
-//! The lines of a file that the person asked to change.
+//! The lines of a file that the person selected for a change.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use crate::buffers::OpenBuffers;
 use crate::protocol::LineRange;
 use co_edit::hunks;
 
-/// The lines of a file that the person asked to change. No edit may change others.
+/// The lines of a file that the person selected. Edits may change only these lines.
 #[derive(Debug, Clone)]
 pub struct EditRange {
-    /// Its real path.
+    /// The canonical path of the file.
     file: PathBuf,
-    /// From 0.
+    /// The range of the lines, counted from 0.
     lines: Range<usize>,
-    /// The text that has these lines.
+    /// The text of the file to which the range of lines belongs.
     text: Option<String>,
 }
 
@@ -29,14 +29,14 @@ impl EditRange {
         }
     }
 
-    /// Returns the real path of the file.
+    /// Returns the canonical path of the file.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// Reads the text that has the lines. `open` has the buffer of the file, if it is loaded.
+    /// Reads the text of the file to which the range of lines belongs. `open` contains the buffer of the file, if it is loaded.
     ///
-    /// It blocks on files: call it from `spawn_blocking`.
+    /// Blocks on files. Call it from `spawn_blocking`.
     pub fn read(&mut self, open: &OpenBuffers) {
         let place = EditPlace {
             shown: self.file.display().to_string(),
@@ -49,7 +49,7 @@ impl EditRange {
         self.text = text.map(|it| it.text.as_str().to_owned());
     }
 
-    /// Checks that a proposal changes these lines only, wherever they are by now.
+    /// Checks that a proposal changes only these lines. Finds the lines again if they have moved.
     ///
     /// # Errors
     /// The proposal changes another file or other lines.
@@ -78,7 +78,7 @@ impl EditRange {
         }
     }
 
-    /// Returns the place of the lines in another text of the file.
+    /// Returns the range of these lines in another text of the file.
     fn moved_to(&self, text: &str) -> Range<usize> {
         let Range { start, end } = self.lines;
         let (mut first, mut last) = (start, end);

@@ -1,4 +1,4 @@
-//! A change of files, as the model asks for it.
+//! The model's request to change files.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use super::EditPlace;
 use co_edit::Edit;
 use co_policy::Pattern;
 
-/// The names of the tools that change files, as rules know them.
+/// The names of the tools that change files, which rules can match.
 pub const NAMES: [&str; 4] = co_policy::rules::EDIT_TOOLS;
 
 pub const EDIT: &str = NAMES[0];
@@ -14,7 +14,7 @@ pub const WRITE: &str = NAMES[1];
 pub const DELETE: &str = NAMES[2];
 pub const MOVE: &str = NAMES[3];
 
-/// A change of files, as the model asks for it: the name of the tool with its arguments.
+/// The model's request to change files: the name of the tool with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum EditRequest {
@@ -37,7 +37,7 @@ pub enum EditRequest {
 }
 
 impl EditRequest {
-    /// Returns an edit of a file that says nothing of its text, to judge the file.
+    /// Returns an edit of a file with no text, which is used only to judge the file.
     pub fn any_of(path: &str) -> Self {
         Self::Edit {
             path: path.to_owned(),
@@ -60,12 +60,12 @@ impl EditRequest {
         }
     }
 
-    /// Returns the call in a line, for a person.
+    /// Returns the call as one line, for the person.
     pub fn line(&self) -> String {
         co_text::one_line(&format!("{} {}", self.name(), self.paths().join(" ")))
     }
 
-    /// Returns the words that rules match: the name of the tool and the files.
+    /// Returns the words that rules are compared with: the name of the tool and the files.
     pub fn words(&self, places: &[EditPlace]) -> Vec<String> {
         let files = places.iter().map(|place| place.shown.clone());
         std::iter::once(self.name().to_owned())
@@ -73,7 +73,7 @@ impl EditRequest {
             .collect()
     }
 
-    /// Returns what the call does, in words for the person.
+    /// Returns a clause about the effect of the call, for the person.
     pub fn does(&self) -> &'static str {
         match self {
             Self::Edit { .. } => "changes a file",
@@ -83,7 +83,7 @@ impl EditRequest {
         }
     }
 
-    /// Returns the hash of the text that the model has read.
+    /// Returns the hash of the text that the model has read; none if the model gave no hash.
     pub fn hash(&self) -> Option<&str> {
         match self {
             Self::Edit { hash, .. } | Self::Write { hash, .. } => hash.as_deref(),
@@ -91,7 +91,7 @@ impl EditRequest {
         }
     }
 
-    /// Returns the paths, as the model gave them.
+    /// Returns the paths that the model named.
     pub fn paths(&self) -> Vec<&str> {
         match self {
             Self::Edit { path, .. } | Self::Write { path, .. } | Self::Delete { path } => {

@@ -1,4 +1,4 @@
-//! The answers of the person to the parts of a proposal.
+//! Applies the person's answers about the parts of a proposal.
 
 use co_edit::Hunk;
 
@@ -7,7 +7,7 @@ use super::proposal::Proposal;
 use crate::protocol::{FileChange, HunkAnswer, ReviewText};
 
 impl Proposal {
-    /// Returns the change of the file for a review.
+    /// Returns the change of the file in the form that a review shows.
     pub fn for_review(&self) -> FileChange {
         FileChange {
             path: co_text::one_line(&self.path),
@@ -23,7 +23,7 @@ impl Proposal {
     }
 }
 
-/// Returns the hunks that the person accepted, with the lines that they wrote instead.
+/// Returns the hunks that the person accepted. If the person wrote other lines for a hunk, it has these lines.
 fn accepted_hunks<'a>(
     hunks: &[Hunk],
     answers: impl IntoIterator<Item = &'a HunkAnswer>,
@@ -40,10 +40,10 @@ fn accepted_hunks<'a>(
         .collect()
 }
 
-/// Returns the proposal with the hunks that the person accepted; none if they accepted none.
+/// Returns the proposal with only the accepted hunks; none if the person accepted no hunk.
 ///
 /// # Errors
-/// The answers do not fit the hunks of the proposal, or the file cannot have the text of the person.
+/// The answers do not match the hunks of the proposal, or the encoding of the file cannot store the text that the person wrote.
 pub fn reviewed(
     proposal: Proposal,
     answers: &[HunkAnswer],
@@ -77,7 +77,7 @@ pub fn reviewed(
     proposal.with_text(&text, notes).map(Some)
 }
 
-/// Returns the answer of the person in a few words, unless they accepted all hunks as they were.
+/// Returns a short text about the person's answer. Returns `None` if they accepted all hunks without a change.
 pub fn answer_in_words(answers: &[HunkAnswer]) -> Option<String> {
     let accepted = answers.iter().filter(|answer| answer.accept);
     let own = accepted.clone().filter(|it| it.lines.is_some()).count();
@@ -94,7 +94,7 @@ pub fn answer_in_words(answers: &[HunkAnswer]) -> Option<String> {
     }
 }
 
-/// Returns the person's comments on the hunks.
+/// Returns the person's comments about the hunks; none if there are no comments.
 pub fn comments(answers: &[HunkAnswer]) -> Option<String> {
     let comments = answers
         .iter()
@@ -103,7 +103,7 @@ pub fn comments(answers: &[HunkAnswer]) -> Option<String> {
     (!comments.is_empty()).then(|| comments.join("; "))
 }
 
-/// Returns the text of a hunk with the lines of the person. It ends as the hunk did.
+/// Returns the text of a hunk with the lines that the person wrote. It ends with a line break if the hunk did.
 pub fn lines_as_text(lines: &[String], hunk: &Hunk) -> String {
     let mut text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     if !hunk.text.is_empty() && !hunk.text.ends_with('\n') {

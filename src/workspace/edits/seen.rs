@@ -1,4 +1,4 @@
-//! The texts of files that a model has read, so that an edit of a text that has changed since can be refused.
+//! The texts of files that a model has read. co refuses an edit if the file has changed since the model read it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,26 +7,26 @@ use parking_lot::Mutex;
 
 use co_edit::{Names, hash, hunks, unified};
 
-/// The most bytes of texts that are kept.
+/// The largest number of bytes of all kept texts.
 const MAX_KEPT_BYTES: usize = 8 << 20;
-/// The longest diff that a refusal shows, in bytes.
+/// The largest number of bytes of a diff that a refusal shows.
 const LONGEST_DIFF: usize = 4 << 10;
 
-/// The texts that a model has read in a chat. A clone is cheap.
+/// The texts that the model of a chat has read. Clones share the same texts.
 #[derive(Clone, Default)]
 pub struct SeenTexts(Arc<Mutex<Seen>>);
 
 #[derive(Default)]
 struct Seen {
-    /// The latest texts with their hashes, the oldest first.
+    /// The last texts, each after its hash. The oldest text comes first.
     texts: VecDeque<(String, String)>,
     bytes: usize,
-    /// For the hash of a text that the model changed, the hash of the changed text.
+    /// Maps the hash of each text that the model changed to the hash of the changed text.
     changed: HashMap<String, String>,
 }
 
 impl SeenTexts {
-    /// Keeps a text that the model has read, and returns its hash.
+    /// Keeps a text that the model has read, and returns the hash of the text.
     pub fn add(&self, text: String) -> String {
         let hash = hash(&text);
         self.with(|seen| {
@@ -44,7 +44,7 @@ impl SeenTexts {
         hash
     }
 
-    /// Notes that a change by the model turned one text into another. `before` and `after` are their hashes.
+    /// Records that a change by the model turned the text with the hash `before` into the text with the hash `after`.
     pub fn changed(&self, before: String, after: String) {
         self.with(|seen| {
             // A change that takes back another one must not make a circle.
@@ -53,10 +53,10 @@ impl SeenTexts {
         });
     }
 
-    /// Checks that a file still has the text with a hash, apart from changes of the model.
+    /// Checks that the current text of a file is the text with the hash `given`, or comes from it by changes of the model alone.
     ///
     /// # Errors
-    /// Someone else has changed it. The text says what.
+    /// Somebody else has changed the file. The message shows the changes.
     pub fn check(&self, path: &str, given: &str, current: &str) -> Result<(), String> {
         let now = hash(current);
         self.with(|seen| {

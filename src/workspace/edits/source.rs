@@ -1,4 +1,4 @@
-//! The text of a file as the person sees it: that of its buffer, or else that on the disk.
+//! The text of a file as the person sees it: the text of its buffer, or else the text on disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,39 +10,40 @@ use crate::protocol::{BufferChange, BufferLine, BufferReplacement};
 use co_edit::{FileText, NotText, hunks};
 use co_exec::beneath::Dir;
 
-/// A file that may be changed.
+/// A file that may be changed, and the place where co opens it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditPlace {
-    /// The path in the workspace, for people and models.
+    /// The path relative to the workspace, for people and models.
     pub shown: String,
-    /// The real path of the workspace, or of another directory that the file is in.
+    /// The canonical path of the workspace, or of another directory that contains the file.
     pub root: PathBuf,
-    /// The file that the path led to when it was judged, by its real path. It is opened below `root`, and through no link.
+    /// The canonical path that the path of the request led to when it was judged. co opens it relative to `root`, and follows no
+    /// symbolic link.
     pub real: PathBuf,
-    /// True if the path is a link to that file.
+    /// True if the path of the request is a symbolic link to the file.
     pub is_link: bool,
-    /// The reason why each change of it requires approval: other programs run or obey the file, or a link to it.
+    /// The reason why every change of the file requires approval: other programs run or load the file, or a link to it.
     pub obeyed: Option<String>,
 }
 
-/// The text of a file that may be changed.
+/// The text of a file that may be changed, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EditableText {
     pub text: FileText,
     pub source: Source,
 }
 
-/// The place that a text was read from.
+/// The place from which a text was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Source {
-    /// The bytes of the file.
+    /// The file on disk, with its bytes.
     Disk(Vec<u8>),
-    /// The 'changedtick' and the 'fileencoding' of its buffer.
+    /// The buffer of the file, with its 'changedtick' and 'fileencoding'.
     Buffer { tick: u64, encoding: String },
 }
 
 impl EditPlace {
-    /// Opens the directory of [`Self::root`]. Returns it with the path below it.
+    /// Opens the directory [`Self::root`]. Returns the directory, and the path of the file relative to it.
     pub(super) fn open(&self) -> io::Result<(Dir, &Path)> {
         let path = self.real.strip_prefix(&self.root);
         Ok((Dir::open(&self.root)?, path.map_err(io::Error::other)?))
@@ -54,7 +55,7 @@ impl EditPlace {
 }
 
 impl EditableText {
-    /// Returns the text of a file; none if there is neither a buffer nor a file.
+    /// Returns the text of a file; none if neither a buffer nor the file exists.
     pub(super) fn of(place: &EditPlace, open: &OpenBuffers) -> Result<Option<Self>, EditRefused> {
         let refuse = |why: &dyn std::fmt::Display| place.refuse(why);
         let (root, path) = place.open().map_err(|error| refuse(&error))?;
@@ -83,10 +84,10 @@ impl EditableText {
         Ok(Some(Self { text, source }))
     }
 
-    /// Returns the change of the buffer that makes `new` of this text; none if it is not the text of a buffer.
+    /// Returns the change that turns the text of the buffer into `new`; none if the text does not come from a buffer.
     ///
     /// # Errors
-    /// The new text cannot be stored in the buffer.
+    /// The encoding of the buffer cannot store the new text.
     pub(super) fn buffer_change(
         &self,
         file: &Path,
@@ -99,10 +100,10 @@ impl EditableText {
     }
 }
 
-/// Returns the change of the buffer of `file` that makes `new` of its text `old`, which it had at 'changedtick' `tick`.
+/// Returns the change of the buffer of `file` from the text `old` to the text `new`. `tick` is the 'changedtick' of `old`.
 ///
 /// # Errors
-/// The new text cannot be stored in the buffer.
+/// The encoding of the buffer cannot store the new text.
 pub(crate) fn buffer_change(
     file: &Path,
     tick: u64,

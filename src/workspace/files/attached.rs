@@ -1,4 +1,4 @@
-//! Whole files that a person attaches to a prompt.
+//! Reads whole files that a person attaches to a prompt.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,26 +11,26 @@ use co_edit::FileText;
 use co_exec::beneath::open_real;
 use co_llm::transcript::Image;
 
-/// The most bytes of an image. In base64 it has a third more, and Anthropic refuses images of more than 5 MiB.
+/// The largest number of bytes of an image. The base64 form is a third larger, and Anthropic refuses images of more than 5 MiB.
 const LARGEST_IMAGE: usize = 3840 << 10;
-/// The first bytes of a file, which tell an image.
+/// The number of first bytes of a file that show whether it is an image.
 const START: usize = 16;
-/// The extensions of files that must be images. A link in a repository may have such a name and lead to a secret.
+/// The extensions of files that must be images. In a repository, a symbolic link with such a name may lead to a secret.
 const EXTENSIONS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
-/// The content of a file.
+/// The content of an attached file.
 pub enum Attached {
-    /// The text, or its start, of a file of `size` bytes.
+    /// The text of a file of `size` bytes, or the start of this text.
     Text { text: String, size: usize },
     /// The image in a file of `size` bytes.
     Image { image: Image, size: usize },
 }
 
-/// Reads a file: an image as a whole, or at most `most` bytes of a text. Also returns the real path of the file. Blocks on files:
-/// call it from `spawn_blocking`.
+/// Reads a file: an image as a whole, or at most `most` bytes of a text. Also returns the canonical path of the file. Blocks on
+/// files. Call it from `spawn_blocking`.
 ///
 /// # Errors
-/// There is no such file, or it cannot be attached: a few words for the person.
+/// A short reason for the person: the file does not exist, or cannot be attached.
 pub fn read(path: &Path, most: usize) -> Result<(PathBuf, Attached), String> {
     let real = path.canonicalize().map_err(words)?;
     if !real.is_file() {
@@ -69,11 +69,11 @@ pub fn read(path: &Path, most: usize) -> Result<(PathBuf, Attached), String> {
     Ok((real, attached))
 }
 
-/// Returns at most `most` bytes from the start of a file as text. `real` is its real path. It blocks on files: call it from
-/// `spawn_blocking`.
+/// Returns at most `most` bytes from the start of a file as text. `real` is the canonical path of the file. Blocks on files. Call
+/// it from `spawn_blocking`.
 ///
 /// # Errors
-/// The file is no regular file, or it cannot be read.
+/// The file is not a regular file, or cannot be read.
 pub(super) fn text_of(real: &Path, most: usize) -> io::Result<String> {
     let (mut file, node) = open_real(real)?;
     let mut bytes = Vec::new();
@@ -82,7 +82,7 @@ pub(super) fn text_of(real: &Path, most: usize) -> io::Result<String> {
     Ok(decoded(&bytes, size))
 }
 
-/// Returns a path without links, also if its last part does not exist yet.
+/// Returns a path without symbolic links. The last component need not exist.
 pub fn real_path(path: &Path) -> PathBuf {
     let above = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
     path.canonicalize()
@@ -98,7 +98,7 @@ fn words(error: io::Error) -> String {
     }
 }
 
-/// Reads on until `bytes` has `most` bytes, or the file ends.
+/// Reads from the file until `bytes` contains `most` bytes, or the file ends.
 fn read_up_to(most: usize, file: &mut File, bytes: &mut Vec<u8>) -> io::Result<()> {
     let more = most.saturating_sub(bytes.len());
     file.take(more as u64).read_to_end(bytes).map(drop)
@@ -113,7 +113,7 @@ fn decoded(bytes: &[u8], size: usize) -> String {
     }
 }
 
-/// Returns the type of an image that begins with these bytes; none for anything else.
+/// Returns the media type of an image that begins with these bytes; none if they do not begin an image.
 fn media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),

@@ -1,4 +1,4 @@
-//! Git's rules about ignored files, for the directories of a walk and for single paths.
+//! The ignore rules of git, for the directories of a walk and for single paths.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,34 +8,34 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
 
 use co_exec::beneath;
 
-/// The files with git's ignore rules, below each directory. An earlier one prevails.
+/// The ignore files of each directory. The rules of an earlier file have precedence.
 pub(crate) const RULES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 
-/// The most bytes of a file of rules. The rules of a larger file do not count.
+/// The largest number of bytes of an ignore file. A larger file is not read.
 pub(crate) const MOST_BYTES: u64 = 4 << 20;
 
-/// The rules that hold in a directory: its own, and those of the directories above.
+/// The ignore rules that apply in a directory: its own rules, and those of the directories above.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct IgnoreRules(Option<Arc<DirRules>>);
 
 #[derive(Debug)]
 struct DirRules {
-    /// In the order of [`RULES`].
+    /// The rules of the directory's ignore files, in the order of [`RULES`].
     own: [Gitignore; RULES.len()],
     above: IgnoreRules,
-    /// Git's rules of the person, which come last.
+    /// The person's global ignore rules of git, which have the lowest precedence.
     global: Option<GlobalRules>,
 }
 
 #[derive(Debug)]
 struct GlobalRules {
     rules: Gitignore,
-    /// The file that has them.
+    /// The file that contains the rules.
     path: Option<PathBuf>,
 }
 
 impl IgnoreRules {
-    /// Reads the ignore rules of the person, and of the directories above `root`, which is a real path.
+    /// Reads the person's ignore rules, and those of the directories above `root`. `root` must be a canonical path.
     pub(crate) fn above(root: &Path) -> Self {
         let (global, _faults) = GitignoreBuilder::new(root).build_global();
         let none = || Gitignore::empty();
@@ -54,14 +54,14 @@ impl IgnoreRules {
         })
     }
 
-    /// Returns the files outside `root` that have rules for it, or would have if they were there.
+    /// Returns the ignore files outside `root` that apply to it, or that would apply if they existed.
     pub(crate) fn files_outside(root: &Path) -> Vec<PathBuf> {
         let above = root.ancestors().skip(1);
         let above = above.flat_map(|dir| RULES.iter().map(|name| dir.join(name)));
         above.chain(gitconfig_excludes_path()).collect()
     }
 
-    /// Returns the rules that hold in the directory `dir`. `text` returns the content of a file in it; see [`RULES`].
+    /// Returns the rules that apply in the directory `dir`. `text` returns the content of an ignore file in it; see [`RULES`].
     pub(crate) fn below(&self, dir: &Path, mut text: impl FnMut(&Path) -> Option<Vec<u8>>) -> Self {
         let own = RULES.map(|name| text(Path::new(name)));
         if own.iter().all(Option::is_none) {
@@ -74,7 +74,7 @@ impl IgnoreRules {
         })))
     }
 
-    /// Returns whether these rules name a path in their directory.
+    /// Returns true if these rules ignore a path in their directory.
     pub(crate) fn ignore(&self, path: &Path, is_dir: bool) -> bool {
         let chain = || self.chain();
         let found = |rules: &Gitignore| match rules.matched(path, is_dir) {
@@ -88,7 +88,7 @@ impl IgnoreRules {
             .unwrap_or(false)
     }
 
-    /// Returns whether a path is that of a file of rules: of one in any directory, or of the person's own.
+    /// Returns true if a path is an ignore file: that of any directory, or the person's global ignore file.
     pub(crate) fn is_file_of_rules(&self, path: &Path) -> bool {
         let of_person = || self.global().and_then(|global| global.path.as_deref());
         RULES.iter().any(|name| path.ends_with(name)) || of_person() == Some(path)
@@ -98,13 +98,13 @@ impl IgnoreRules {
         self.chain().find_map(|dir| dir.global.as_ref())
     }
 
-    /// Returns the directories with rules, from this one upwards.
+    /// Returns the directories with rules, from this directory upwards.
     fn chain(&self) -> impl Iterator<Item = &DirRules> {
         std::iter::successors(self.0.as_deref(), |it| it.above.0.as_deref())
     }
 }
 
-/// Returns the content of a file of rules.
+/// Returns the content of an ignore file.
 pub(crate) fn text(path: &Path) -> Option<Vec<u8>> {
     beneath::read_resolved(path, MOST_BYTES).ok()
 }

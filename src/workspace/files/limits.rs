@@ -1,4 +1,4 @@
-//! The limits of a query, its result, and helpers that keep both small.
+//! The limits and the result of a query, and helpers that keep both small.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ use crate::protocol::{BufferText, EditorAnswer};
 use co_exec::beneath::{Dir, Node};
 use co_text::counted;
 
-/// The longest time of one query.
+/// The time-out of a query.
 pub const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The rule about the paths of which the model may learn.
+/// The filter for the paths that the model may learn about.
 pub type PathFilter = Arc<dyn PathRule>;
 
-/// Decides whether the model may learn of a path that a walk meets.
+/// Decides whether the model may learn about a path that a walk finds.
 pub trait PathRule: Send + Sync {
-    /// Decides by all names of the file. Blocks on files.
+    /// Decides by all hard links of the file. Blocks on files.
     fn allows(&self, path: &Path) -> bool;
 
-    /// Decides by this name. If the file has several names, also ask [`Self::allows`] before it is read.
+    /// Decides only by this path. If the file has several hard links, also call [`Self::allows`] before reading it.
     fn allows_name(&self, path: &Path) -> bool {
         self.allows(path)
     }
@@ -35,28 +35,28 @@ impl<F: Fn(&Path) -> bool + Send + Sync> PathRule for F {
     }
 }
 
-/// The answer of the editor.
+/// The editor's answer to a query.
 pub struct EditorFacts {
     pub answer: EditorAnswer,
-    /// The real path of the working directory.
+    /// The canonical path of the working directory.
     pub cwd: PathBuf,
 }
 
 /// The path and the limits of a query.
 pub struct FileScope {
-    /// The real path of the file or directory. Entries of the directory are opened through no link.
+    /// The canonical path of the file or directory. Opening the entries of the directory follows no symbolic link.
     pub path: PathBuf,
-    /// The buffers to read instead of their files.
+    /// The buffers to read instead of their files on disk.
     pub open: OpenBuffers,
-    /// The answer of the editor, if it was asked.
+    /// The answer of the editor; none if it was not asked.
     pub editor: Option<EditorFacts>,
     pub allowed: PathFilter,
-    /// The most bytes of the result.
+    /// The largest number of bytes of the result.
     pub bytes: usize,
     pub end: Deadline,
 }
 
-/// The end of a query: a cancellation, or the longest time.
+/// The end of a query: a cancellation or the time-out.
 #[derive(Debug, Clone)]
 pub struct Deadline {
     cancel: CancellationToken,
@@ -68,21 +68,21 @@ pub struct Deadline {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileQueryResult {
     pub text: String,
-    /// One line about the amount of text and the parts left out.
+    /// A line about the amount of text, and about the parts that are left out.
     pub summary: String,
-    /// The summary in a few characters, such as `1-20`; empty if it is not shorter.
+    /// A shorter form of the summary, such as `1-20`; empty if there is none.
     pub short: String,
     /// The whole text of the file that was read; none if it is too large or is not text.
     pub whole: Option<String>,
 }
 
-/// A failed query. The text goes back to the model.
+/// The error of a query, as a text for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FileQueryError(pub String);
 
 impl FileScope {
-    /// Opens the directory of the query, or that of its file. Returns it with its path.
+    /// Opens the directory of the query, or the directory that contains its file. Returns the directory and its path.
     pub(crate) fn open(&self) -> io::Result<(Dir, &Path)> {
         match Dir::open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
@@ -93,12 +93,12 @@ impl FileScope {
         }
     }
 
-    /// Returns whether an open file that a walk met may be read.
+    /// Returns true if an open file that a walk found may be read.
     pub(crate) fn allows_file(&self, path: &Path, node: &Node) -> bool {
         !node.is_linked() || self.allowed.allows(path)
     }
 
-    /// Returns the buffer of a file, if it is to be read instead of the file.
+    /// Returns the buffer of a file; none if the file on disk must be read.
     pub(crate) fn buffer(&self, file: &Path) -> Option<&BufferText> {
         self.open.get(file).filter(|it| it.problem.is_none())
     }
@@ -111,7 +111,7 @@ impl FileQueryResult {
         self.short.push_str(remark);
     }
 
-    /// Returns the result of a query that failed.
+    /// Returns the result of a query that failed. `why` is the reason.
     pub fn failed(why: String) -> Self {
         Self {
             text: String::new(),
@@ -123,12 +123,12 @@ impl FileQueryResult {
 }
 
 impl Deadline {
-    /// Returns a deadline that is [`QUERY_TIMEOUT`] away, or at the cancellation if that is sooner.
+    /// Returns a deadline at [`QUERY_TIMEOUT`] from now. A cancellation ends the query earlier.
     pub fn new(cancel: CancellationToken) -> Self {
         Self::within(QUERY_TIMEOUT, cancel)
     }
 
-    /// Returns a deadline after the time `most`, or at the cancellation if the cancellation comes sooner.
+    /// Returns a deadline at `most` from now. A cancellation ends the query earlier.
     pub fn within(most: Duration, cancel: CancellationToken) -> Self {
         Self {
             cancel,
@@ -141,7 +141,7 @@ impl Deadline {
         self.cancel.is_cancelled() || Instant::now() >= self.until
     }
 
-    /// Returns the reason for the end, for a summary.
+    /// Returns the reason why the query ended, for a summary.
     pub(crate) fn words(&self) -> String {
         match self.cancel.is_cancelled() {
             true => "cancelled".to_owned(),
@@ -153,7 +153,7 @@ impl Deadline {
     }
 }
 
-/// Returns the first `most` bytes of a line as text, with a mark for the rest. Bytes that are no UTF-8 are escapes.
+/// Returns the first `most` bytes of a line as text, and a mark if the line is longer. Bytes that are not UTF-8 are escaped.
 pub(crate) fn shorten(line: &[u8], most: usize, whole: u64) -> String {
     let mut kept = &line[..line.len().min(most)];
     if (kept.len() as u64) < whole
@@ -173,7 +173,7 @@ pub(crate) fn shorten(line: &[u8], most: usize, whole: u64) -> String {
     }
 }
 
-/// Returns the part of a summary about lines that [`shorten`] cut.
+/// Returns a text for a summary about the number of lines that [`shorten`] cut.
 pub(crate) fn cut_lines(count: usize) -> String {
     match count {
         0 => String::new(),

@@ -1,4 +1,4 @@
-//! The lines of files at the places that language servers name.
+//! Reads the lines of files at the places that language servers return.
 
 use std::path::{Path, PathBuf};
 
@@ -6,19 +6,19 @@ use super::attached;
 use crate::buffers::OpenBuffers;
 use crate::protocol::ServerPlace;
 
-/// The most bytes of a file that are read.
+/// The largest number of bytes of a file that are read.
 const LONGEST: usize = 4 << 20;
-/// The most bytes of a line.
+/// The largest number of bytes of a line in the result.
 const LONGEST_LINE: usize = 500;
 
-/// Reads lines of files: from the buffer of the file if there is one, otherwise from the disk. Several places of one file in a
-/// row take one read.
+/// Reads lines of files: from the buffer of the file, or from the disk if it has no buffer. Consecutive places in one file need
+/// only one read.
 #[derive(Default)]
 pub struct PlaceReader {
     open: OpenBuffers,
     file: PathBuf,
     text: String,
-    /// The bytes at which the lines of the text start.
+    /// The byte offsets at which the lines of the text start.
     starts: Vec<usize>,
 }
 
@@ -30,8 +30,8 @@ impl PlaceReader {
         }
     }
 
-    /// Returns lines of a file from a row on, which counts from 0. They are empty if the file has no such row or cannot be
-    /// read. `real` is a real path. It blocks on files: call it from `spawn_blocking`.
+    /// Returns `count` lines of a file from a row on. Rows count from 0. The result is empty if the file has no such row or
+    /// cannot be read. `real` is a canonical path. Blocks on files. Call it from `spawn_blocking`.
     pub fn lines(&mut self, real: &Path, row: usize, count: usize) -> impl Iterator<Item = &str> {
         if self.file != real {
             real.clone_into(&mut self.file);
@@ -49,7 +49,7 @@ impl PlaceReader {
     }
 }
 
-/// Returns the start of a long line. A word is left out as a whole, since the redactor would not recognise half of a secret.
+/// Returns the start of a long line. It ends at the end of a word, because the redactor would not recognize half of a secret.
 pub fn bounded(line: &str) -> String {
     let start = co_text::start_of(line, LONGEST_LINE);
     if start == line {
@@ -59,7 +59,8 @@ pub fn bounded(line: &str) -> String {
     format!("{} …", words.map_or("", |(words, _)| words))
 }
 
-/// Returns the real paths of places, as far as there are such files. It blocks on files: call it from `spawn_blocking`.
+/// Returns the canonical paths of places. Leaves out places whose file does not exist. Blocks on files. Call it from
+/// `spawn_blocking`.
 pub fn real_paths(places: &[ServerPlace]) -> Vec<PathBuf> {
     let real = |place: &ServerPlace| attached::real_path(place.path());
     places.iter().map(real).collect()

@@ -1,4 +1,4 @@
-//! A walk through the workspace that skips ignored and secret files and does not follow links.
+//! A walk through the workspace that skips ignored and secret files and follows no symbolic links.
 
 use std::ffi::OsString;
 use std::fs::Metadata;
@@ -14,31 +14,31 @@ use co_exec::beneath::Dir;
 use co_exec::repository;
 use co_text::plural;
 
-/// The most entries of one walk.
+/// The largest number of entries that one walk visits.
 pub(crate) const MAX_ENTRIES: usize = 200_000;
 
-/// A file, directory or link that a walk meets.
+/// A file, directory or symbolic link that a walk visits.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
     pub(crate) kind: FileType,
-    /// The number of directories above it, from the start of the walk.
+    /// The number of directories between the start of the walk and this entry.
     pub(crate) depth: usize,
 }
 
-/// The entries below a path, in order. Reads a directory when it meets it, once.
+/// Visits the entries below a path, in order. Reads each directory once, when it visits the directory.
 pub(crate) struct Walk<'a> {
     scope: &'a FileScope,
-    /// The directory of the walk; none if it is a file or cannot be opened.
+    /// The directory of the walk; none if the path is a file or cannot be opened.
     root: Option<Dir>,
-    /// The depth of the directories that are not read.
+    /// The depth from which on directories are not read.
     most_depth: usize,
-    /// The entries to meet, the next one at the end.
+    /// The entries to visit. The last element is visited next.
     todo: Vec<PendingEntry>,
     left_out: LeftOut,
-    /// The number of entries so far.
+    /// The number of entries visited so far.
     pub(crate) met: usize,
-    /// The reason for an early end.
+    /// The reason why the walk ended early; none if it did not.
     pub(crate) cut: Option<String>,
 }
 
@@ -48,21 +48,21 @@ struct PendingEntry {
     kind: FileType,
 }
 
-/// A directory that was read.
+/// A directory that has been read.
 struct ReadDirectory {
     path: PathBuf,
     rules: IgnoreRules,
-    /// The depth of its entries.
+    /// The depth of the directory's entries.
     depth: usize,
 }
 
-/// The numbers of entries that were left out.
+/// The numbers of entries that the walk left out.
 #[derive(Default)]
 struct LeftOut {
     secret: usize,
-    /// Directories whose `.gitignore` is not a file of rules.
+    /// The number of directories whose `.gitignore` cannot be read as an ignore file.
     unruly: usize,
-    /// Directories that could not be read.
+    /// The number of directories that could not be read.
     unread: usize,
 }
 
@@ -104,7 +104,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns an entry, unless it is left out. Reads it if it is a directory.
+    /// Returns an entry, unless the walk leaves it out. If the entry is a directory, reads it.
     fn meet(&mut self, entry: PendingEntry) -> Option<Found> {
         let found = Found {
             path: entry.dir.path.join(&entry.name),
@@ -156,14 +156,14 @@ impl<'a> Walk<'a> {
         Some(found)
     }
 
-    /// Returns the names in a directory with the kinds of the files; none if it cannot be read.
+    /// Returns the names and kinds of the entries of a directory; none if the directory cannot be read.
     fn list(&self, path: &Path) -> Option<Vec<(OsString, FileType)>> {
         let below = path.strip_prefix(&self.scope.path).ok()?;
         let dir = self.root.as_ref()?.dir(below).ok()?;
         dir.list().ok()?.collect::<std::io::Result<_>>().ok()
     }
 
-    /// Returns the end of a summary, which counts the entries that the walk left out.
+    /// Returns the end of a summary, with the number of entries that the walk left out.
     pub(crate) fn left_out(&self) -> String {
         let mut words = String::new();
         let secret = self.left_out.secret;
@@ -223,8 +223,8 @@ impl Iterator for Walk<'_> {
     }
 }
 
-/// Returns the first file of ignore rules in a directory that cannot be read as such: a device or FIFO, which may never
-/// end, or a very large file.
+/// Returns the first ignore file of a directory that cannot be read as one: a very large file, or a device or FIFO, which may
+/// never end.
 fn unfit_rules(dir: &Path) -> Option<PathBuf> {
     RULES
         .iter()
