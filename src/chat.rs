@@ -410,7 +410,8 @@ impl Chat {
             .tell(ToEditor::DraftKept { chat });
     }
 
-    /// Switches to the model `found`, which was looked up. Then the prompts that waited for the lookup start.
+    /// Handles the result of a model lookup: switches to the model, or asks which provider is meant. Then the prompts that waited
+    /// for the lookup start.
     async fn found_model(&mut self, found: (String, bool)) {
         let in_turn = self.running.is_some();
         self.model.found_model(&self.context, found, in_turn);
@@ -561,8 +562,8 @@ impl Chat {
         self.show_state();
     }
 
-    /// Sends the state again if the chat has begun or stopped to wait for an answer: to a question of the model, or to any
-    /// question while no turn runs.
+    /// Sends the state to Lua if the chat has begun or stopped waiting for the person. It waits while a question of the model is
+    /// open, or while any question is open and no turn runs.
     fn show_if_it_asks(&mut self) {
         let waiting = match self.running {
             None if self.questions.any() => WaitingQuestion::WithoutTurn,

@@ -71,7 +71,7 @@ pub struct Checkpoints {
 pub struct PersonRun(Option<Arc<Checkpoints>>);
 
 impl Checkpoints {
-    /// Keeps the checkpoints in a directory. The directory is created when the first turn needs it.
+    /// Returns checkpoints that are kept in the directory `dir`. The directory is created when the first turn needs it.
     pub fn new(dir: PathBuf) -> Self {
         Self {
             dir,

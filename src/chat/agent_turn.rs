@@ -462,7 +462,7 @@ impl Progress {
         Ok(true)
     }
 
-    /// Tells the person that `/undo` cannot take the turn back, if there is a reason `why`.
+    /// Tells the person the reason `why` `/undo` cannot take the turn back. Does nothing if `why` is `None`.
     async fn tell_no_undo(&self, why: Option<String>) -> Result<(), Halt> {
         match why {
             Some(why) => Ok(self
@@ -654,7 +654,8 @@ impl Progress {
         self.questions.ask(connection, request, asked).await
     }
 
-    /// Tells the person about secret files that appeared since the agent started, or that co cannot look for them.
+    /// Tells the person about secret files that appeared since the agent started. If co cannot look for such files, tells the
+    /// person that.
     async fn tell_secrets(&mut self, process: &AgentProcess) -> Result<(), Halt> {
         match self.secrets.news(&self.turn, process).await {
             Some(text) => self.output.show(AgentPiece::Note(text)).await,

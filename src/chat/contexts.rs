@@ -230,8 +230,8 @@ impl ContextReader {
         }
     }
 
-    /// Returns the whole lines if the selected part of them is inside a line with a secret. The redactor would not recognize half
-    /// of a secret.
+    /// Returns the whole lines around a selected part if they contain a secret, because the redactor would not recognize half of
+    /// a secret. Otherwise returns no text.
     async fn lines_of_part(&self, lines: Option<String>) -> Result<ContextRead, NoContext> {
         let Some(lines) = lines else {
             return Ok(ContextRead::default());

@@ -57,7 +57,7 @@ pub enum Msg {
         file: usize,
         from: usize,
     },
-    /// The person's answers to the parts of a file, while the review continues.
+    /// The person's answers about the parts of a file, while the review continues.
     KeepAnswers {
         id: u64,
         file: usize,

@@ -1,6 +1,7 @@
 //! Makes the system prompt, and the part of a transcript that fits into a request.
 //!
-//! It has no I/O. The text is in `prompt/system.md`, that for scouts in `prompt/scout.md`.
+//! This module does no I/O. The text of the system prompt is in `prompt/system.md`, and the text for scouts is in
+//! `prompt/scout.md`.
 
 mod budget;
 mod output_frame;

@@ -1,6 +1,7 @@
 //! The person's trust in the prompt files of a workspace. co sends the text of a file only after the person trusts it.
 //!
-//! The editor asks before it reads the contexts that the text names. The chat looks again when it gets the prompt.
+//! The editor asks the backend before it reads the contexts that the text names. The chat checks the trust again when it gets the
+//! prompt.
 
 use std::path::Path;
 

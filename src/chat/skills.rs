@@ -164,7 +164,7 @@ fn usable(skills: &[(Skill, SkillTrust)]) -> Vec<Skill> {
     usable
 }
 
-/// Carries out `/skills`: lists the skills, or asks about the one in the file `path`.
+/// Carries out `/skills`: lists the skills, or asks about the skill in the file `path`.
 pub(super) async fn list(context: &ChatContext, path: &str) {
     let services = &context.services;
     let skills = match find(services, &context.dirs.workspace).await {
@@ -193,7 +193,7 @@ pub(super) async fn list(context: &ChatContext, path: &str) {
     context.offer("skills", "Skills", skills.iter().map(choice).collect());
 }
 
-/// Tells the person where a skill is. If the person does not trust its text, asks about it.
+/// Tells the person where a skill is. If the person does not trust the text of the skill, asks about the text.
 fn show_skill(context: &ChatContext, skills: &[(Skill, SkillTrust)], path: &Path) {
     let Some((skill, trust)) = skills.iter().find(|it| it.0.file.path == path) else {
         return context.complain(format!("there is no skill in {}", path.display()));

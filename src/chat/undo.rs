@@ -43,7 +43,7 @@ pub(super) struct ChatUndo {
 /// An `/undo`, `/redo`, `/review` or review of `/changes` that has not ended.
 struct OpenUndo {
     events: mpsc::Receiver<UndoEvent>,
-    /// The prompt to which the chat is rewound after the files.
+    /// The prompt before which the chat is rewound, after the files were taken back.
     then: Option<RewindPoint>,
     /// Cancelled if the task's question is no longer needed.
     cancel: CancellationToken,
@@ -62,7 +62,7 @@ pub(super) struct UndoRequest {
     /// The first turn to take back. All later turns are taken back too. If it is `None`, only the last turn that changed files is
     /// taken back.
     pub from: Option<usize>,
-    /// The prompt to which the chat is rewound afterwards.
+    /// The prompt before which the chat is rewound afterwards.
     pub then: Option<RewindPoint>,
 }
 

@@ -885,7 +885,7 @@ impl OpenFile {
     }
 }
 
-/// For each hunk, returns its first line in the new text, numbered from 1, and the indexes of the records of the calls that made
+/// Returns for each hunk its first line in the new text, numbered from 1, and the indexes of the records of the calls that made
 /// the hunk.
 fn calls_of(
     weave: Option<&Weave>,

@@ -294,9 +294,9 @@ pub enum ContextQuery {
     ServerArguments {
         server: String,
         name: String,
-        /// The arguments before it.
+        /// The arguments before the one that is completed.
         arguments: Vec<String>,
-        /// The start of the argument.
+        /// The typed start of the argument that is completed.
         text: String,
     },
     /// The addresses of a tool server that begin with `uri`, one on each line.

@@ -204,7 +204,7 @@ pub enum ToEditor {
     AnswerBegins { chat: u64 },
     /// The last answer ends its turn. Lua puts a blank line above it, because calls precede it.
     SeparateAnswer { chat: u64 },
-    /// The last answer is no longer sent to the model. Lua folds its text.
+    /// The model no longer gets the last answer. Lua folds its text.
     FoldAnswer { chat: u64 },
     /// Replaces the text of a chat after `/resume`. If the text is long, `part` is only the end of the text.
     Replace {
@@ -237,8 +237,8 @@ pub enum ToEditor {
     Quickfix {
         title: String,
         entries: Vec<QuickfixEntry>,
-        /// True if the list must replace the current list only if that is an earlier list of `/review`, and the window must not
-        /// open.
+        /// True to update an earlier list of `/review`. Lua then replaces the current list only if it is such a list, and opens
+        /// no window.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         update: bool,
     },

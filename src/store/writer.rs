@@ -136,7 +136,7 @@ impl TranscriptWriter {
         Ok(())
     }
 
-    /// Writes to another file from now on, such as `/dev/full`. Returns the file that was used so far.
+    /// Replaces the file to which the writer appends, for example by `/dev/full`. Returns the earlier file.
     #[cfg(test)]
     pub(crate) fn replace_file(&mut self, file: File) -> File {
         std::mem::replace(&mut self.file, file)

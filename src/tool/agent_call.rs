@@ -53,7 +53,7 @@ impl AgentCall {
         Call::new(id, NAME, self.arguments())
     }
 
-    /// Returns the arguments of the transcript's item for this call.
+    /// Returns the call in the form of the arguments of its item in the transcript.
     pub fn arguments(&self) -> Value {
         let mut arguments = json!({ "title": self.title, "kind": self.kind, "input": self.input });
         if !self.places.is_empty() {

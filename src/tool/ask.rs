@@ -13,7 +13,6 @@ use crate::protocol::{Asker, ChoiceKind, ChoiceQuestion, ChosenAnswer, OfferedCh
 use co_llm::transcript::{Call, ShownPart};
 use co_text::{one_line, printable, start_of};
 
-/// The name of the tool.
 const NAME: &str = "ask_person";
 
 /// The largest number of questions in a call, and of choices in a question.

@@ -23,7 +23,7 @@ use co_exec::secrets::redact::RedactedText;
 use co_llm::transcript::{Call, ShownPart, Usage};
 use co_text::{one_line, shorten};
 
-/// The name of the tool.
+/// The name by which the model calls this tool.
 pub const NAME: &str = "explore";
 
 /// The largest number of steps of a scout.

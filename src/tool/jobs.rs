@@ -126,7 +126,7 @@ fn specs() -> [ToolSpec; 3] {
 }
 
 impl JobRequest {
-    /// Parses a call.
+    /// Parses a call of one of the job tools.
     ///
     /// # Errors
     /// The arguments are invalid, or the call uses another tool.

@@ -14,7 +14,7 @@ use crate::protocol::PlanProgress;
 use co_llm::transcript::{self, Call, Item, ShownPart};
 use co_text::{one_line, shorten};
 
-/// The name of the tool.
+/// The name by which the model calls this tool.
 pub const NAME: &str = "update_plan";
 
 /// The largest number of steps of a plan.

@@ -45,7 +45,7 @@ pub(super) fn tools() -> [BuiltIn; 4] {
 }
 
 impl FileQuery {
-    /// Parses a call.
+    /// Parses a call of one of the tools of this module.
     ///
     /// # Errors
     /// The arguments are invalid, or the call uses another tool.

@@ -18,7 +18,7 @@ use co_exec::secrets::redact::RedactedText;
 use co_llm::ToolSpec;
 use co_llm::transcript::{Call, ShownPart};
 
-/// The name of the tool.
+/// The name by which the model calls this tool.
 pub const NAME: &str = "read_skill";
 
 /// The skills that the model of a chat may read. Clones share the same list.

@@ -149,7 +149,7 @@ impl Layer {
         left.is_ok_and(|left| left == Some(true))
     }
 
-    /// Runs a part of co's work after the trial. The work must end at the time that it gets.
+    /// Calls `work` with the time at which it must end. Subtracts the time that it takes from the remaining time.
     pub(super) fn work<T>(&self, work: impl FnOnce(Instant) -> T) -> T {
         let mut left = self.time_left.lock();
         let end = Instant::now() + *left;

@@ -57,8 +57,8 @@ impl TrialChanges {
         })
     }
 
-    /// Returns sentences for the person: one for each dropped change, up to `most`, and one about the changes of ignored files
-    /// and one about git.
+    /// Returns sentences for the person: at most `most` about dropped changes, one about changes of git, and one about changes of
+    /// ignored files.
     pub fn notes(&self, most: usize) -> Vec<String> {
         let named = self.not_kept.iter().take(most);
         let mut notes: Vec<_> = named.map(NotKept::sentence).collect();

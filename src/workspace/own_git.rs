@@ -14,8 +14,7 @@ use co_exec::{Caller, CommandSpec, Confinement, Environment, ExecSettings, Execu
 /// The time-out of git.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The divisor of an output limit that gives the number of first bytes that are always kept: the executor keeps at least the
-/// first sixth of an output.
+/// The factor between the needed output and the output limit. The executor keeps at least the first sixth of an output.
 const KEPT_PARTS: usize = 6;
 /// The smallest and the largest value of the setting `shell_max_output`.
 const SMALLEST_OUTPUT: usize = 1000;
@@ -83,8 +82,8 @@ pub struct GitCommand {
     pub arguments: Vec<String>,
     /// The environment variables of the command, such as `GIT_INDEX_FILE`.
     pub variables: Vec<(String, String)>,
-    /// The number of bytes that the caller needs from the start of the output. The result may be longer, but does not contain the
-    /// whole output.
+    /// The number of bytes that the caller needs from the start of the output. The result may be longer, but a long output is cut
+    /// off.
     pub needed: usize,
 }
 

@@ -150,7 +150,7 @@ impl SandboxProbe {
         confinement.words()
     }
 
-    /// Returns the level of approved commands. Until the probe has ended, it may not be exact.
+    /// Returns the level of approved commands. Until the probe has ended, returns the level without confinement.
     pub fn level(&self) -> &'static str {
         let approved = self.known().map(|it| it.for_approved(Path::new("/")));
         match approved {

@@ -34,7 +34,7 @@ impl Elicitation {
     /// Reads a request of the agent.
     ///
     /// # Errors
-    /// co cannot ask it, for this reason.
+    /// The reason why co cannot ask the question.
     pub(super) fn new(id: RequestId, request: &CreateElicitationRequest) -> Result<Self, String> {
         let message = &request.message;
         let kind = match &request.mode {
@@ -94,7 +94,7 @@ impl Elicitation {
     /// Returns the response to the agent for a reply of the person. A reply of `None` means that the question was withdrawn.
     ///
     /// # Errors
-    /// The agent does not take one of the answers. The person must be asked again.
+    /// The agent does not accept one of the answers. The person must be asked again.
     pub(super) fn action(&self, reply: Option<Reply>) -> Result<ElicitationAction, String> {
         let accept = ElicitationAcceptAction::new();
         let reply = match &self.kind {

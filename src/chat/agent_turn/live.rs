@@ -1,4 +1,4 @@
-//! The call that is open: shows its output so far, at a pace at which a person can read.
+//! Shows the output of the open call so far, at a pace at which a person can read.
 
 use std::time::Duration;
 

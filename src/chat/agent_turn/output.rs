@@ -28,7 +28,7 @@ pub(super) struct AgentOutput {
     is_speaking: bool,
 }
 
-/// The end of a call on the screen: the call has ended, or `status` says that the call still runs.
+/// The last state of a call that the chat shows. The call has ended, or `status` says that the call still runs.
 struct EndedCall<'a> {
     id: String,
     ok: bool,

@@ -48,7 +48,7 @@ struct RunningOwnCall {
     result: Option<ToolReply>,
 }
 
-/// The next event of the agent's calls of co's own tools.
+/// An event of the agent's calls of co's own tools.
 pub(super) enum OwnNews {
     Asked(AskedOwnCall),
     /// The call sent a message for the chat.

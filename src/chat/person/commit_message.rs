@@ -226,8 +226,8 @@ fn conversation(items: &[Item]) -> String {
     format!("cut …{whole}")
 }
 
-/// Returns the text of the staged changes, or else of the changes of tracked files, with the subjects of the last commits. The
-/// second value are remarks for the person.
+/// Returns a text with the staged changes (or else the changes of tracked files) and the subjects of the last commits. Also
+/// returns remarks for the person.
 pub(super) async fn changes(
     git: &OwnGit,
     commit: &CommitPlace,
@@ -315,8 +315,7 @@ impl CommitText {
 }
 
 /// Returns the model's answer, with retries. After a refusal, asks with fewer changes and adds a note. No two notes are the same,
-/// so that the provider does not take the request for a repeated one. Calls `retried` with a text for the person before each
-/// wait.
+/// so each request differs from the refused ones. Calls `retried` with a text for the person before each wait.
 async fn written(
     provider: Arc<dyn Provider>,
     mut text: CommitText,

@@ -322,7 +322,8 @@ impl TypedCommand {
         }
     }
 
-    /// Runs the command. Returns the number of its block, or `None` if it was cancelled before it started, and its end.
+    /// Runs the command. Returns its end, and the number of the block with its output. The number is `None` if the command was
+    /// cancelled before it started.
     async fn carry_out(&self, options: RunOptions) -> Result<(Option<u64>, CallEnd), String> {
         let _person_run = self.services.person_runs().await;
         let StartedCommand {
@@ -374,7 +375,7 @@ impl TypedCommand {
     }
 }
 
-/// Returns the last command that ran as a trial. The index is that of the decision to try it, and the text is the id of its call.
+/// Returns the last command that ran as a trial, after the index of the decision to try it and the id of its call.
 fn last_tried(items: &[Item]) -> Option<(usize, &str, CommandRequest)> {
     let (at, id) = (items.iter().enumerate().rev()).find_map(|(at, item)| match item {
         Item::Decision { call, decision } if *decision == Decision::Tried => Some((at, call)),

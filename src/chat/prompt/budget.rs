@@ -37,7 +37,7 @@ pub struct Fit {
 
 impl Budget {
     /// Returns the items to send. If they would fill more than four fifths of the window, leaves out or shortens outputs and
-    /// contexts. The oldest come first.
+    /// contexts, beginning with the oldest.
     ///
     /// `items` is the whole transcript. This function applies the summaries in it, and gives each call exactly one result.
     pub fn fit(&self, system: &str, tools: &[ToolSpec], items: &[Item]) -> Fit {

@@ -520,8 +520,8 @@ impl Turn {
         Ok(true)
     }
 
-    /// Asks the person a question; does nothing if it is `None`. If `again` is set, the question replaces an earlier one about
-    /// the same call.
+    /// Asks the person a question. Does nothing if the question is `None`. If `again` is true, the question replaces an earlier
+    /// one about the same call.
     async fn put(
         &self,
         asked: Option<Box<AskedQuestion>>,
@@ -785,8 +785,8 @@ impl Turn {
     }
 
     /// Runs the next command as a trial, if the command must be tried before its question. If nothing is left to ask, sends the
-    /// outcome to the model; otherwise the question about the command shows the changes. Returns true if the next call was such a
-    /// command.
+    /// outcome to the model. Otherwise, the question about the command shows the changes. Returns true if the next call was such
+    /// a command.
     async fn try_next(&mut self) -> Result<bool, Halt> {
         let Some((call, audited, command)) = self.queue.pop_tried() else {
             return Ok(false);

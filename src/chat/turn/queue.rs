@@ -1,5 +1,5 @@
-//! The waiting calls of a step, and the questions about them. This module knows the states of a call. Commands are the only kind
-//! of call that it knows.
+//! The waiting calls of a step, and the questions about them. This module knows the states of a call, but no kind of call except
+//! commands.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ use co_llm::transcript::Call;
 #[derive(Default)]
 pub(in super::super) struct CallQueue(VecDeque<QueuedCall>);
 
-/// A call that waits until it is decided.
+/// A call that waits in the queue.
 pub(super) struct QueuedCall {
     pub call: Call,
     /// True if the call is on the screen.

@@ -14,7 +14,7 @@ use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 use co_policy::rules;
 
-/// The name of the tool.
+/// The name by which the model calls this tool.
 pub const NAME: &str = "run_shell_command";
 
 /// The size of the terminal for `pty`. It is large enough for most programs.
@@ -23,7 +23,7 @@ const TERMINAL: TerminalSize = TerminalSize {
     rows: 40,
 };
 
-/// The arguments of a call. [`spec`] describes them for the model.
+/// The arguments of a `run_shell_command` call, as [`spec`] describes them.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ShellArguments {
@@ -59,7 +59,7 @@ pub struct ExecContext {
     pub unasked: bool,
 }
 
-/// Returns the description of the tool for a model. It mentions jobs if `jobs` is true.
+/// Returns the description of `run_shell_command` for a model. It mentions jobs if `jobs` is true.
 pub(in crate::tool) fn spec(jobs: bool) -> ToolSpec {
     let description = "Runs one command and returns its output (standard output and error together) and how it ended. \
         Each command runs in a fresh bash: cd and variables do not carry over to the next one. \
@@ -123,7 +123,7 @@ pub(in crate::tool) fn spec(jobs: bool) -> ToolSpec {
 }
 
 impl CommandRequest {
-    /// Parses a call.
+    /// Parses a `run_shell_command` call.
     ///
     /// # Errors
     /// The arguments are invalid, or the call uses another tool.

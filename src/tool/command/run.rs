@@ -147,7 +147,7 @@ impl AllowedCommand {
     }
 
     /// Starts the command with the executor. If the command has a network of its own and the settings allow access, it may
-    /// contact the hosts that the person allows. `host` asks the person about other hosts.
+    /// contact the hosts that the person allows. `questioner` asks the person about other hosts.
     pub(super) async fn execute(
         &self,
         context: &CallContext,

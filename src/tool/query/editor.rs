@@ -18,7 +18,7 @@ use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 use co_text::plural;
 
-/// The arguments of a call. [`spec`] describes them for the model.
+/// The arguments of an `editor_context` call, as [`spec`] describes them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EditorArguments {
@@ -37,7 +37,7 @@ pub struct EditorContext {
     line: Option<u64>,
 }
 
-/// Returns the description of the tool for a model.
+/// Returns the description of `editor_context` for a model.
 pub(super) fn spec() -> ToolSpec {
     let description = "Returns what the person's editor knows. `state`: their file, cursor and visible lines, and the open \
         files. `diagnostics`: of language servers and linters, errors first. `quickfix`: the quickfix list. `symbols`: of \

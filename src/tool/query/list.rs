@@ -17,7 +17,7 @@ const MOST_DEPTH: usize = 50;
 const DEFAULT_ENTRIES: usize = 500;
 const MOST_ENTRIES: usize = 5_000;
 
-/// The arguments of a call. [`spec`] describes them for the model.
+/// The arguments of a `list_files` call, as [`spec`] describes them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ListArguments {
@@ -34,7 +34,7 @@ pub struct ListQuery {
     limit: usize,
 }
 
-/// Returns the description of the tool for a model.
+/// Returns the description of `list_files` for a model.
 pub(super) fn spec() -> ToolSpec {
     let description = "Returns the files and directories below a directory of the workspace, sorted, one on each line. \
         Directories end with /. Files that git ignores, .git and files that look like secrets are left out. \

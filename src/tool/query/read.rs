@@ -23,7 +23,7 @@ const MAX_DECODED_BYTES: u64 = 16 << 20;
 /// The number of first bytes of a file that are checked for a NUL. A file with a NUL there is not text.
 const BINARY_CHECK_BYTES: usize = 8 << 10;
 
-/// The arguments of a call. [`spec`] describes them for the model.
+/// The arguments of a `read_file` call, as [`spec`] describes them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReadArguments {
@@ -40,7 +40,7 @@ pub struct ReadQuery {
     limit: usize,
 }
 
-/// Returns the description of the tool for a model.
+/// Returns the description of `read_file` for a model.
 pub(super) fn spec() -> ToolSpec {
     let description = format!(
         "Returns lines of one text file of the workspace, with what the person has typed there and not saved. The last \
@@ -166,7 +166,7 @@ impl ReadQuery {
     }
 }
 
-/// The text of a file: that of its buffer, or else that on disk.
+/// The text of a file, from its buffer or else from the disk.
 struct Text {
     reader: BufReader<Box<dyn Read>>,
     /// The size of the file in bytes.

@@ -35,7 +35,7 @@ const MOST_THREADS: usize = 8;
 /// The number of entries that a thread takes from the walk at a time.
 const BATCH: usize = 16;
 
-/// The arguments of a call. [`spec`] describes them for the model.
+/// The arguments of a `search` call, as [`spec`] describes them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SearchArguments {
@@ -62,7 +62,7 @@ pub struct SearchQuery {
     limit: usize,
 }
 
-/// Returns the description of the tool for a model.
+/// Returns the description of `search` for a model.
 pub(super) fn spec() -> ToolSpec {
     let description = format!(
         "Returns the lines that match a regular expression in the files of the workspace, with what the person has typed \

@@ -194,7 +194,7 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// Adds the change to the dropped changes if `done` says so.
+    /// Returns the value of `done`. If `done` says that the change is dropped, adds it to the dropped changes and returns `None`.
     pub(super) fn noted<T>(
         &mut self,
         path: &Path,

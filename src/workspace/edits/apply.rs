@@ -11,7 +11,7 @@ use co_edit::{Names, hunks, unified};
 use co_exec::beneath::Dir;
 use co_exec::regular::FileStamp;
 
-/// The largest number of attempts to change a buffer that changes at the same time.
+/// The largest number of attempts to change a buffer whose text changes meanwhile.
 const MAX_TRIES: usize = 5;
 
 /// The reason why a waiting change was not made.

@@ -158,8 +158,8 @@ impl Proposal {
         &self.hunks
     }
 
-    /// Returns for each replaced range of lines, in order: the number of the first line, counted from 1, the number of replaced
-    /// lines, and the number of new lines.
+    /// Returns three numbers for each replaced range of lines, in order: the number of its first line, counted from 1, the number
+    /// of replaced lines, and the number of new lines.
     pub fn changed_lines(&self) -> Vec<[usize; 3]> {
         let lines = |it: &Hunk| [it.at.start + 1, it.at.len(), it.text.lines().count()];
         self.hunks.iter().map(lines).collect()

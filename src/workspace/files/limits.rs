@@ -20,10 +20,11 @@ pub type PathFilter = Arc<dyn PathRule>;
 
 /// Decides whether the model may learn about a path that a walk finds.
 pub trait PathRule: Send + Sync {
-    /// Decides by all hard links of the file. Blocks on files.
+    /// Returns true if the model may learn about a file. Considers all hard links of the file. Blocks on files.
     fn allows(&self, path: &Path) -> bool;
 
-    /// Decides only by this path. If the file has several hard links, also call [`Self::allows`] before reading it.
+    /// Returns true if the model may learn about a file. Considers only this path. If the file has several hard links, also call
+    /// [`Self::allows`] before reading the file.
     fn allows_name(&self, path: &Path) -> bool {
         self.allows(path)
     }

@@ -243,7 +243,7 @@ fn unfit(path: &Path, meta: &Metadata) -> bool {
     endless && !none() || meta.is_file() && meta.len() > MOST_BYTES
 }
 
-/// Returns the path of an entry as the model would write it, from the path that the model gave.
+/// Returns the path of an entry below `root`, as the model would write it. `asked` is the path of `root` that the model gave.
 pub(crate) fn shown(asked: &str, root: &Path, path: &Path) -> String {
     let below = path.strip_prefix(root).unwrap_or(path);
     let asked = asked.trim_start_matches("./").trim_end_matches('/');

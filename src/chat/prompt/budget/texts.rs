@@ -137,8 +137,8 @@ impl Texts {
         before.saturating_sub(item_tokens(&self.told[place.0]))
     }
 
-    /// Replaces texts by a line until at most `aim` tokens are used. The oldest texts come first. The last `spare` texts and the
-    /// contexts of the last prompt stay.
+    /// Replaces texts by a line until at most `aim` tokens are used, beginning with the oldest text. The last `spare` texts and
+    /// the contexts of the last prompt stay.
     pub(super) fn leave_out(&mut self, used: &mut u64, aim: u64, spare: usize) {
         let is_prompt = |item: &Item| matches!(item, Item::User { .. });
         let last_prompt = self.told.iter().rposition(is_prompt);
