@@ -509,8 +509,7 @@ impl Chat {
         }
     }
 
-    /// Returns true if the person can review changes and take them back now: if no turn runs, or if the running turn is that of
-    /// an agent.
+    /// Returns true if the person can review changes and take them back now: no turn runs, or an agent does the running turn.
     fn takes_undo(&self) -> bool {
         self.running.is_none() || self.model.agent().is_some()
     }

@@ -101,7 +101,8 @@ impl Store {
         Ok((log, loaded))
     }
 
-    /// Returns the chats; if `workspace` is set, only those of this workspace. The chat that changed last comes first.
+    /// Returns the chats. If `workspace` is set, returns only the chats of this workspace. The chat that changed last comes
+    /// first.
     pub fn list(&self, workspace: Option<&Path>) -> Vec<ChatSummary> {
         let Ok(directory) = std::fs::read_dir(&self.directory) else {
             return Vec::new();

@@ -462,7 +462,7 @@ impl Progress {
         Ok(true)
     }
 
-    /// Tells the person the reason `why` `/undo` cannot take the turn back. Does nothing if `why` is `None`.
+    /// Tells the person that `/undo` cannot take the turn back, with the reason `why`. Does nothing if `why` is `None`.
     async fn tell_no_undo(&self, why: Option<String>) -> Result<(), Halt> {
         match why {
             Some(why) => Ok(self

@@ -13,7 +13,7 @@ pub trait FrontEnd: Send + Sync {
     fn show(&self, event: ChatEvent);
 }
 
-/// An event of a chat. Its texts are printable, except those that come from the model or the person.
+/// An event of a chat. Its texts are printable, except the texts that come from the model or the person.
 pub enum ChatEvent {
     /// The person sent a prompt.
     Prompt {

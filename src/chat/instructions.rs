@@ -150,8 +150,8 @@ async fn find(services: &Services, work: &WorkDirs) -> Instructions {
     })
 }
 
-/// Returns the trusted instructions for directories that are not those of a chat. Asks the person about each text that they have
-/// neither trusted nor refused.
+/// Returns the trusted instructions for directories outside of any chat. Asks the person about each text that they have neither
+/// trusted nor refused.
 pub(super) async fn trusted(services: &Services, work: &WorkDirs) -> Vec<InstructionFile> {
     find(services, work).await.texts()
 }

@@ -63,7 +63,7 @@ pub enum Msg {
         file: usize,
         answers: Vec<PartAnswer>,
     },
-    /// The settings changed. The new services are those that a new chat gets.
+    /// The settings changed. The new services are the services that a new chat gets.
     Settings(Arc<Services>),
 }
 

@@ -53,7 +53,7 @@ impl TrustedTexts {
             .extend(prompt.untrusted_file().map(Path::to_owned));
     }
 
-    /// Reads the instructions and skills for a new turn. Shows a notice about those that wait for the person's answer.
+    /// Reads the instructions and skills for a new turn. Shows a notice about the files that wait for the person's answer.
     pub(super) async fn renew(
         &mut self,
         context: &ChatContext,

@@ -10,7 +10,7 @@ use co_edit::{FileText, Hunk, Names, hunks, unified};
 use co_policy::obeyed;
 use co_text::counted;
 
-/// The modes that new files usually have, and those that new directories usually have. A diff shows any other mode.
+/// The usual modes of new files, and the usual modes of new directories. A diff shows any other mode.
 const USUAL_FILE_MODES: [u32; 2] = [0o644, 0o664];
 const USUAL_DIRECTORY_MODES: [u32; 2] = [0o755, 0o775];
 

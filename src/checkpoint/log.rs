@@ -62,7 +62,7 @@ pub struct AcceptedFile {
     pub name: PathBuf,
     /// The file with the accepted changes only.
     pub baseline: Option<Entry>,
-    /// The file with all changes, also those that are not accepted yet.
+    /// The file with all changes, including the changes that are not accepted yet.
     pub seen: Option<Entry>,
 }
 

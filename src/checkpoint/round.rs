@@ -138,8 +138,8 @@ pub struct AnsweredFile {
     pub accepted: Option<AcceptedFile>,
 }
 
-/// Returns the records of several chats, sorted by time. The records of each chat stay in their order. `chats[0]` is the chat of
-/// the round.
+/// Returns the records of several chats, sorted by time. The records of each chat keep their order. `chats[0]` is the chat of the
+/// round.
 pub fn in_order(chats: Vec<Vec<Record>>) -> Vec<OfChat> {
     let mut all: Vec<(Option<u64>, u32, OfChat)> = Vec::new();
     for (number, records) in chats.into_iter().enumerate() {
@@ -829,7 +829,7 @@ impl OpenFile {
         Ok(AnsweredFile { refused, accepted })
     }
 
-    /// Returns the path and the content that the file has with only some of its parts: those for which `has` returns true.
+    /// Returns the path and the content that the file has with only some of its parts: the parts for which `has` returns true.
     fn version(
         &self,
         answers: &[Verdict],

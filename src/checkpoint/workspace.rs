@@ -297,7 +297,7 @@ impl Workspace {
     }
 
     /// Returns the current state of the files that have changed since their last change in these records. If there are many
-    /// files, compares only the [`MOST_COMPARED`] last ones.
+    /// files, compares only the last 500.
     ///
     /// # Errors
     /// The workspace cannot be opened, or the store cannot store a copy.

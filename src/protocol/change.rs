@@ -9,7 +9,8 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// The largest number of facts of one kind that are shown.
 const MOST_FACTS: usize = 200;
-/// The largest number of bytes of a text under review in one message. Neovim can show so many bytes without a noticeable pause.
+/// The largest number of bytes of a text under review in one message. Neovim can show a part of this size without a noticeable
+/// pause.
 const PART_BYTES: usize = 256 << 10;
 /// The largest number of bytes of all texts that are sent with the question, so that short texts appear at once.
 const FIRST_BYTES: usize = 256 << 10;
@@ -410,7 +411,7 @@ pub fn counts(added: usize, removed: usize, without_lines: Option<&str>) -> Stri
 }
 
 impl FileChange {
-    /// Returns the numbers of added and removed lines. If no line differs, returns a text about the change.
+    /// Returns the numbers of added and removed lines of the file. If no line differs, returns a text about the change.
     pub fn counts(&self) -> String {
         counts(self.added, self.removed, self.without_lines.as_deref())
     }
@@ -448,7 +449,7 @@ impl Change {
         }
     }
 
-    /// Returns the numbers of added and removed lines. If no line differs, returns a text about the change.
+    /// Returns the numbers of added and removed lines of all files. If no line differs, returns a text about the change.
     pub fn counts(&self) -> String {
         counts(self.added, self.removed, self.without_lines.as_deref())
     }

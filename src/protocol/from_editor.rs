@@ -23,7 +23,7 @@ pub enum FromEditor {
         #[serde(default)]
         settings: serde_json::Value,
     },
-    /// All settings of `setup{}` and `vim.g.co`, after one of them has changed.
+    /// All settings of `setup{}` and `vim.g.co`. Lua sends them after a change.
     Settings {
         #[serde(default)]
         settings: serde_json::Value,
@@ -219,7 +219,7 @@ pub struct AgentCall {
     pub cwd: Vec<u8>,
 }
 
-/// The person's answer to a question.
+/// The message with the person's answer to a question.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct QuestionAnswer {
     pub id: u64,
@@ -325,7 +325,7 @@ pub struct CommitPlace {
 pub struct LineRange {
     /// The canonical path of the file.
     pub file: String,
-    /// The number of the first line; `last` is that of the last line. Lines are numbered from 1.
+    /// The number of the first line; `last` is the number of the last line. Lines are numbered from 1.
     pub first: usize,
     pub last: usize,
 }
@@ -497,7 +497,7 @@ pub struct HunkAnswer {
     pub comment: Option<String>,
 }
 
-/// The person's answer to a question.
+/// The kind of the person's answer to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {

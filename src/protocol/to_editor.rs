@@ -106,8 +106,8 @@ pub enum ToEditor {
         /// The resources, which complete contexts. A name consists of the server and the address.
         resources: Vec<ServerWord>,
     },
-    /// The changed lines of the chat that the person has neither accepted nor rejected yet. They replace those of the last such
-    /// message.
+    /// The changed lines of the chat that the person has neither accepted nor rejected yet. They replace the lines of the last
+    /// such message.
     OpenChanges { chat: u64, files: Vec<OpenLines> },
     /// Asks the person a question.
     Question(Box<Question>),

@@ -65,7 +65,7 @@ pub trait CallChat: Questioner {
 
     async fn show(&self, event: CallEvent) -> Result<(), CallHalt>;
 
-    /// Tells the person what runs now. The text replaces that of [`super::call::ReadyCall::runs`].
+    /// Tells the person what runs now. The text replaces the text of [`super::call::ReadyCall::runs`].
     async fn runs(&self, words: String) -> Result<(), CallHalt>;
 
     /// Sends a request to the list of jobs.

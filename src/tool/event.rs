@@ -65,7 +65,8 @@ pub struct ScoutProgress {
     pub details: String,
 }
 
-/// An event of a call, or of a command that the person typed. Its texts are printable, except those of the model and the person.
+/// An event of a call, or of a command that the person typed. Its texts are printable, except the texts of the model and the
+/// person.
 pub enum CallEvent {
     Begun(ShownCall),
     /// A scout was sent, or has made another call. Several scouts may run at the same time, so the first such event of a scout

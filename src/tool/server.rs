@@ -155,8 +155,8 @@ impl ChatServers {
             .retain(tools, |it| !it.server.settings.of_workspace);
     }
 
-    /// Returns the servers of the chat: those of the settings, and those of the workspace's file whose names are not in the
-    /// settings.
+    /// Returns the servers of the chat: the servers of the settings, and the servers of the workspace's file whose names are not
+    /// in the settings.
     pub fn wanted(&self, config: &Config) -> Vec<McpServerSettings> {
         let mut wanted = config.mcp_servers.clone();
         for server in self.of_workspace.lock().iter() {

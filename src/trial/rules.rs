@@ -1,4 +1,4 @@
-//! The ignore rules that applied before a trial: those of git, and those of `.ignore` files.
+//! The ignore rules that applied before a trial: the rules of git, and the rules of `.ignore` files.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

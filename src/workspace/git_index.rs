@@ -47,7 +47,7 @@ pub(crate) struct Index {
 /// An entry of the index. After a conflict, a path has several entries.
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
-    /// The byte range of the entry's path in [`Index::paths`].
+    /// The byte range of the entry's path in `Index::paths`.
     path: Range<usize>,
     mode: u32,
     /// The flags that change the meaning of the entry, including its stage.

@@ -199,7 +199,7 @@ struct UsedTokens {
 }
 
 impl UsedTokens {
-    /// Adds the tokens of a request to those of the chat. Does nothing if the chat has ended.
+    /// Adds the tokens of a request to the usage of the chat. Does nothing if the chat has ended.
     async fn add(&self, usage: Usage) {
         let usage = usage.priced(self.price);
         self.to.send(CommitEvent::Used(usage)).await.ok();

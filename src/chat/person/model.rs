@@ -383,7 +383,7 @@ impl ChatModel {
         keys.unwrap_or_default()
     }
 
-    /// Records the model and the effort that the person chose, if they differ from those of the last turn. A resumed chat then
+    /// Records the model and the effort that the person chose, if the last turn used another model or effort. A resumed chat then
     /// uses the same provider.
     pub(in crate::chat) async fn record_choice(&self, config: &Config, recorder: &mut Recorder) {
         if ModelChoice::recorded(recorder.items()).0 != self.choice {

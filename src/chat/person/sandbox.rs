@@ -14,8 +14,8 @@ pub(in crate::chat) async fn sandbox(context: &ChatContext, args: &str) {
     }
 }
 
-/// Returns a line about the confinement of approved commands and of commands that run without approval, with the other levels
-/// that the person can choose.
+/// Returns a line about the confinement of approved commands, and of commands that run without approval. The line also names the
+/// levels that the person can choose instead.
 async fn words(context: &ChatContext) -> String {
     let isolation = context.services.probe.isolation().await;
     let inside = isolation.in_container();

@@ -56,7 +56,7 @@ enum CallStage {
 /// A call that has left the queue. It runs now, or does not run.
 pub(super) struct NextCall {
     pub call: Call,
-    /// True if the call is on the screen.
+    /// True if the call is already on the screen.
     pub shown: bool,
     pub judged: Result<JudgedCall, String>,
 }

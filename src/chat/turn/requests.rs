@@ -372,7 +372,7 @@ impl Turn {
     }
 
     /// Stores for all chats that a request of `too_long` tokens does not fit into the model's context window. The new limit still
-    /// allows requests as large as those that the model accepted before.
+    /// allows the largest request that the model accepted before.
     fn learn_window(&self, too_long: u64, limit: Option<u64>) {
         let taken = self.history.largest_taken();
         let least = too_long / 5 * 3;

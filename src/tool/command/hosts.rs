@@ -38,8 +38,8 @@ pub(crate) struct PersonAsker {
     services: Arc<Services>,
     questioner: Arc<dyn Questioner>,
     workspace: PathBuf,
-    /// The hosts that the command may contact without a question: those that its chat allowed before the command started, or
-    /// those of its agent. A connection to them does not wait for an open question.
+    /// The hosts that the command may contact without a question: the hosts that its chat allowed before the command started, or
+    /// the hosts of its agent. A connection to them does not wait for an open question.
     granted: Vec<HostPattern>,
     question: Question,
 }

@@ -1,4 +1,4 @@
-//! Decides which hidden secret files a confined command may read: those that the command names, if the person approves the
+//! Decides which hidden secret files a confined command may read: the files that the command names, if the person approves the
 //! command.
 
 use std::path::{Path, PathBuf};

@@ -101,7 +101,7 @@ impl Trial {
 }
 
 impl CommandCall {
-    /// Returns whether the command can run as a trial before co asks this question, and whether the person wants that.
+    /// Returns the facts that decide whether the command runs as a trial before co asks this question.
     pub(super) fn trial_choice(
         &self,
         asking: &ApprovalQuestion,

@@ -1,4 +1,4 @@
-//! The hosts that a tool server may contact, which are those of its settings.
+//! Allows a tool server to contact only the hosts of its settings.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -65,7 +65,7 @@ impl TrialChanges {
     }
 }
 
-/// Compares the layer of a trial with the workspace.
+/// The state of a comparison of a trial's layer with the workspace.
 pub(super) struct Comparison<'a> {
     pub(super) workspace: Dir,
     layer: Dir,

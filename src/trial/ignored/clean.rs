@@ -135,7 +135,7 @@ fn has_newer(workspace: &Dir, path: &Path, since: ChangeTime) -> io::Result<bool
     Ok(false)
 }
 
-/// Restores the mode of a directory, and gives it a time that is not earlier than that of the workspace's directory. If
+/// Restores the mode of a directory, and gives it a time that is not earlier than the time of the workspace's directory. If
 /// `only_above` is true, the directory itself is not ignored: it gets the mode and the time of the workspace's directory, or is
 /// removed if it is empty.
 pub(super) fn restore(

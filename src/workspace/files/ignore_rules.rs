@@ -14,7 +14,7 @@ pub(crate) const RULES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude
 /// The largest number of bytes of an ignore file. A larger file is not read.
 pub(crate) const MOST_BYTES: u64 = 4 << 20;
 
-/// The ignore rules that apply in a directory: its own rules, and those of the directories above.
+/// The ignore rules that apply in a directory: its own rules, and the rules of the directories above.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct IgnoreRules(Option<Arc<DirRules>>);
 
@@ -35,7 +35,7 @@ struct GlobalRules {
 }
 
 impl IgnoreRules {
-    /// Reads the person's ignore rules, and those of the directories above `root`. `root` must be a canonical path.
+    /// Reads the person's ignore rules, and the rules of the directories above `root`. `root` must be a canonical path.
     pub(crate) fn above(root: &Path) -> Self {
         let (global, _faults) = GitignoreBuilder::new(root).build_global();
         let none = || Gitignore::empty();
@@ -88,7 +88,7 @@ impl IgnoreRules {
             .unwrap_or(false)
     }
 
-    /// Returns true if a path is an ignore file: that of any directory, or the person's global ignore file.
+    /// Returns true if a path is the path of an ignore file: in any directory, or the person's global ignore file.
     pub(crate) fn is_file_of_rules(&self, path: &Path) -> bool {
         let of_person = || self.global().and_then(|global| global.path.as_deref());
         RULES.iter().any(|name| path.ends_with(name)) || of_person() == Some(path)
