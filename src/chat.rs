@@ -1,7 +1,7 @@
 //! One chat: a task that owns the transcript, its file, the open questions and the jobs.
 //!
-//! It must not know RPC, a provider's protocol or markdown. It gets messages from the person ([`Msg`]) and from its turn
-//! (`turn::TurnEvent`), handles them one at a time, and sends [`ChatEvent`]s to its front end.
+//! This module must not know RPC, a provider's protocol or markdown. The task gets messages from the person ([`Msg`]) and from
+//! its turn (`turn::TurnEvent`). It handles them one at a time, and sends [`ChatEvent`]s to its front end.
 
 mod agent_turn;
 mod chat_context;
@@ -366,8 +366,8 @@ impl Chat {
         });
     }
 
-    /// Cancels the running turn if the model got a file that the person no longer trusts, and gives the queued prompts of this
-    /// file back. If `path` is `None`, any file may have lost its trust.
+    /// Cancels the running turn if the model got a file that the person no longer trusts. Also gives the queued prompts of this
+    /// file back. If `path` is `None`, the person may have revoked the trust in any file.
     fn trust_revoked(&mut self, path: Option<&Path>) {
         let waiting = self.queue.take_from_file(path);
         if !waiting.is_empty() {
@@ -479,7 +479,7 @@ impl Chat {
         self.permissions.learn(ended.await);
     }
 
-    /// Returns a writer for the message of a commit in `dirs`. It replaces the writer of an earlier request.
+    /// Cancels an earlier request for a commit message, and returns a writer for the message of a commit in `dirs`.
     fn commit_writer(&mut self, dirs: WorkDirs) -> CommitWriter {
         if let Some(question) = self.commit.question.take() {
             self.questions.withdraw(question);

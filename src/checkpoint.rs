@@ -1,4 +1,5 @@
-//! Checkpoints of a workspace: the files before and after each call that may change them, so that a turn can be taken back.
+//! The checkpoints of a workspace. They keep the files before and after each call that may change files, so that a turn can be
+//! taken back.
 //!
 //! `snapshot` reads the files and enforces the limits. [`Workspace`] decides when to take a snapshot, and assigns each change to
 //! a call. [`Store`] keeps copies of the files in the state directory, and `log` keeps the changes of each chat. `round` finds

@@ -1,5 +1,5 @@
 //! One turn of another agent. It sends the person's prompt, and tells the chat what the agent does. Like the turn of a model, it
-//! is a child task of the chat and owns nothing that outlives it, except for the process of the agent, which it gives back.
+//! is a child task of the chat. It owns nothing that outlives it, except the process of the agent, and gives this process back.
 //!
 //! The agent acts by itself, inside its confinement. So nothing here decides what the agent may do: the chat only shows what the
 //! agent says about a call.
@@ -55,8 +55,8 @@ use co_text::{one_line, start_of};
 /// The longest time that an agent may take to end its turn after `<C-c>`. After that, co ends its processes.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The shortest time between two records of the files that the turn changed. Records that a command of the person needs do not
-/// wait.
+/// The shortest time between two records of the files that the turn changed. If a command of the person needs a record, co makes
+/// the record at once.
 const RECORD_PERIOD: Duration = Duration::from_millis(500);
 
 /// A turn of an agent, ready to run.

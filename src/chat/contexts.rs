@@ -1,8 +1,8 @@
 //! The contexts of a prompt that co reads from the workspace: `@file:`, `@diff`, `@git:`, `@search:` and `@lsp:`, and the check
 //! of the files whose text the editor sends.
 //!
-//! co reads these files with the reader and the judge of the file tools, and runs git at the read-only level. It asks the person
-//! before it sends the model a file that the model may not read itself, such as a file outside the workspace.
+//! co reads these files with the reader and the judge of the file tools, and runs git at the read-only level. The model may not
+//! read some files itself, such as files outside the workspace. co asks the person before it sends such a file.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

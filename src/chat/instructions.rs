@@ -1,6 +1,6 @@
-//! The instructions for the model. They come from files named `CO.md`, `AGENTS.md` or `CLAUDE.md` in the working directory, in
-//! the directories above it in the workspace, and in the person's configuration. co sends the text of a file only after the
-//! person trusts it.
+//! The instructions for the model. They come from files named `CO.md`, `AGENTS.md` or `CLAUDE.md`. co looks for these files in
+//! the working directory, in the directories above it in the workspace, and in the person's configuration. co sends the text of a
+//! file only after the person trusts it.
 //!
 //! A prompt never waits for the person's answer about a file. co sends the prompt without the file, and adds the file from the
 //! first turn after a yes.

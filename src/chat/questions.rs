@@ -22,7 +22,7 @@ struct OpenQuestion {
     texts: Vec<ReviewText>,
     /// True if the model asks this question with the tool `ask_person`.
     has_choices: bool,
-    /// True if the question stays open when a turn ends, because it is about a job or a command of the person.
+    /// True if the question is about a job or a command of the person. Such a question stays open when a turn ends.
     outlives_turn: bool,
 }
 

@@ -268,7 +268,7 @@ impl<'a> Retelling<'a> {
         self.push(CallEvent::Ended(CallEnd::of(outcome, shown)));
     }
 
-    /// Adds the events of a call that has no event yet, and of the notices about it.
+    /// Adds the event of a call that has no event yet, and the events of the notices about the call.
     fn call(&mut self, id: &str) {
         if self.open.remove(id)
             && let Some(call) = self.calls.get(id)

@@ -31,7 +31,7 @@ use co_llm::transcript::{self, Decision, End, Item, Outcome, ShownPart, Usage};
 /// The result of a call whose question was open when the backend had to end: with Neovim, or for `/restart!`.
 const CLOSED: &str = "not answered: co was closed";
 
-/// The result of a call that ran, but whose outcome could not be written, or whose turn failed.
+/// The result of a call that ran, if its outcome could not be written or its turn failed.
 const EFFECT_UNKNOWN: &str =
     "cut off: the turn ended before this call did; whether it took effect is not known";
 

@@ -428,7 +428,7 @@ impl Chat {
         }
     }
 
-    /// Returns a new task that takes changes back, which replaces an earlier task. Returns `None` if the chat has no changes.
+    /// Returns a new task that takes changes back. The task replaces an earlier one. Returns `None` if the chat has no changes.
     fn undo_task(&mut self, request: UndoRequest) -> Option<UndoTask> {
         // A chat without a transcript has no earlier task.
         self.undo.cancel(&mut self.questions);

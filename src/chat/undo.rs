@@ -195,7 +195,7 @@ impl ChatUndo {
         self.open.as_mut().and_then(|undo| undo.then.take())
     }
 
-    /// Keeps a note until the running turn ends, because the next prompt comes only after that.
+    /// Keeps a note until the running turn ends. The next prompt, which will contain the note, comes only then.
     pub(super) fn add_note(&mut self, text: String) {
         self.notes.push(text);
     }

@@ -885,8 +885,8 @@ impl OpenFile {
     }
 }
 
-/// Returns for each hunk its first line in the new text, numbered from 1, and the indexes of the records of the calls that made
-/// the hunk.
+/// Returns for each hunk the number of its first line in the new text, and the indexes of the records of the calls that made it.
+/// Lines are numbered from 1.
 fn calls_of(
     weave: Option<&Weave>,
     texts: Option<&[FileText; 2]>,

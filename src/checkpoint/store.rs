@@ -73,8 +73,8 @@ struct Pack {
 }
 
 impl Store {
-    /// Opens the store in a directory, and makes the directory readable by its owner only. If the store has old copies or more
-    /// than half of `most` bytes, and no other backend uses it, first removes the copies that are no longer needed.
+    /// Opens the store in a directory, and makes the directory readable by its owner only. First removes copies that are no
+    /// longer needed, if no other backend uses the store, and if it has old copies or more than half of `most` bytes.
     ///
     /// # Errors
     /// The directory cannot be created or written.

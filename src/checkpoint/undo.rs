@@ -100,8 +100,8 @@ impl Change {
     }
 }
 
-/// Returns the change of a file that takes back `changes` of one path. The last of them comes first in `changes`. Returns `None`
-/// if the path already has its earlier state.
+/// Returns the change of a file that takes back `changes` of one path. `changes` begins with the last change. Returns `None` if
+/// the path already has its earlier state.
 fn taken_back(
     path: &Path,
     changes: &[&Change],
@@ -121,8 +121,8 @@ fn taken_back(
     Ok((change.before != change.after).then_some(change))
 }
 
-/// Returns the change of a buffer that takes back `changes` of its file. The last of them comes first in `changes`. Returns
-/// `None` if the buffer already has its earlier text.
+/// Returns the change of a buffer that takes back `changes` of its file. `changes` begins with the last change. Returns `None` if
+/// the buffer already has its earlier text.
 fn taken_back_in(
     buffer: &BufferText,
     changes: &[&Change],
@@ -229,8 +229,8 @@ pub(super) fn has_content_of(one: &Option<Entry>, other: &Option<Entry>) -> bool
     }
 }
 
-/// Applies the difference from `base` to `target` to `now`, which is another version of `base`. Returns `None` if the changes
-/// overlap.
+/// Computes the difference between `base` and `target`, and applies it to `now`, which is another version of `base`. Returns
+/// `None` if the changes overlap.
 fn merged_bytes(base: &[u8], target: &[u8], now: &[u8]) -> Option<Vec<u8>> {
     if base == target {
         return Some(now.to_vec());

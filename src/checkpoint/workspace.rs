@@ -240,7 +240,7 @@ impl Workspace {
         }
     }
 
-    /// Records the changes so far of the open turns in which a chat's agent works, by calling `append`.
+    /// Calls `append` with a record for each open turn of a chat's agent. The record contains the changes so far.
     ///
     /// # Errors
     /// A record cannot be written. Its changes go into the next record.
@@ -297,7 +297,7 @@ impl Workspace {
     }
 
     /// Returns the current state of the files that have changed since their last change in these records. If there are many
-    /// files, compares only the last 500.
+    /// files, compares only the last `MOST_COMPARED`.
     ///
     /// # Errors
     /// The workspace cannot be opened, or the store cannot store a copy.

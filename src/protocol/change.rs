@@ -170,9 +170,9 @@ pub enum FactKind {
 
 /// The text of a file under review. It is the whole file, including the lines that the change removes and adds.
 ///
-/// The first character of each line is its mark: a space for an unchanged line, `-` for a removed line, `+` for an added line,
-/// `!` for a fact, and `\` for a missing line break. A line `@` begins each part that the person accepts or rejects. The text is
-/// printable. Lua gets the text in parts.
+/// The first character of each line is its mark. An unchanged line has a space, a removed line `-`, an added line `+`, a fact
+/// `!`, and a missing line break `\`. A line `@` begins each part that the person accepts or rejects. The text is printable. Lua
+/// gets the text in parts.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ReviewText {
     text: Arc<str>,

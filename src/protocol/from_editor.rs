@@ -87,7 +87,7 @@ pub enum FromEditor {
         #[serde(default)]
         args: String,
         cwd: String,
-        /// The options for the command to run. Only `!`, whose `args` are the command, and `/commit` use them.
+        /// The options for a command. `!` uses them for the command in `args`, and `/commit` uses them for the commit.
         #[serde(default)]
         options: RunOptions,
     },
@@ -131,7 +131,7 @@ pub enum FromEditor {
         cwd: Vec<u8>,
         #[serde(default, with = "serde_bytes")]
         stdin: Option<Vec<u8>>,
-        /// True if standard input stays open after `stdin`, so that [`RunInput`](Self::RunInput) can follow.
+        /// True if standard input stays open after `stdin`. [`RunInput`](Self::RunInput) can then follow.
         #[serde(default)]
         open: bool,
         /// The size of the terminal; none if the command runs without a terminal.

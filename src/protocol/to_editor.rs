@@ -160,8 +160,8 @@ pub enum ToEditor {
         status: String,
         exit: Option<i32>,
         spill: Option<std::path::PathBuf>,
-        /// True if something of the run continues until [`LeftEnded`](Self::LeftEnded): processes that it left running, or the
-        /// question about its trial.
+        /// True if something of the run goes on until [`LeftEnded`](Self::LeftEnded): its remaining processes, or the question
+        /// about its trial.
         left: bool,
     },
     /// The processes that a run left running have ended, or the question about its trial is settled. `status` replaces the status
@@ -504,7 +504,8 @@ pub struct CallLine {
     /// the call runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<usize>,
-    /// True if all lines below the line are folded when there are more of them than `kept`.
+    /// True if all lines below the call's line are folded as soon as there are more than `kept`. Otherwise, the last `kept` of
+    /// them stay visible.
     pub whole: bool,
     /// True if the output is a diff.
     pub diff: bool,

@@ -20,7 +20,7 @@ pub struct TranscriptWriter {
     title: String,
     path: PathBuf,
     file: File,
-    /// True if the last line has no line break, so that the next line needs one before it.
+    /// True if the last line has no line break. The next line then needs a line break before it.
     torn: bool,
 }
 

@@ -367,7 +367,7 @@ impl AuditedText {
 }
 
 impl DecidedCall {
-    /// Returns the decision. If the call needs none, returns the decision that stands for that.
+    /// Returns the decision, or `Decision::Unasked` if the call needs no decision.
     pub fn decision(&self) -> Decision {
         self.decision.clone().unwrap_or(Decision::Unasked)
     }

@@ -167,7 +167,7 @@ impl CallContext {
         self.append_changes(by, found).await;
     }
 
-    /// Records the files and the planned changes before an edit, so that `/undo` can take the changes back even if co is killed
+    /// Records the files and the planned changes before an edit. `/undo` can then take the changes back, even if co is killed
     /// during the edit.
     pub(super) async fn begin_edit(
         &self,

@@ -84,7 +84,7 @@ impl Conditions {
         is_meant.then(|| confinement_hint::hint(outcome, self.network))?
     }
 
-    /// Returns true if the command may have failed because it ran without approval, or if its output is withheld.
+    /// Returns true if the command ran without approval and may have failed because of that, or if its output is withheld.
     pub(crate) fn may_be_to_blame(&self, outcome: &CommandOutcome) -> bool {
         match outcome.timed_out {
             _ if outcome.withheld => true,

@@ -29,7 +29,7 @@ pub const NAME: &str = "explore";
 /// The largest number of steps of a scout.
 pub const MOST_STEPS: u32 = 30;
 
-/// The largest number of bytes of a task, and the number of them that the chat shows.
+/// The largest number of bytes of a task, and the largest number of its bytes that the chat shows.
 const LONGEST_TASK: usize = 16 * 1024;
 const LONGEST_SHOWN: usize = 200;
 

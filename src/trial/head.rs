@@ -11,8 +11,8 @@ use co_exec::{
 };
 use co_text::{counted, one_line};
 
-/// Prints a line for each of these: the branch, the commit, the number of new commits, the number of lost commits, the number of
-/// changed files, and the subject of the commit.
+/// Prints six lines: the branch, the commit, the numbers of new commits, of lost commits and of changed files, and the subject of
+/// the commit.
 const SCRIPT: &str = r#"exec 2> /dev/null
 git() { "$co_git" "$@"; }
 git symbolic-ref -q --short HEAD || echo

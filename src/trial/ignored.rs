@@ -54,9 +54,9 @@ impl IgnoredLayer {
     /// Opens the ignored files of the workspace `root`. The directory `all` contains the ignored files of all workspaces. Removes
     /// files that are older than the same file of the workspace, and files that are no longer ignored.
     ///
-    /// Returns `None` if the trial must run without these files, because another trial uses files that must be removed, or
-    /// because of an error of the file system. When the returned value is dropped, co removes files in the background until those
-    /// of all workspaces take at most `most` bytes.
+    /// Returns `None` if the trial must run without these files: another trial uses files that must be removed, or the file
+    /// system reports an error. When the returned value is dropped, co removes files in the background until those of all
+    /// workspaces take at most `most` bytes.
     pub(super) fn open(
         all: &Path,
         root: &Path,
@@ -130,8 +130,8 @@ impl IgnoredLayer {
         unlock(&self.held).ok();
     }
 
-    /// Moves the ignored files of a trial into this directory. Returns false if they are dropped, because another trial uses this
-    /// directory, or because the caller no longer waits for this trial.
+    /// Moves the ignored files of a trial into this directory. Returns false if the files are dropped: another trial uses this
+    /// directory, or the caller no longer waits for this trial.
     ///
     /// If this process is killed meanwhile, only some of the files have been moved. Each of them is complete, but a build might
     /// treat old results as up to date. So the next trial removes all of the files.

@@ -56,7 +56,7 @@ impl Layer {
     /// trial must start afterwards. In the background, removes the layers that killed processes left. The files that trials leave
     /// for later trials take at most `most_left` bytes.
     ///
-    /// Blocks for some milliseconds, so that files that changed earlier do not count as files that changed during the trial.
+    /// Blocks for some milliseconds. Otherwise, files that changed just before could count as changed during the trial.
     ///
     /// # Errors
     /// The layer cannot be created.

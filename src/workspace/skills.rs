@@ -128,7 +128,8 @@ impl Skill {
     /// file. Blocks on files.
     ///
     /// # Errors
-    /// The path leads out of the skill or through a symbolic link, or names a secret, or the file cannot be read or is too large.
+    /// The path leads out of the skill, leads through a symbolic link, or names a secret. Or the file cannot be read, or is too
+    /// large.
     pub fn read(&self, path: &str) -> Result<(PathBuf, String), String> {
         let below = Path::new(path);
         if !below

@@ -21,7 +21,7 @@ use co_acp::schema::{
 use co_text::{end_of, start_of};
 
 /// The longest time that messages wait for the end of an open call. After that, the chat shows that the call still runs, and then
-/// the messages.
+/// shows the messages.
 pub(super) const LONGEST_HOLD: Duration = Duration::from_secs(2);
 
 /// The largest number of bytes that are kept of a call's output.
@@ -214,8 +214,8 @@ impl CallLog {
         self.begin(call, unread, id)
     }
 
-    /// Adds the text of a sub-agent to the output of the open call that started the sub-agent, or to a call that stands for the
-    /// sub-agent. Returns the id of the call, and the piece that shows the call if it is new.
+    /// Adds the text of a sub-agent to the output of the open call that started it. If there is no such call, adds the text to a
+    /// call that represents the sub-agent. Returns the id of the call, and the piece that shows the call if it is new.
     pub(super) fn of_sub_agent(
         &mut self,
         news: &SubAgentNews,

@@ -109,7 +109,8 @@ impl PermissionRequest {
         is_once(&option) && self.options.iter().filter(is_once).count() == 1
     }
 
-    /// Removes the options that allow if `is_cut` says that a part of the text is not shown, or if there are too many options.
+    /// Removes the options that allow the call, if `is_cut` is true or if there are too many options. `is_cut` says that a part
+    /// of the text is not shown.
     fn bound_options(&mut self, is_cut: bool) {
         if is_cut || self.options.len() > MOST_OPTIONS {
             self.options.retain(|it| refuses(it.kind));
@@ -168,7 +169,7 @@ impl PermissionRequest {
     /// Returns the answer that co gives without the person: a deny rule refuses the command, the command is read-only, or a rule
     /// allows the command. Returns `None` if the person must decide, or if co finds no command in the request.
     ///
-    /// co says yes only if the agent is confined, because then the kernel limits whatever the agent does after the yes.
+    /// co says yes only to a confined agent, because the kernel limits what such an agent does after the yes.
     pub(super) async fn decided(
         &self,
         asked: &AskedCall<'_>,

@@ -21,7 +21,7 @@ use co_exec::{AGENT, Confinement};
 use co_llm::transcript::Item;
 use co_text::{one_line, start_of};
 
-/// The end of a notice that tells the person what to do after a login in a terminal, or after a start without a login.
+/// The end of a notice. It tells the person what to do after a login in a terminal, or after a start without a login.
 const SEND_AGAIN: &str = "then send the prompt again";
 
 impl Progress {
@@ -120,8 +120,8 @@ impl Progress {
         }
     }
 
-    /// Records the session of a process that has started, tells the person what the agent remembers of the chat, and sends the
-    /// person's choices to the agent.
+    /// Records the session of a process that has started, and tells the person what the agent remembers of the chat. Then sends
+    /// the person's choices to the agent.
     async fn begin_session(
         &mut self,
         process: &mut AgentProcess,

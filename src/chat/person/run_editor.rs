@@ -1,7 +1,7 @@
-//! The editor of a command that the person typed. A program that wants an editor, such as `git commit`, starts co-nvim, which
-//! asks the backend over a socket to open the file in this Neovim, and waits until the person has closed it.
+//! The editor of a command that the person typed. A program that wants an editor, such as `git commit`, starts co-nvim. co-nvim
+//! asks the backend over a socket to open the file in this Neovim, and waits until the person has closed the file.
 //!
-//! The socket belongs to one command, and only the person can reach it. A confined command has none.
+//! The socket belongs to one command, and only the person can reach it. A confined command has no socket.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -36,7 +36,7 @@ const GIT_VARIABLES: [&str; 3] = ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"];
 /// The largest number of bytes of a request, with all its parts.
 const LONGEST_REQUEST: u64 = 16 << 10;
 
-/// The pause after a failed `accept`, such as without free file descriptors.
+/// The pause after `accept` fails, for example because no file descriptor is free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The start of the answer if the person has closed the file.

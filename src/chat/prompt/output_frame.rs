@@ -1,7 +1,8 @@
-//! Puts text that co did not write, such as the output of a command, into a frame, so that it cannot look like a line of co.
+//! Puts text that co did not write into a frame, such as the output of a command. In a frame, the text cannot look like a line of
+//! co.
 //!
-//! The transcript contains no frames: co makes them for each request. The same text always gets
-//! the same frame, so that providers can use their caches.
+//! The transcript contains no frames: co makes them for each request. The same text always gets the same frame, so that providers
+//! can use their caches.
 
 use std::collections::HashMap;
 
@@ -11,7 +12,7 @@ use crate::workspace::{edits, files};
 use co_llm::transcript::{Item, Outcome};
 
 /// The number of digits of a frame's mark. The mark is a hash of the text in the frame, and of the id of the call or the name of
-/// the context. A text would have to contain its own hash to contain the end of its frame.
+/// the context. So a text cannot contain the end of its own frame, unless it contains its own hash.
 const MARK_DIGITS: usize = 12;
 
 /// Returns the items with a frame around each output of a command, each text of a file and each text of a context. Removes

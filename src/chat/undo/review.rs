@@ -38,7 +38,7 @@ pub(super) struct OpenWork {
     pub(super) workspace: PathBuf,
     pub(super) files: Vec<OpenFile>,
     round: Round,
-    /// For each record that a part refers to, the text of its call, or the other chat that it belongs to.
+    /// For each record that a part refers to: the text of its call, or the name of the other chat.
     calls: Vec<String>,
     /// For each record of `calls`, the number of its turn; none for a record of another chat.
     turns: Vec<Option<usize>>,

@@ -116,8 +116,8 @@ impl UndoTask {
         blocking(plan).await
     }
 
-    /// Returns a sentence about the changes that turns made in `.git`, which stay, and the command that takes them back. Returns
-    /// `None` if the turns changed nothing there, or if the changes no longer exist.
+    /// Returns a sentence about the changes that turns made in `.git`. These changes stay, so the sentence names the command that
+    /// takes them back. Returns `None` if the turns changed nothing there, or if the changes no longer exist.
     async fn of_git<'a>(&self, turns: impl Iterator<Item = &'a TurnChanges>) -> Option<String> {
         let records: Vec<&Record> = turns.flat_map(|turn| &turn.records).collect();
         let workspace = &records.first()?.workspace;

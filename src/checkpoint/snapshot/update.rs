@@ -124,7 +124,7 @@ impl Snapshot {
         Some(all)
     }
 
-    /// Returns true if a directory contains an ignore file that is not part of the snapshot, because that file may have changed.
+    /// Returns true if a directory contains an ignore file that is not part of the snapshot. Such a file may have changed.
     fn has_unknown_rules(&self, root: &Dir, dir: &Path, names: &[&str]) -> bool {
         let mut rules = names.iter().map(|name| dir.join(name));
         let is_there = |path: &Path| FileStamp::below(root, path, AtFlags::empty()).is_some();

@@ -55,7 +55,7 @@ pub struct CommandRequest {
 pub struct ExecContext {
     pub cwd: PathBuf,
     pub confinement: Confinement,
-    /// True if neither the person nor a rule of theirs approved the command: it is read-only, or a trial.
+    /// True if neither the person nor one of their rules approved the command: it is read-only, or a trial.
     pub unasked: bool,
 }
 

@@ -106,8 +106,8 @@ impl JudgedCommand {
 }
 
 impl AllowedCommand {
-    /// Calls the hooks of plugins for the command, starts the container engine that the command uses, and reads the values of
-    /// secrets that the command may change. All of this may have effects, so the decision is already on disk.
+    /// Calls the hooks of plugins, starts the container engine if the command uses one, and reads the values of secrets that the
+    /// command may change. All of this may have effects, so the decision is already on disk.
     pub(super) async fn before_start(&self, context: &CallContext) -> Result<(), NotRun> {
         if let Some(why) = context.plugin_refusal(self.for_hooks(context)).await {
             return Err(NotRun::Because(why));

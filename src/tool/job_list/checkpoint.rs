@@ -1,5 +1,5 @@
-//! The checkpoint of a job: the state of the files at its start. Changes that were made while the job ran and no call ran count
-//! as changes of the job. Changes that were made during a call count as changes of the call.
+//! The checkpoint of a job: the state of the files at its start. Changes during the job count as changes of the job, unless a
+//! call ran at the same time. Changes during a call count as changes of the call.
 
 use std::sync::Arc;
 

@@ -39,8 +39,8 @@ pub struct AutocommandChange {
     pub text: String,
 }
 
-/// Applies a change to the current text of the file. If the person is in the middle of a command in the buffer of the file, waits
-/// for the end of this command, or for the cancellation.
+/// Applies a change to the current text of the file. If the person is in the middle of an editor command in the buffer of the
+/// file, waits until this command ends or the change is cancelled.
 ///
 /// # Errors
 /// The lines of the change have changed meanwhile, the file cannot be changed, or the wait was cancelled. Nothing is changed
@@ -176,7 +176,7 @@ impl AppliedChange {
 /// Rebases each proposal on the current text of its file.
 ///
 /// # Errors
-/// The lines of a proposal were edited since it was made, a file cannot be changed, or the wait for a command of the person was
+/// The lines of a proposal have changed meanwhile, a file cannot be changed, or the wait for an editor command of the person was
 /// cancelled.
 pub async fn rebase_all(
     proposals: Vec<Proposal>,

@@ -69,8 +69,8 @@ pub enum PlannedEdit {
     Move,
 }
 
-/// Returns the change that a request would make. `places` are the files of the request, `open` contains the buffers of the loaded
-/// files, and `seen` contains the texts that the model has read. Changes nothing.
+/// Returns the change that a request would make. `places` are the files of the request. `open` contains the buffers of the loaded
+/// files. `seen` contains the texts that the model has read. Changes nothing.
 ///
 /// Blocks on files. Call it from `spawn_blocking`.
 ///
@@ -253,8 +253,7 @@ impl Proposal {
         self.new_text().map(hash)
     }
 
-    /// Returns a change of the same file that results in `text`, which consists of the parts that the person accepted. Adds
-    /// `notes`.
+    /// Returns a change of the same file to the new text `text`, in which only the accepted parts are made. Adds `notes`.
     pub(super) fn with_text(self, text: &str, notes: Vec<String>) -> Result<Self, EditRefused> {
         let mut all = self.notes;
         all.extend(notes);

@@ -53,7 +53,8 @@ impl SeenTexts {
         });
     }
 
-    /// Checks that the current text of a file is the text with the hash `given`, or comes from it by changes of the model alone.
+    /// Checks that nobody except the model has changed a file since it had the text with the hash `given`. `current` is its
+    /// current text.
     ///
     /// # Errors
     /// Somebody else has changed the file. The message shows the changes.

@@ -172,10 +172,11 @@ impl Texts {
     }
 }
 
-/// Returns how each text was shortened last: to how many bytes, and the number of later texts with the same name.
+/// Returns for each text its last shortening: the number of bytes that it keeps at each end, and the number of later texts with
+/// the same name.
 ///
-/// These later texts are not shortened. They have the same name because a server may use the ids of calls again after a summary,
-/// or because a person may attach a file again.
+/// These later texts are not shortened. They have the same name if a server uses the ids of calls again after a summary, or if a
+/// person attaches a file again.
 fn recorded(transcript: &[Item]) -> HashMap<&LongText, (usize, usize)> {
     let mut found = HashMap::new();
     let mut later: HashMap<&str, usize> = HashMap::new();
