@@ -150,8 +150,8 @@ impl Checkpoints {
         }
     }
 
-    /// Returns true if there is a snapshot of the workspace `root` to which a command that starts now can be compared. Does not
-    /// block.
+    /// Returns true if there is a snapshot of the workspace `root`, so that co can find the changes of a command that starts now.
+    /// Does not block.
     pub fn is_ready(&self, root: &Path) -> bool {
         let workspaces = self.workspaces.lock();
         workspaces.get(root).is_some_and(|it| it.is_ready())
@@ -171,7 +171,7 @@ impl Checkpoints {
         busy.for_each(|workspace| workspace.divide_turn());
     }
 
-    /// Records the changes so far of the turn in which a chat's agent works. Does nothing if no such turn runs.
+    /// Records the changes that the running turn of a chat's agent has made so far. Does nothing if no such turn runs.
     ///
     /// # Errors
     /// The changes cannot be written.

@@ -1,4 +1,5 @@
-//! The runs, which are commands of the person (`:Co! cmd`). They get no verdict, and run in the confinement of approved commands.
+//! The runs: commands that the person starts with `:Co! cmd`. They get no verdict, and run in the confinement of approved
+//! commands.
 
 mod questions;
 mod trial;

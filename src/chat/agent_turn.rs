@@ -67,11 +67,11 @@ pub(super) struct AgentTurn {
     pub spec: AgentSpec,
     /// The agent's process from an earlier turn; none if it must be started.
     pub process: Option<AgentProcess>,
-    /// The items of the transcript since the last turn, which make the prompt.
+    /// The prompt: the items of the transcript since the last turn.
     pub prompt: Vec<Item>,
     /// True if the chat had turns before this one.
     pub has_past: bool,
-    /// The session of an earlier process of the agent, which this process may continue.
+    /// The session of an earlier process of the agent. The new process may continue this session.
     pub past: Option<PastSession>,
     /// The modes and options that the person chose for the agent in earlier turns.
     pub wishes: Vec<AgentWish>,

@@ -163,7 +163,7 @@ struct ContextReader {
     services: Arc<Services>,
     shared: Shared,
     servers: ChatServers,
-    /// The workspace of the chat, which determines the tool servers.
+    /// The workspace of the chat. It determines the tool servers.
     workspace: PathBuf,
     cancel: CancellationToken,
 }

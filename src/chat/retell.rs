@@ -294,7 +294,7 @@ impl<'a> Retelling<'a> {
     }
 }
 
-/// Returns the last line of a file call's outcome, which is its summary, without brackets.
+/// Returns the last line of a file call's outcome without its brackets. This line is the summary of the call.
 fn last_line(text: &str) -> &str {
     let line = text.trim_end().lines().next_back().unwrap_or_default();
     line.trim_start_matches('[').trim_end_matches(']')

@@ -53,7 +53,7 @@ pub(super) struct Turn {
     /// The names of the images in the prompt.
     pub images: Vec<String>,
     pub limits: LoopLimits,
-    /// The limit of the model's context window, which is set after the provider refused a request as too long.
+    /// The limit of the model's context window. It is set after the provider refused a request as too long.
     pub window_limit: Option<u64>,
     /// True if the model repeats the same calls.
     pub repeats_calls: bool,

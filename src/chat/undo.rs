@@ -108,8 +108,8 @@ impl ChatUndo {
         self.open = None;
     }
 
-    /// Returns a new task that takes changes back. It replaces an earlier task, which must be cancelled. Returns `None` if the
-    /// chat has no changes.
+    /// Returns a new task that takes changes back. The new task replaces an earlier one, which must be cancelled already. Returns
+    /// `None` if the chat has no changes.
     pub(super) fn begin(
         &mut self,
         request: UndoRequest,

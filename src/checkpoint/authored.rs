@@ -2,7 +2,7 @@
 
 use co_edit::EditBy;
 
-/// A value, and the changes of it by chats that the person has not accepted.
+/// A value, and the changes that chats have made to it. The person has not accepted these changes yet.
 ///
 /// The base of a chat is the value without the changes of this chat. A change of one chat hides the earlier changes of other
 /// chats. If the change is taken back, the earlier changes become visible again.

@@ -79,7 +79,7 @@ pub enum By {
     },
     Undo,
     Redo,
-    /// The person rejected parts of a turn, which were taken back.
+    /// co took back the parts of a turn that the person rejected.
     TakenBack,
     /// The person accepted changes in a review. Such a record changes no file.
     Accepted {

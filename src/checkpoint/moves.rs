@@ -6,9 +6,10 @@ use std::path::{Component, Path};
 
 use super::change::{Blob, Change, Entry};
 
-/// The largest number of pairs of removed and created files for which all pairs are compared.
+/// The number of pairs of removed and created files up to which co compares all pairs.
 const MOST_PAIRS: usize = 400;
-/// If there are more pairs, the largest number of created files with the same name to which a removed file is compared.
+/// The largest number of created files with the same name to which a removed file is compared, if there are more than
+/// [`MOST_PAIRS`] pairs.
 const MOST_OF_NAME: usize = 4;
 
 /// The moved files among the changes of a call. Each is a removal and a creation.
@@ -31,7 +32,7 @@ impl<'a> Moves<'a> {
     /// similar files. If several files match, the file whose path has the longest common end is chosen.
     ///
     /// `back` returns the path to which a file may return. `is_free` returns true if a created file may be a moved one. `is_like`
-    /// compares the texts of two files, which is slow: the number of comparisons is proportional to the number of files, not to
+    /// compares the texts of two files. This is slow, so the number of comparisons is proportional to the number of files, not to
     /// the number of pairs.
     pub(super) fn of<'b>(
         changes: &'a [Change],

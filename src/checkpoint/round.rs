@@ -1,4 +1,4 @@
-//! The open changes of a chat, which are the changes that the person has neither accepted nor rejected yet.
+//! The open changes of a chat. The person has neither accepted nor rejected them yet.
 //!
 //! A [`Round`] is computed from the records of chats alone, so it needs no file of its own. For each file, it has the baseline:
 //! the file in the state that the person accepted last, with the person's own changes since then. The baseline of a file that the
@@ -190,7 +190,7 @@ impl Round {
 
     /// Returns the round whose baseline is a commit of git. Every change since that commit is open, no matter who made it.
     ///
-    /// `known` is the round of the chat, which knows the calls that made the changes.
+    /// `known` is the round of the chat. It knows the calls that made the changes.
     ///
     /// # Errors
     /// The store cannot store a text.

@@ -117,8 +117,8 @@ impl Store {
         Ok(blob)
     }
 
-    /// Stores a copy of a text, with the encoding and the line breaks of `version`, which is a copy of the same file. Returns its
-    /// name.
+    /// Stores a copy of a text, with the encoding and the line breaks of `version`. `version` is a copy of another version of the
+    /// same file. Returns the name of the new copy.
     ///
     /// # Errors
     /// The encoding cannot store the text, or the store is full, or cannot be read or written.

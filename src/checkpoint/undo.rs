@@ -22,7 +22,7 @@ const CHANGED: &str = "it was changed later, in the same place";
 pub struct Undo {
     /// The planned changes of files, at most one for each path.
     pub changes: Vec<Change>,
-    /// The planned changes of buffers with unsaved text, which `Checkpoints::make` leaves out.
+    /// The planned changes of buffers with unsaved text. `Checkpoints::make` leaves them out.
     pub buffers: Vec<(BufferChange, Change)>,
     /// The files that stay as they are, each with the reason.
     pub kept: Vec<(PathBuf, String)>,
@@ -177,7 +177,7 @@ fn taken_back_in(
     Ok(Some((in_buffer, change)))
 }
 
-/// Returns the entry `now` without the change. `now` may contain later changes, which stay.
+/// Returns the entry `now` without the change. Later changes in `now` stay.
 fn merged(change: &Change, now: Option<Entry>, store: &Store) -> Result<Option<Entry>, String> {
     let (base, target) = (&change.after, &change.before);
     for entry in [base, target, &now] {
@@ -229,7 +229,7 @@ pub(super) fn has_content_of(one: &Option<Entry>, other: &Option<Entry>) -> bool
     }
 }
 
-/// Computes the difference between `base` and `target`, and applies it to `now`, which is another version of `base`. Returns
+/// Computes the difference between `base` and `target`, and applies it to `now`. `now` is another version of `base`. Returns
 /// `None` if the changes overlap.
 fn merged_bytes(base: &[u8], target: &[u8], now: &[u8]) -> Option<Vec<u8>> {
     if base == target {

@@ -14,7 +14,7 @@ const MOST_FACTS: usize = 200;
 const PART_BYTES: usize = 256 << 10;
 /// The largest number of bytes of all texts that are sent with the question, so that short texts appear at once.
 const FIRST_BYTES: usize = 256 << 10;
-/// The largest number of bytes of one of these texts.
+/// The largest number of bytes of a single text that are sent with the question.
 const FIRST_BYTES_OF_FILE: usize = 64 << 10;
 /// The number of bytes after which an excerpt contains only headings. After twice as many bytes, the excerpt ends.
 const EXCERPT_BYTES: usize = 256 << 10;
@@ -30,7 +30,7 @@ pub struct Change {
     /// True if the changes can only be made or dropped as a whole: the person reads the review, and answers the question.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
-    /// True if the question is about `/undo` or `/redo`, which take changes of a turn back, or bring them back.
+    /// True if the question is about `/undo` or `/redo`. These take changes of a turn back, or bring them back.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub undo: bool,
     /// True if the buffer of one of the files has unsaved changes.
@@ -116,7 +116,7 @@ pub struct ChangesReview {
 pub struct OpenSummary {
     pub changes: usize,
     pub files: usize,
-    /// The time of the first of these changes, in seconds since 1970.
+    /// The time of the first change that the person has neither accepted nor rejected yet, in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
 }
@@ -136,7 +136,7 @@ pub struct NewLines {
     pub count: usize,
 }
 
-/// A property of a change that its lines do not show, or that a person easily overlooks in its lines.
+/// A property of a change that its lines do not show, or that a person could easily overlook in its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
     pub kind: FactKind,

@@ -95,7 +95,7 @@ pub enum FromEditor {
     ListModels {
         /// The chat whose provider co asks; none if there is no chat yet.
         chat: Option<u64>,
-        /// The typed text up to its first slash, which may be the name of a profile; empty if it has no slash.
+        /// The typed text up to its first slash; empty if it has no slash. The text may be the name of a profile.
         head: String,
     },
     /// The person typed `/commit` in the buffer of a commit message: asks the model of the chat for the message. The chat does
@@ -260,7 +260,7 @@ pub struct ContextRequest {
     pub query: ContextQuery,
 }
 
-/// The query that a context stands for.
+/// The query that determines the text of a context.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ContextQuery {
@@ -294,7 +294,7 @@ pub enum ContextQuery {
     ServerArguments {
         server: String,
         name: String,
-        /// The arguments before the one that is completed.
+        /// The arguments before the argument that is completed.
         arguments: Vec<String>,
         /// The typed start of the argument that is completed.
         text: String,
@@ -365,7 +365,7 @@ impl BufferText {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct BufferChanged {
-    /// True if the 'changedtick' of the buffer differs from the one in the request, so that nothing was changed.
+    /// True if nothing was changed because the 'changedtick' of the buffer differs from the one in the request.
     pub moved: bool,
     /// The reason why the buffer was not changed; none if it was changed.
     pub problem: Option<String>,

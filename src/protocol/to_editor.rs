@@ -44,7 +44,7 @@ pub enum ToEditor {
         patch: Option<ScreenPatch>,
         done: bool,
     },
-    /// The state of a chat, which the winbar shows.
+    /// The state of a chat for the winbar.
     State {
         chat: u64,
         state: ChatState,
@@ -101,9 +101,9 @@ pub enum ToEditor {
     /// The completions of the prompts and resources of the chat's tool servers.
     ServerWords {
         chat: u64,
-        /// The prompts, which complete slash commands. A name consists of the server and the prompt.
+        /// The prompts. They complete slash commands. A name consists of the server and the prompt.
         prompts: Vec<ServerWord>,
-        /// The resources, which complete contexts. A name consists of the server and the address.
+        /// The resources. They complete contexts. A name consists of the server and the address.
         resources: Vec<ServerWord>,
     },
     /// The changed lines of the chat that the person has neither accepted nor rejected yet. They replace the lines of the last
@@ -202,7 +202,7 @@ pub enum ToEditor {
     },
     /// The next text in the chat is the model's answer, which `/retry` replaces.
     AnswerBegins { chat: u64 },
-    /// The last answer ends its turn. Lua puts a blank line above it, because calls precede it.
+    /// The last answer ends its turn. Lua puts a blank line above the answer, because calls precede it.
     SeparateAnswer { chat: u64 },
     /// The model no longer gets the last answer. Lua folds its text.
     FoldAnswer { chat: u64 },
@@ -488,7 +488,7 @@ pub struct CallLine {
     pub state: CallState,
     /// The text of the line, without the sign of the state at its start.
     pub text: String,
-    /// Less important details, which are shown at the right edge of the line.
+    /// Less important details for the right edge of the line.
     pub details: String,
     /// The lines above the output, such as the rest of a command.
     pub lead: Vec<String>,
@@ -551,7 +551,7 @@ pub struct MessageRow {
 /// A part of a chat's text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct TextPart {
-    /// The text. If another part follows, it ends with a line break, unless it ends within a line that is too long for one part.
+    /// The text of the part. If another part follows, the text ends with a line break, unless a line is too long for one part.
     pub text: String,
     /// The first and the last row of each fold, counted from the first row of `text`. Folded are long outputs, and answers that
     /// the model no longer gets. A fold may end below `text`.
@@ -757,7 +757,7 @@ pub struct TrialSummary {
     pub status: String,
     /// The last lines of the command's output, in printable form.
     pub output: Vec<String>,
-    /// The changes of the trial in `.git`, which are never kept.
+    /// The changes of the trial in `.git`. They are never kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<String>,
     /// Remarks for the person, one sentence each.

@@ -79,7 +79,7 @@ pub trait ScoutStarter: Send + Sync {
     fn scout(&self, context: CallContext, asked: ScoutTask) -> RunningScout;
 }
 
-/// The kind of a turn, which determines the calls that may run.
+/// The kind of a turn. It determines the calls that may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnKind {
     /// A usual turn: the calls run if the person or their rules allow them.
@@ -125,7 +125,7 @@ pub struct CallContext {
     /// The texts of files that the model has read.
     pub seen_texts: SeenTexts,
     pub kind: TurnKind,
-    /// True if the whole turn has one checkpoint, which all of its calls share.
+    /// True if all calls of the turn share one checkpoint of the whole turn.
     pub one_checkpoint: bool,
     /// The lines that the person selected. Edits may change only these.
     pub range: Option<EditRange>,

@@ -707,7 +707,7 @@ impl ServerCall {
     }
 
     /// Waits for the answer to the call. Meanwhile, shows its progress and the server's questions. Returns `None` after the
-    /// time-out, which does not count the time of the questions.
+    /// time-out. The time of the questions does not count.
     async fn follow(
         &self,
         context: &CallContext,

@@ -19,7 +19,7 @@ use co_llm::transcript::{Call, ShownPart};
 use co_text::{counted, one_line};
 
 /// The largest number of tools whose descriptions each request contains, and the largest number of tokens of these descriptions.
-/// If there are more, the model must search, which a small model cannot do (`docs/BENCHMARKS.md`).
+/// If there are more, the model must search the list. A small model cannot do that (`docs/BENCHMARKS.md`).
 const MOST_TOOLS: usize = 40;
 const MOST_TOKENS: usize = 8_000;
 

@@ -41,13 +41,13 @@ const LEFT_OVER: [&str; 11] = [
 /// The changes of git directories. All of them are dropped.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct GitChanges {
-    /// The changed refs and indexes, as paths relative to the workspace. If there are many, it contains only some of them.
+    /// The changed refs and indexes, as paths relative to the workspace. If there are many, the set contains only some of them.
     commits: BTreeSet<PathBuf>,
-    /// The other changed paths, such as those of hooks. If there are many, it contains only some of them.
+    /// The other changed paths, such as those of hooks. If there are many, the set contains only some of them.
     others: BTreeSet<PathBuf>,
-    /// The new git directories. If there are many, it contains only some of them.
+    /// The new git directories. If there are many, the set contains only some of them.
     new: BTreeSet<PathBuf>,
-    /// A text about the move of HEAD, which git printed. It is `None` if HEAD did not move, or if git failed.
+    /// The text that git printed about the move of HEAD. It is `None` if HEAD did not move, or if git failed.
     pub(super) head: Option<String>,
 }
 

@@ -44,7 +44,7 @@ impl TrialChanges {
         diff
     }
 
-    /// Returns the facts about changes that can be kept, which a person must see first.
+    /// Returns the facts that a person must see first, about changes that can be kept.
     pub fn facts(&self, store: &Store) -> Vec<FactLine> {
         fact_lines(self.changes.iter().flat_map(|it| it.facts(store)))
     }
@@ -188,7 +188,7 @@ fn entry(entry: &Entry) -> Value {
     }
 }
 
-/// Returns a path as JSON, which can only contain UTF-8.
+/// Returns a path as JSON. JSON can only contain UTF-8.
 fn in_json(path: &Path) -> Value {
     path.to_str()
         .map_or_else(|| shown(path), str::to_owned)

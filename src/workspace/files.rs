@@ -13,7 +13,7 @@ pub use limits::{
     QUERY_TIMEOUT,
 };
 
-/// The names of the tools that read files, which rules can match.
+/// The names by which rules refer to the tools that read files.
 pub const READ: &str = "read_file";
 pub const LIST: &str = "list_files";
 pub const SEARCH: &str = "search";

@@ -38,7 +38,7 @@ pub(crate) struct Index {
     objects: Vec<u8>,
     /// The entries, sorted by path.
     entries: Vec<Entry>,
-    /// The extensions that change the meaning of the list, such as the one of a split index.
+    /// The extensions that change the meaning of the list, such as the extension of a split index.
     extensions: Vec<u8>,
     /// The name of the shared index in hexadecimal digits; none if the index is not split.
     shared: Option<String>,

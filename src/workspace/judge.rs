@@ -31,7 +31,7 @@ use co_policy::{
 };
 use co_text::{counted, one_line, shorten};
 
-/// The name of the tool that types into a job, which rules can match.
+/// The name by which rules refer to the tool that types into a job.
 pub const JOB_WRITE: &str = "job_write";
 
 /// The largest number of faults in a workspace's rules that the person is told at once, and the largest number of bytes of each.

@@ -79,7 +79,7 @@ pub(super) struct LoggedCall {
     own: OwnTool,
 }
 
-/// The relation of an agent's call to the calls of co's own tools, which the chat shows by themselves.
+/// Says whether an agent's call uses one of co's own tools. The chat shows such calls separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OwnTool {
     No,
@@ -164,8 +164,8 @@ impl CallLog {
         }
     }
 
-    /// Decides whether a call that may use one of co's own tools does so. Does nothing before the call has ended, unless `must`
-    /// is true. Returns the piece that shows the call if it uses no such tool.
+    /// Decides whether a call uses one of co's own tools. Does nothing before the call has ended, unless `must` is true. Returns
+    /// the piece that shows the call if it uses no such tool.
     fn settle(&mut self, key: &ToolCallId, must: bool) -> Option<AgentPiece> {
         let known = self.calls.get_mut(key)?;
         let OwnTool::Perhaps(tool) = known.own else {
@@ -490,7 +490,7 @@ pub(super) fn input_text(input: &serde_json::Value) -> String {
     start_of(&pretty(input), LONGEST_INPUT).to_owned()
 }
 
-/// Returns the text of a call's raw output, which each agent writes in its own form.
+/// Returns the text of a call's raw output. Each agent writes raw output in its own form.
 fn raw_text(output: &serde_json::Value) -> String {
     let names = ["formatted_output", "aggregated_output", "output", "stdout"];
     let named = names.iter().find_map(|name| output.get(name)?.as_str());

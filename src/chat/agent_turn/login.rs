@@ -23,7 +23,7 @@ pub(super) enum LoginWay {
 /// The ways to log in to one agent.
 pub(super) struct LoginWays {
     ways: Vec<OfferedWay>,
-    /// The names of the ways that co does not offer because they set variables, which a confined agent may not do.
+    /// The names of the ways to log in that co does not offer: they set variables, and the agent is confined.
     with_variables: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The parts of an agent's turn that do not change. They make texts from which secret values are removed.
+//! The parts of an agent's turn that do not change, and functions that make texts without secret values.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -11,7 +11,8 @@ const AGENT_COMMAND: &str = "/agent:";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::chat) struct PastSession {
     pub id: String,
-    /// True if the person chose this session in the agent's list of sessions. The transcript then has no part of it.
+    /// True if the person chose this session in the agent's list of sessions. The transcript then contains nothing of this
+    /// session.
     pub is_chosen: bool,
     /// The prompts of the session, in the form in which the agent got them.
     prompts: Vec<String>,

@@ -49,7 +49,7 @@ pub(super) struct SubAgentNews {
 }
 
 impl SubAgents {
-    /// Returns the title of the call that stands for a sub-agent.
+    /// Returns the title of the call that represents a sub-agent.
     pub(super) fn title(&self, session: &SessionId) -> String {
         let known = self.known.get(session);
         let title = known.map(|it| it.title.as_str()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The draft of the next prompt, which co saves with the transcript, and the earlier prompts of a resumed chat.
+//! Saves the draft of the next prompt with the transcript, and restores the draft and the earlier prompts of a resumed chat.
 
 use std::time::Instant;
 

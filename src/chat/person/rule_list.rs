@@ -10,8 +10,8 @@ use crate::trust::TrustAnswer;
 use crate::workspace::rules;
 use co_policy::{HostPattern, Pattern};
 
-/// Carries out `/rules`: lists all rules, or removes the rule that the person chose. Returns a text about the removed permission
-/// for the running turn, which may still have a copy of it.
+/// Carries out `/rules`: lists all rules, or removes the rule that the person chose. Returns a text about the removed permission.
+/// The running turn may still have a copy of this permission.
 pub(in crate::chat) async fn rules(
     context: &ChatContext,
     permissions: &mut Permissions,

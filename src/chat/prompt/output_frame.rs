@@ -85,7 +85,7 @@ fn enclosed(source: &str, text: &str) -> String {
     format!("<output-{mark}>\n{text}{line_end}</output-{mark}>\n")
 }
 
-/// Returns the mark of a frame, which the text in it cannot contain.
+/// Returns the mark of a frame. The text in the frame cannot contain this mark.
 fn mark(source: &str, text: &str) -> String {
     let hash = Sha256::new().chain_update(source).chain_update(text);
     let mut mark = format!("{:x}", hash.finalize());

@@ -4,7 +4,7 @@
 //! After the first refusal, co adds a note for the model, or shortens the request if its length may be the reason. After the
 //! second refusal, co sends the request in its reduced form. If the provider names the length as the reason, co shortens the
 //! request several times. A permanent failure of the server may be a refusal too, and so may an answer that the request cannot be
-//! carried out. After each of these, co sends the reduced form once.
+//! carried out. In both cases, co sends the reduced form once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

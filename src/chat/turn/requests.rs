@@ -52,7 +52,7 @@ pub(super) struct StepAnswer {
 struct StepProgress {
     /// Builds the parts of the answer that are not complete.
     answer: co_llm::AnswerBuilder,
-    /// True if a part of the answer is in the transcript. Then co makes no further attempt, which would repeat this part.
+    /// True if a part of the answer is in the transcript. co then makes no further attempt, because it would repeat this part.
     kept: bool,
     speaking: bool,
     /// The thought that is on the screen, and not complete.

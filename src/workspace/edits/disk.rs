@@ -22,8 +22,8 @@ pub(crate) const UNFINISHED: &str = ".co-edit-";
 pub(crate) struct WriteOptions<'a> {
     /// The prefix of the file's name until the file is complete.
     pub(crate) unfinished: &'a str,
-    /// The mode of the file, which is set even if the file was read-only. `None` keeps the mode of the file, and refuses to write
-    /// a read-only file.
+    /// The mode that the file gets, even if it was read-only. `None` keeps the mode of the file, and refuses to write a read-only
+    /// file.
     pub(crate) mode: Option<u32>,
     /// True if the file must survive a power failure.
     pub(crate) sync: bool,

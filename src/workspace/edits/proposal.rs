@@ -253,7 +253,8 @@ impl Proposal {
         self.new_text().map(hash)
     }
 
-    /// Returns a change of the same file to the new text `text`, in which only the accepted parts are made. Adds `notes`.
+    /// Returns a change of the same file whose new text is `text`. This text contains only the accepted parts of the change. Adds
+    /// `notes`.
     pub(super) fn with_text(self, text: &str, notes: Vec<String>) -> Result<Self, EditRefused> {
         let mut all = self.notes;
         all.extend(notes);

@@ -6,7 +6,7 @@ use super::EditPlace;
 use co_edit::Edit;
 use co_policy::Pattern;
 
-/// The names of the tools that change files, which rules can match.
+/// The names by which rules refer to the tools that change files.
 pub const NAMES: [&str; 4] = co_policy::rules::EDIT_TOOLS;
 
 pub const EDIT: &str = NAMES[0];
