@@ -511,7 +511,7 @@ pub(crate) fn withheld(why: &str) -> String {
     format!("output withheld: co could not check it for secrets ({why})")
 }
 
-/// Returns the first id. It contains the process id, because Lua may still know ids of an earlier backend. A number in Lua can
+/// Returns the first id. The id contains the process id, because Lua may still know ids of an earlier backend. A Lua number can
 /// represent it exactly.
 fn first_id() -> u64 {
     (u64::from(std::process::id()) << 24) | 1

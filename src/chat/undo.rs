@@ -36,7 +36,7 @@ use crate::protocol::PartAnswer;
 #[derive(Default)]
 pub(super) struct ChatUndo {
     open: Option<OpenUndo>,
-    /// The notes of `/undo` and `/review` from the time during an agent's turn. The next prompt contains these notes.
+    /// The notes that `/undo` and `/review` left during an agent's turn. The next prompt contains these notes.
     notes: Vec<String>,
 }
 

@@ -61,7 +61,7 @@ pub enum FromEditor {
         #[serde(flatten)]
         wanted: ContextRequest,
     },
-    /// The person typed `<C-c>` in a chat. The first one cancels the turn, and a second one drops the queued prompts.
+    /// The person typed `<C-c>` in a chat. The first `<C-c>` cancels the turn, and a second one drops the queued prompts.
     Cancel { chat: u64 },
     /// Asks for the part of a resumed text above the text that the chat shows. `above` is the value from the last part that Lua
     /// got.

@@ -105,8 +105,8 @@ impl Replay {
     }
 }
 
-/// Returns the text of a prompt as the agent gets it. A command of the agent begins with a slash, and a prompt with `/plan`
-/// becomes its task.
+/// Returns the text of a prompt as the agent gets it. A command of the agent begins with a slash. Of a prompt with `/plan`, the
+/// agent gets only the task.
 pub(super) fn sent_text(text: &str) -> String {
     match (
         text.strip_prefix(AGENT_COMMAND),

@@ -44,7 +44,7 @@ const LONGEST_CHANGES: usize = 64 << 10;
 /// The largest number of bytes of the conversation that the model gets. They come from its end.
 const LONGEST_CONVERSATION: usize = 16 << 10;
 
-/// The size in bytes up to which co does not shorten the changes after a refusal.
+/// The largest size in bytes of changes that co does not shorten after a refusal.
 const SHORT_CHANGES: usize = 4 << 10;
 
 /// The largest number of refusals after which co asks again with fewer changes.

@@ -196,7 +196,7 @@ impl KnownChanges {
     }
 }
 
-/// Removes each record that an earlier chat of the list has too, because `/fork` copies the records of a chat.
+/// Removes each record that an earlier chat of the list also has. Such copies exist because `/fork` copies the records of a chat.
 fn without_copies(chats: impl Iterator<Item = Vec<Record>>) -> Vec<Vec<Record>> {
     let mut all: Vec<Vec<Record>> = Vec::new();
     for mut records in chats {

@@ -273,8 +273,8 @@ impl AllowedCommand {
         Ok((outcome, result))
     }
 
-    /// Returns the outcome for the model, without secret values, with additional lines and advice, and the range of the output in
-    /// this text.
+    /// Returns the text of the outcome for the model, and the range of the output in this text. The text contains additional
+    /// lines and advice, and no secret values.
     async fn for_model(
         &self,
         outcome: &CommandOutcome,
