@@ -195,7 +195,7 @@ impl Services {
         })
     }
 
-    /// Returns a copy for a chat that already runs. Only the settings of `new` that apply at once change.
+    /// Returns a copy for a chat that already runs. The copy takes from `new` only the settings that apply at once.
     #[must_use]
     pub fn changed_at_once(&self, new: &Self) -> Self {
         let given = self.given.with(&new.given, Applies::Now);

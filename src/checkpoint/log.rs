@@ -101,7 +101,8 @@ pub struct TurnChanges {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
     pub done: Vec<TurnChanges>,
-    /// The turns that were taken back, with the changes of the `/undo`. A later change of the chat clears this list.
+    /// The turns that were taken back, each with the changes that `/undo` made to files. A later change of the chat clears this
+    /// list.
     pub undone: Vec<TurnChanges>,
 }
 

@@ -185,7 +185,7 @@ impl CommandForm {
     }
 
     /// Returns true if this form of a rule matches the form of a command. Both must have the same program and sub-command. The
-    /// command must have all options of the rule, and its operands in the same order.
+    /// command must have all options of the rule, and the rule's operands in the same order.
     pub(crate) fn matches(&self, command: &Self) -> bool {
         let complete = self.is_complete();
         let same = |want: &str, word: &str| want == "*" || want == word;

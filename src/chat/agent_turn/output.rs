@@ -166,7 +166,7 @@ impl AgentOutput {
         self.drain().await
     }
 
-    /// Shows the end of everything that is open. Call it at the end of the turn.
+    /// Shows each message and each call that is still open as ended. Call it at the end of the turn.
     pub(super) async fn close_all(&mut self) -> Result<(), Halt> {
         self.log.go_on();
         self.show_all().await?;

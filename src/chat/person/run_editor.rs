@@ -192,8 +192,7 @@ async fn read_part(reader: &mut Take<BufReader<UnixStream>>) -> io::Result<Vec<u
 /// Opens files one after the other in the Neovim to which the socket belongs, and waits until each file is closed. `arguments`
 /// are the path of the socket, and the arguments that the program gave its editor.
 ///
-/// # Errors
-/// The reason why a file could not be edited. The program must fail.
+/// # Errors A file could not be edited, for this reason. The program that asked for the edit must fail.
 pub fn edit(arguments: &[OsString]) -> Result<(), String> {
     let Some((socket, given)) = arguments.split_first() else {
         return Err(format!("{SUBCOMMAND} is for co itself"));

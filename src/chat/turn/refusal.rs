@@ -13,7 +13,7 @@ use co_llm::{Fault, ModelRequest};
 
 /// The largest number of times that co shortens the request of one step.
 const MAX_SHORTENED: usize = 4;
-/// The number of failures of a server after which co treats a failure of the same request as a refusal.
+/// If a server has failed this many times for the same request, co takes the failure for a refusal of the request.
 pub(super) const FAILURES: usize = 2;
 
 /// The notice if the server refuses a request because it has too many tokens.

@@ -101,7 +101,8 @@ fn pieces(line: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Returns the lines on the screen after the pieces of a thought, and the bytes that were sent for them.
+    /// Returns the lines that the screen shows once all pieces of a thought were sent, and the number of bytes sent for these
+    /// lines.
     fn shown<'a>(thought: impl IntoIterator<Item = &'a str>) -> (Vec<String>, usize) {
         let mut live = LiveThought::new(1);
         let mut events: Vec<_> = thought.into_iter().flat_map(|it| live.push(it)).collect();

@@ -36,8 +36,8 @@ impl HostAsker for ServerHosts {
 }
 
 impl ServerCall {
-    /// Adds a remark about the hosts that the server tried to contact to the result of a call. The remark names the refused
-    /// hosts, for the person and the model.
+    /// Adds a remark to the result of a call: the hosts that the server tried to contact. The remark names the refused hosts, for
+    /// the person and the model.
     pub(super) fn with_hosts(&self, mut result: CallResult, hosts: HostReport) -> CallResult {
         if let Some(refused) = hosts.refused() {
             let name = &self.server.settings.name;

@@ -14,7 +14,8 @@ pub struct Level<'a> {
     pub(crate) words: &'static str,
     pub(crate) secrets: ClosedSecrets<'a>,
     pub(crate) access: Access<'a>,
-    /// Files and directories outside the workspace that are granted in addition to those of every command.
+    /// Files and directories outside the workspace that this command may use in addition to the places that every command may
+    /// use.
     pub(crate) places: Option<&'a GrantedPlaces>,
     pub(crate) calls: Calls,
     pub(crate) network: Network,

@@ -34,7 +34,7 @@ pub struct OutputReading {
     max: usize,
     /// The path of the file with the whole output. The file exists once the output is long.
     spill: PathBuf,
-    /// The most bytes in the file with the output.
+    /// The largest size in bytes of the file with the output.
     cap: u64,
     /// The watch for secrets that the command may have printed.
     secrets: Option<SecretWatch>,
