@@ -86,7 +86,7 @@ struct Chat {
     /// The events of commands that outlive a turn: jobs, and commands that the person typed. Such a command may send a question
     /// about a host.
     commands: mpsc::Receiver<TurnEvent>,
-    /// Sends the questions of the commands that outlive a turn to `commands`.
+    /// The questioner of the commands that outlive a turn. It sends their questions to the channel of `commands`.
     for_commands: Arc<dyn Questioner>,
     jobs: Jobs,
     queue: PromptQueue,
@@ -366,8 +366,8 @@ impl Chat {
         });
     }
 
-    /// Cancels the running turn if the model got a file that the person no longer trusts. Also gives the queued prompts of this
-    /// file back. If `path` is `None`, the person may have revoked the trust in any file.
+    /// Cancels the running turn if the model got a file that the person no longer trusts. Also gives the queued prompts that come
+    /// from this file back to the person. If `path` is `None`, the person may have revoked the trust in any file.
     fn trust_revoked(&mut self, path: Option<&Path>) {
         let waiting = self.queue.take_from_file(path);
         if !waiting.is_empty() {
@@ -561,8 +561,8 @@ impl Chat {
         self.show_state();
     }
 
-    /// Sends the state to Lua if the chat has begun or stopped waiting for the person. It waits while a question of the model is
-    /// open, or while any question is open and no turn runs.
+    /// Sends the state to Lua if the chat now waits for the person and did not before, or the other way round. The chat waits for
+    /// the person while a question of the model is open, or while any question is open and no turn runs.
     fn show_if_it_asks(&mut self) {
         let waiting = match self.running {
             None if self.questions.any() => WaitingQuestion::WithoutTurn,
@@ -604,8 +604,8 @@ impl Chat {
         });
     }
 
-    /// Returns short notes for the winbar about what waits in this chat, and about unusual choices of the person, such as `edits
-    /// allowed`.
+    /// Returns short notes for the winbar: that a question waits while no turn runs, and the unusual modes and permissions of
+    /// this chat, such as `edits allowed`.
     fn unusual(&self) -> Vec<String> {
         let ChatContext { services, dirs, .. } = &self.context;
         let edits = EditRequest::every_edit();

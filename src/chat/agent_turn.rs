@@ -83,7 +83,8 @@ pub(super) struct AgentTurn {
     pub login: Option<AuthMethodId>,
 }
 
-/// The capacity of the channel of the person's choices. A person does not choose faster than the turn reads.
+/// The capacity of [`AgentTurn::new_wishes`], the channel of the modes and options that the person chooses. A person does not
+/// choose faster than the turn reads.
 pub(super) const MAX_WISHES: usize = 16;
 
 /// The state of a running turn.
@@ -117,7 +118,7 @@ struct UpdateState {
     other_cost: Option<String>,
     /// The number of messages in this turn that co does not know.
     odd: usize,
-    /// The id of the message whose piece arrived last.
+    /// The id of the message that the last piece of the agent's text belongs to.
     message: Option<MessageId>,
     /// The text of the prompt that this turn sends.
     prompt: String,

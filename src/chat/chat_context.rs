@@ -13,7 +13,7 @@ use crate::protocol::{Choice, NoticeLevel, ToEditor};
 use crate::services::Services;
 use crate::workspace::judge::{Judge, workspace_of};
 
-/// The parts of a chat that every handler gets, in addition to the state that the handler changes.
+/// The parts of a chat that every handler gets. No handler changes them, except the directories.
 pub(super) struct ChatContext {
     pub id: u64,
     pub services: Arc<Services>,

@@ -230,8 +230,9 @@ impl ContextReader {
         }
     }
 
-    /// Returns the whole lines around a selected part if they contain a secret, because the redactor would not recognize half of
-    /// a secret. Otherwise returns no text.
+    /// Returns the whole lines around a selected text, without secret values, if the lines contain a secret. The selected text
+    /// alone may contain half of a secret, which the redactor would not recognize. If the lines contain no secret, returns no
+    /// text.
     async fn lines_of_part(&self, lines: Option<String>) -> Result<ContextRead, NoContext> {
         let Some(lines) = lines else {
             return Ok(ContextRead::default());
@@ -280,8 +281,8 @@ impl ContextReader {
         blocking(move || Ok::<_, String>(judge.reading_problem(&path))).await
     }
 
-    /// Asks the person whether co may send a text, if the model itself may not read all of its files. Does not ask again about
-    /// files that the person has allowed this chat to send.
+    /// Asks the person whether co may send the text of `files`, if the model itself may not read one of these files. Does not ask
+    /// again about files that the person has allowed this chat to send.
     async fn check(&self, files: &[PathBuf], size: usize, text: &str) -> Result<(), NoContext> {
         let mut problems = Vec::new();
         for file in files {
@@ -485,7 +486,8 @@ async fn real_places(places: Vec<ServerPlace>) -> Result<Vec<(PathBuf, usize)>, 
     .await
 }
 
-/// Returns some lines from each place on. Each line has its number, and its path relative to `cwd`.
+/// Returns `count` lines of each file in `places`, beginning at the row of the place. Each line begins with the path of its file
+/// relative to `cwd`, and with its line number.
 async fn read_lines(
     mut reader: PlaceReader,
     places: Vec<(PathBuf, usize)>,

@@ -23,7 +23,7 @@ pub enum ChatEvent {
         at: Option<u64>,
     },
     TurnStarted,
-    /// The text that follows is the model's answer, which `/retry` replaces.
+    /// The model's answer starts. `/retry` replaces the text of the events after this one.
     AnswerStarted,
     /// A piece of the model's text.
     Text(String),

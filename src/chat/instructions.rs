@@ -102,7 +102,7 @@ impl InstructionDirs {
     }
 }
 
-/// The instruction files of all directories, read at one time.
+/// The texts of the instruction files of all directories.
 #[derive(Default)]
 struct InstructionFiles {
     /// The files in each directory.

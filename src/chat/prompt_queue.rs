@@ -40,7 +40,7 @@ impl PromptQueue {
         self.held
     }
 
-    /// Lets the prompts follow after the turn that starts now.
+    /// Ends the hold of the queue: the next prompt starts when the turn that starts now has ended.
     pub(super) fn release(&mut self) {
         self.held = false;
     }

@@ -58,7 +58,7 @@ pub(super) fn calls_after(items: &[Item], shown: usize, tools: &ToolSet) -> Vec<
     retelling.events
 }
 
-/// Returns the part of an outcome that the chat shows, if the transcript does not record it.
+/// Returns the part of an outcome that the chat shows. It is for an outcome whose shown part is not in the transcript.
 fn shown_before(outcome: &Outcome, reads_files: bool) -> ShownPart {
     let interrupted = [INTERRUPTED, TRIAL_INTERRUPTED].contains(&outcome.text.as_str());
     match reads_files || interrupted {
@@ -77,7 +77,7 @@ struct Retelling<'a> {
     events: Vec<ChatEvent>,
     /// True if the events include the thoughts of the model.
     thoughts: bool,
-    /// True if the last prompt has been read, so that a turn follows or runs.
+    /// True if a prompt, or a request to repeat an answer, has been read, but the end of its turn has not been read yet.
     prompted: bool,
     in_turn: bool,
     /// True if an agent works in the chat.

@@ -1,7 +1,7 @@
 //! The calls of an agent, in the order in which the chat shows them.
 //!
-//! An agent may work on several calls at once and write between them. A chat shows one call at a time. Whatever the agent sends
-//! while a call is open waits for the end of this call, but no longer than [`LONGEST_HOLD`].
+//! An agent may work on several calls at once, and may write text while they run. A chat shows one call at a time. Whatever the
+//! agent sends while a call is open waits for the end of this call, but no longer than [`LONGEST_HOLD`].
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -83,7 +83,8 @@ pub(super) struct LoggedCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OwnTool {
     No,
-    /// The agent says that the call uses this tool of co. The chat shows the call only after the call has ended.
+    /// The agent says that the call uses this tool of co, but co has not confirmed it. It is confirmed if co itself carried out a
+    /// call of this tool. Until the call has ended, the chat does not show it.
     Perhaps(&'static str),
     /// The call uses a tool of co, and the chat has shown it already.
     Yes,
@@ -129,7 +130,7 @@ impl CallLog {
         *self.untold.entry(tool.to_owned()).or_default() += 1;
     }
 
-    /// Ends [`Self::hold`]. From now on, only an open call holds pieces back.
+    /// Ends what [`Self::hold`] began: from now on, only an open call holds pieces back.
     pub(super) fn go_on(&mut self) {
         self.shows_own = false;
     }
@@ -164,8 +165,8 @@ impl CallLog {
         }
     }
 
-    /// Decides whether a call uses one of co's own tools. Does nothing before the call has ended, unless `must` is true. Returns
-    /// the piece that shows the call if it uses no such tool.
+    /// Decides whether a call uses one of co's own tools. Does nothing before the call has ended, unless `must` is true. If the
+    /// call uses no tool of co, returns the piece that shows the call.
     fn settle(&mut self, key: &ToolCallId, must: bool) -> Option<AgentPiece> {
         let known = self.calls.get_mut(key)?;
         let OwnTool::Perhaps(tool) = known.own else {
@@ -183,7 +184,8 @@ impl CallLog {
         Some(AgentPiece::Call(key.clone()))
     }
 
-    /// Updates a call. Returns the piece that shows the call if the call is new, or if the chat has shown its end already.
+    /// Updates a call. Returns the piece that shows the call, if the call is new or if the chat has already shown the end of the
+    /// call.
     pub(super) fn update(
         &mut self,
         update: ToolCallUpdate,

@@ -62,12 +62,13 @@ impl Elicitation {
         }
     }
 
-    /// Returns true if the agent's message `completed` is about this question: the person has done what the address is for.
+    /// Returns true if the agent's message `completed` is about this question. The message says that the person has finished the
+    /// task at the address, such as a login.
     pub(super) fn is_completed(&self, completed: &ElicitationId) -> bool {
         matches!(&self.kind, ElicitationKind::Address { id, .. } if id == completed)
     }
 
-    /// Returns the question for the person. `redact` removes secret values from its texts.
+    /// Returns the question for the person. `agent` is the name of the agent.
     pub(super) fn question(&self, context: &CallContext, agent: &str) -> Question {
         let choices = match &self.kind {
             ElicitationKind::Form(form) => form.questions(&format!("{agent} asks:")),

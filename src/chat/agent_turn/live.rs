@@ -9,7 +9,8 @@ use crate::tool::agent_call::AgentCall;
 /// The shortest time between two updates of the output on the screen.
 const PACE: Duration = Duration::from_millis(50);
 
-/// The largest share of the time that may go into preparing the output for the screen, as its inverse: 5 is one fifth.
+/// The shortest time between two updates of the screen, as a multiple of the time that the last update took to prepare. So at
+/// most one fifth of the time goes into preparing updates.
 const SHARE: u32 = 5;
 
 /// A call that the chat shows and that has not ended.

@@ -23,7 +23,8 @@ pub(super) enum LoginWay {
 /// The ways to log in to one agent.
 pub(super) struct LoginWays {
     ways: Vec<OfferedWay>,
-    /// The names of the ways to log in that co does not offer: they set variables, and the agent is confined.
+    /// The names of the terminal logins that co does not offer, because the agent is confined and the logins set environment
+    /// variables.
     with_variables: Vec<String>,
 }
 
@@ -137,9 +138,10 @@ impl LoginWays {
     }
 }
 
-/// Returns the command line of a terminal method: the agent's program, with the arguments and variables of the method. Returns
-/// `None` if the person could not read all of the line, because the command runs without confinement. If the agent is confined,
-/// `method` must set no variables: a variable such as `NODE_OPTIONS` would run code that the agent wrote.
+/// Returns the command line of a terminal method: the agent's program, with the arguments and variables of the method. The
+/// command will run without confinement, so the person must be able to read all of it. Returns `None` if the line is too long for
+/// that or contains unprintable characters. If the agent is confined, `method` must set no variables: a variable such as
+/// `NODE_OPTIONS` would run code that the agent wrote.
 fn terminal_command(spec: &AgentSpec, method: &AuthMethodTerminal) -> Option<String> {
     let is_name = |it: &str| {
         let mut chars = it.chars();

@@ -85,7 +85,7 @@ impl AgentOutput {
         self.drain().await
     }
 
-    /// Shows everything so far, and holds back all later pieces until the call of co's own tool has ended.
+    /// Shows all pieces so far. Then holds back all later pieces until the call of co's own tool `tool` has ended.
     pub(super) async fn hold(&mut self, tool: &str) -> Result<(), Halt> {
         self.show_all().await?;
         self.end_thought().await?;

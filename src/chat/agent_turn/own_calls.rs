@@ -24,7 +24,7 @@ use co_mcp::ToolReply;
 pub(super) struct OwnCalls {
     tools: ToolSet,
     memory: TurnMemory,
-    /// Receives the agent's calls; none before and after the prompt.
+    /// Receives the agent's calls; none while the agent works on no prompt.
     asked: Option<mpsc::Receiver<AskedOwnCall>>,
     running: Option<RunningOwnCall>,
     /// True if the agent is confined. Its calls run outside of its confinement.

@@ -80,8 +80,8 @@ impl PastSession {
 }
 
 impl Replay {
-    /// Handles an update that the agent sends again. Returns the update if it is about the state of the session, not about its
-    /// messages and calls.
+    /// Handles an update that the agent repeats while it loads the earlier session. Returns the update if it is about the state
+    /// of the session, not about its messages and calls.
     pub(super) fn take(&mut self, update: SessionUpdate) -> Option<SessionUpdate> {
         if let SessionUpdate::UserMessageChunk(chunk) = &update {
             let text = block_text(&chunk.content);

@@ -17,7 +17,7 @@ pub(in crate::chat) fn since_last_turn(items: &[Item]) -> Vec<Item> {
 
 impl TurnParts {
     /// Adds a note to the prompt about files that the agent changed, and that somebody else has changed since. Leaves out the
-    /// files that this process has been told about already.
+    /// files that the agent's process `process` has been told about already.
     pub(super) async fn tell_changed(
         &self,
         changed: &[CurrentFile],

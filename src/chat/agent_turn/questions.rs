@@ -138,8 +138,8 @@ impl AgentQuestions {
         Ok(())
     }
 
-    /// Shows that the person has done what an address of the agent is for. If the question about the address is still open,
-    /// closes the question and accepts the request.
+    /// Shows that the person has finished the task at an address of the agent, such as a login. If the question about the address
+    /// is still open, closes the question and accepts the request.
     pub(super) async fn completed(
         &mut self,
         connection: &mut AgentConnection,

@@ -347,7 +347,8 @@ impl Progress {
         Ok(false)
     }
 
-    /// Handles a message of an agent during its login. There is no session yet, so only its questions count.
+    /// Handles a message of an agent during its login. There is no session yet, so co asks only the elicitations of the agent. It
+    /// cancels requests for permission and logs all other messages.
     async fn hear_login(
         &mut self,
         agent: &mut ConnectedAgent,

@@ -27,7 +27,7 @@ struct SubAgent {
     title: String,
     description: String,
     calls: HashMap<ToolCallId, String>,
-    /// The kind of the sub-agent's last text, if the next piece may continue it.
+    /// The kind of the sub-agent's last text, if the next piece may continue this text.
     last: Option<Saying>,
 }
 

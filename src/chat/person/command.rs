@@ -45,11 +45,12 @@ pub struct StartedCommand {
     /// The command's access to hosts; none if the command has no such access.
     pub access: Option<OpenAccess>,
     pub conditions: RunConditions,
-    /// Lets the programs of the command open files in Neovim until it is dropped.
+    /// Lets the programs of the command open files in Neovim until this value is dropped.
     pub editor: Option<RunEditor>,
 }
 
-/// Asks the person about the hosts that a command contacts, in the chat of the command or for its run.
+/// The way to ask the person about the hosts that a command contacts. The question appears in the chat of the command, or belongs
+/// to the run (`:Co!`).
 #[derive(Clone)]
 pub struct CommandQuestioner {
     pub asker: Asker,
@@ -60,7 +61,8 @@ pub struct CommandQuestioner {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunConditions {
     command: String,
-    /// The text of the command; none if the command has a terminal or an input.
+    /// The text of a command that has neither a terminal nor an input, to tell whether it needed a terminal; none for other
+    /// commands.
     alone: Option<String>,
     /// The time limit from `shell_max_timeout`; none if the person set another limit.
     limit: Option<Duration>,

@@ -112,8 +112,8 @@ pub(in crate::chat) async fn delete(context: &ChatContext, recorder: &Recorder, 
     }
 }
 
-/// Makes a copy of the transcript with its first `upto` items and the changes of the turns before `end`. The recorder continues
-/// in the copy. Returns false, after a notice, if that fails.
+/// Copies the first `upto` items of the transcript, and the recorded changes of files of the turns before turn `end`, to a new
+/// chat. Then the recorder continues in the new chat. Returns false, after a notice, if that fails.
 pub(in crate::chat) async fn copy(
     context: &ChatContext,
     recorder: &mut Recorder,

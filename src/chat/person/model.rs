@@ -179,8 +179,8 @@ impl ChatModel {
         }
     }
 
-    /// Returns the choice of a model at a provider. `provider` names a profile, a provider of the table, or the current provider.
-    /// Returns `None` if it names none of these.
+    /// Returns the choice of a model at a provider. `provider` is the name of a profile, of a provider that co knows by name
+    /// (`provider_table`), or of the current provider. Returns `None` for any other name.
     fn choice_at(
         &mut self,
         services: &Services,
@@ -206,7 +206,8 @@ impl ChatModel {
         })
     }
 
-    /// Returns the name of the current provider: the name of a profile, or of a provider of the table.
+    /// Returns the name of the current provider: the name of its profile, or the name under which co knows the provider
+    /// (`provider_table`).
     fn provider_name(&mut self, services: &Services) -> Option<String> {
         let profile = services.config.profile_name(&self.choice);
         if profile.is_some() {
@@ -241,8 +242,8 @@ impl ChatModel {
         context.offer("model", &title, candidates.iter().map(choice).collect());
     }
 
-    /// Returns the providers that could have a model of this name: the current provider, the profiles, the usual provider, the
-    /// vendor of the model, and the provider with which the name begins.
+    /// Returns the providers that could have a model of this name: the current provider, the profiles, the provider that co uses
+    /// for such a model by default, and the provider before the slash in `name`.
     fn candidates(&mut self, services: &Services, name: &str) -> Vec<Candidate> {
         let profiles = services.config.providers.iter();
         let profiles: Vec<_> = profiles.filter_map(|it| it.name.clone()).collect();

@@ -120,7 +120,7 @@ fn saved_rules(context: &ChatContext) -> (PathBuf, PathBuf) {
     )
 }
 
-/// Returns all rules, hosts and files, and the permissions of the chat.
+/// Returns the entries of the list `/rules`: the permissions of the chat, and all rules, hosts and trusted or refused files.
 async fn choices(context: &ChatContext, permissions: &Permissions) -> Vec<Choice> {
     let choice = |kind: &str, effect: &str, rule: &str| {
         removable(
@@ -187,7 +187,8 @@ async fn choices(context: &ChatContext, permissions: &Permissions) -> Vec<Choice
     choices
 }
 
-/// Returns the files of this workspace and of the person that the person trusts or refused.
+/// Returns the list entries of the files that the person has trusted or refused. The files are in this workspace or in the
+/// person's configuration.
 async fn file_choices(context: &ChatContext) -> Vec<Choice> {
     let dirs = [
         context.dirs.workspace.as_path(),

@@ -1,5 +1,6 @@
-//! The editor of a command that the person typed. A program that wants an editor, such as `git commit`, starts co-nvim. co-nvim
-//! asks the backend over a socket to open the file in this Neovim, and waits until the person has closed the file.
+//! Opens files in Neovim for programs of a command that the person typed. A program that wants an editor, such as `git commit`,
+//! starts co-nvim. co-nvim asks the backend over a socket to open the file in this Neovim, and waits until the person has closed
+//! the file.
 //!
 //! The socket belongs to one command, and only the person can reach it. A confined command has no socket.
 
@@ -43,14 +44,14 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const CLOSED: &str = "closed";
 const FAILED: &str = "failed ";
 
-/// A socket for the editors of a command that has not started.
+/// The socket through which the programs of a command will ask for an editor. The command has not started yet.
 pub(super) struct EditorSocket {
     listener: UnixListener,
     path: PathBuf,
     dir: PrivateTmp,
 }
 
-/// Opens files for the programs of a command until it is dropped.
+/// Opens files in Neovim for the programs of a running command, until this value is dropped.
 pub struct RunEditor {
     path: PathBuf,
     _dir: PrivateTmp,

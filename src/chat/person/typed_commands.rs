@@ -375,7 +375,8 @@ impl TypedCommand {
     }
 }
 
-/// Returns the last command that ran as a trial, after the index of the decision to try it and the id of its call.
+/// Returns the last command that ran as a trial. The first value is the index of the item with the decision to try the command,
+/// the second value is the id of its call.
 fn last_tried(items: &[Item]) -> Option<(usize, &str, CommandRequest)> {
     let (at, id) = (items.iter().enumerate().rev()).find_map(|(at, item)| match item {
         Item::Decision { call, decision } if *decision == Decision::Tried => Some((at, call)),

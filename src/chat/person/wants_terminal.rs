@@ -55,7 +55,8 @@ const PRINT_ONLY_ARGUMENTS: &[&str] = &[
     "-l",
 ];
 
-/// The subcommands of git that ask about each change, if they have one of the options below.
+/// The subcommands of git that ask about each change, if they have an option of `GIT_PATCH_OPTIONS` or
+/// [`GIT_INTERACTIVE_OPTION`].
 const GIT_ASKING_COMMANDS: &[&str] = &["add", "checkout", "commit", "reset", "restore", "stash"];
 const GIT_PATCH_OPTIONS: &[&str] = &["-p", "--patch"];
 const GIT_INTERACTIVE_OPTION: &str = "--interactive";

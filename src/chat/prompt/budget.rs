@@ -12,7 +12,7 @@ use crate::tool::plan::WorkPlan;
 use co_llm::ToolSpec;
 use co_llm::transcript::{self, Item, Shortened};
 
-/// The number of newest outputs and contexts that stay whole, as long as the request fits without older ones.
+/// The number of newest outputs and contexts that stay whole if it is enough to shorten the older ones.
 const RECENT_TEXTS: usize = 4;
 
 /// The context window of a model, in tokens.
@@ -30,8 +30,8 @@ pub struct Fit {
     /// The texts that this request shortens for the first time. The turn records them as [`Item::Shortened`], so that later
     /// requests shorten them in the same way.
     pub shortened: Vec<Shortened>,
-    /// Set if the request is still too large, so that the model must first write a summary. The value is the number of last items
-    /// that the summary does not replace ([`Item::Summary`]).
+    /// Set if the request is still too large, so that the model must first write a summary. The value is the number of items at
+    /// the end of the transcript that the summary ([`Item::Summary`]) does not replace.
     pub summarise: Option<usize>,
 }
 
@@ -67,8 +67,9 @@ impl Budget {
         }
     }
 
-    /// Makes the items of a refused request without tools fit into the window, and returns them. Cuts long texts in their middle,
-    /// then leaves out older items. The first and the last item stay.
+    /// Returns the items of a request, shortened to fit into the window. It is for a request that has no tools and that the
+    /// provider refused as too long. Cuts long texts in their middle, then leaves out older items. The first and the last item
+    /// stay.
     pub fn squeeze(&self, system: &str, items: &[Item]) -> Vec<Item> {
         let room = self.window.saturating_sub(tokens(system));
         let mut told: Vec<Item> = items.to_vec();
@@ -119,7 +120,7 @@ impl Budget {
     }
 }
 
-/// Adds the model's plan to the summary that replaces the items with the plan.
+/// Adds the model's plan to the summary, if the items that the summary replaces contain the plan.
 fn with_plan(mut told: Vec<Item>, items: &[Item]) -> Vec<Item> {
     let plan = WorkPlan::summed_up(items, &told);
     let summary = told.iter_mut().find_map(|item| match item {

@@ -45,7 +45,7 @@ pub(super) fn framed(mut items: Vec<Item>) -> Vec<Item> {
     items
 }
 
-/// Returns the byte index of the line that co appends to the text of files.
+/// Returns the byte index of the line in brackets that co appends to the text of a file.
 fn summary_start(text: &str) -> usize {
     text.rfind("\n[").map_or(0, |at| at + 1)
 }

@@ -3,7 +3,7 @@
 use co_llm::ToolSpec;
 use co_llm::transcript::{Context, Item};
 
-/// The number of tokens of an item in addition to its text: roles, names, braces.
+/// The number of tokens that an item needs besides its text, for roles, names and braces.
 const ITEM_TOKENS: u64 = 8;
 
 /// Estimates the number of tokens of a text. The estimate is too high rather than too low.

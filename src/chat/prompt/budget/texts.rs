@@ -6,10 +6,10 @@ use super::estimate::item_tokens;
 use co_llm::transcript::{Context, Item, LongText, Shortened};
 use co_text::{end_of, start_of};
 
-/// The size in bytes up to which a text is never replaced by a line.
+/// The largest size in bytes of a short text. co never replaces a short text by a line that says that the text was left out.
 const SHORT_BYTES: usize = 400;
 
-/// The items of a request, while their long texts are shortened.
+/// The items of a request whose long texts can be shortened.
 pub(super) struct Texts {
     pub told: Vec<Item>,
     /// The original of each text that is shortened in `told`, and the data of each image that is removed there.
@@ -172,11 +172,11 @@ impl Texts {
     }
 }
 
-/// Returns for each text its last shortening: the number of bytes that it keeps at each end, and the number of later texts with
-/// the same name.
+/// Returns how each text was shortened last. The first number is the number of bytes that the text keeps at each end. The second
+/// number counts the texts with the same name that were added to the transcript after that.
 ///
-/// These later texts are not shortened. They have the same name if a server uses the ids of calls again after a summary, or if a
-/// person attaches a file again.
+/// Such later texts are not shortened. A later text has the same name if a server uses the id of a call again after a summary, or
+/// if the person attaches a file again.
 fn recorded(transcript: &[Item]) -> HashMap<&LongText, (usize, usize)> {
     let mut found = HashMap::new();
     let mut later: HashMap<&str, usize> = HashMap::new();
