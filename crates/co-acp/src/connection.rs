@@ -1,4 +1,4 @@
-//! The requests of both directions.
+//! The connection to an agent: sends the requests of the client, and receives the messages of the agent.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -25,14 +25,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::incoming::{AgentAnswer, Incoming, RequestNumber};
 use co_lines::{BoundedLine, LineReader, LineWriter, SendError};
 
-/// The largest number of bytes that co keeps of a line that is not a message.
+/// The largest number of bytes that co keeps of an invalid line.
 const GARBAGE_START: usize = 200;
 
 /// The largest number of the agent's questions that may wait for an answer. The client answers each further question with an
 /// error.
 const MAX_ASKED: usize = 32;
 
-/// The name and the version that the client tells the agent.
+/// The name and the version of the client, which the client tells the agent.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientName {
     pub name: &'static str,
@@ -53,7 +53,7 @@ enum Method {
     Prompt,
 }
 
-/// The kind of a question of the agent that waits for an answer.
+/// The kind of an unanswered question of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AskedKind {
     Permission,
@@ -113,7 +113,7 @@ impl AgentConnection {
         self.request(Method::Authenticate, &request)
     }
 
-    /// Asks for one page of the list of sessions in a directory. Without a cursor, this is the first page. The answer is
+    /// Asks for one page of the list of sessions in a directory. If `cursor` is `None`, this is the first page. The answer is
     /// [`AgentAnswer::Sessions`].
     ///
     /// # Errors
@@ -456,7 +456,7 @@ fn answer(method: Method, mut message: Map<String, Value>) -> Result<AgentAnswer
     })
 }
 
-/// The fields of an update that the client renders.
+/// The names of the fields of an update that the client renders.
 const RENDERED: &[&str] = &[
     "content",
     "status",
@@ -477,7 +477,8 @@ const RENDERED: &[&str] = &[
     "state",
 ];
 
-/// Default values of fields. The protocol's types omit a field with its default value when they are serialized.
+/// The names of fields and their default values. The protocol's types omit a field with its default value when they are
+/// serialized.
 const DEFAULTS: &[(&str, &str)] = &[("status", "pending"), ("kind", "other")];
 
 /// Returns, as JSON, the parts of an update that the protocol's types drop or replace when they parse it.

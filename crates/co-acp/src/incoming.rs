@@ -16,7 +16,7 @@ pub enum Incoming {
     /// Something happened in a session.
     Update {
         update: Box<SessionNotification>,
-        /// The parts of the update, as JSON, that this version of the protocol does not know, such as a new state.
+        /// As JSON, the parts of the update that are unknown in this version of the protocol, such as a new state.
         unread: Vec<String>,
     },
     /// The agent asks for permission. The agent waits for

@@ -4,7 +4,7 @@
 //! which the agent wrote them: updates, questions, and the answers to requests. Nothing runs between two calls of `next`, so an
 //! agent blocks on its full pipe if nobody calls `next`.
 //!
-//! - `connection`: the requests of both directions, and the list of open ones.
+//! - `connection`: the requests of both directions, and the list of unanswered requests.
 //! - [`Incoming`]: a message of the agent. A message that cannot be read is kept with its text.
 //!
 //! The crate knows no chat, no process and no confinement. The types of the messages are those of the protocol's own crate,

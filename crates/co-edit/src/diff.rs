@@ -158,7 +158,8 @@ fn write_hunk(diff: &mut String, old: &[&str], hunk: &Hunk) {
     write_lines(diff, '+', hunk.text.split_inclusive('\n'));
 }
 
-/// Returns a range of lines in the notation of a unified diff. For an empty range, this is the number of the line before it.
+/// Returns a range of lines in the notation of a unified diff: the number of its first line, and its length if this is not one
+/// line. For an empty range, the first number is the number of the line before the range.
 fn range(start: usize, length: usize) -> String {
     match length {
         0 => format!("{start},0"),

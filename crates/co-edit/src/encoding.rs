@@ -103,7 +103,8 @@ impl Encoding {
         Ok((Self::Named(named), text.to_owned()))
     }
 
-    /// Returns the encoding and the text of another version of the file. `self` is the encoding of the known version.
+    /// Decodes the bytes of another version of the file, and returns their encoding and their text. `self` is the encoding of the
+    /// known version.
     pub(crate) fn decode_like(&self, bytes: &[u8]) -> Result<(Self, String), NotText> {
         match self {
             Self::Named(named) => {
@@ -114,7 +115,7 @@ impl Encoding {
         }
     }
 
-    /// Returns the bytes of a file with this text.
+    /// Encodes a text as the bytes of a file.
     pub(crate) fn encode(&self, text: &str) -> Result<Vec<u8>, NotText> {
         match self {
             Self::Utf8 { mark, escapes, .. } => {
@@ -153,7 +154,7 @@ impl Encoding {
         }
     }
 
-    /// Returns the lines of a Neovim buffer with this text.
+    /// Encodes a text as the lines of a Neovim buffer.
     pub(crate) fn encode_buffer(&self, text: &str) -> Result<Vec<u8>, NotText> {
         match self {
             Self::Utf8 {
@@ -185,7 +186,7 @@ impl Encoding {
         }
     }
 
-    /// Gives each unknown encoding the characters of all unknown encodings in the list.
+    /// Makes each unknown encoding in the list accept the characters of all of them.
     pub(crate) fn share_characters(all: &mut [&mut Self]) {
         let unknown = all.iter().filter_map(|it| match it {
             Self::Unknown(original) => Some(&**original),
@@ -217,7 +218,7 @@ impl Encoding {
         }
     }
 
-    /// Returns true if other programs count the same characters in this line as co.
+    /// Returns true if co and other programs count the same number of characters in this line.
     pub(crate) fn is_counted_alike(&self, line: &str) -> bool {
         match self {
             Self::Utf8 {

@@ -40,7 +40,8 @@ impl<'a> Shift<'a> {
         })
     }
 
-    /// Returns an indentation of the edit as the file has it. Returns `None` if the shift cannot be applied to this indentation.
+    /// Returns the indentation of the file that corresponds to an indentation of the edit. Returns `None` if the shift cannot be
+    /// applied to this indentation.
     pub(crate) fn apply(&self, indentation: &str) -> Option<String> {
         match self {
             Self::Add(added) => Some(format!("{added}{indentation}")),

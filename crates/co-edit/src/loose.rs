@@ -45,8 +45,7 @@ impl<'a> LineBlock<'a> {
     }
 }
 
-/// Returns the places where the file has `old`, apart from differences in white space. A place is the number, from 0, of its
-/// first line.
+/// Returns the places of the file that equal `old` except for white space. A place is the index of its first line.
 pub(crate) fn places(file: &str, old: &str) -> Vec<usize> {
     let old = LineBlock::of(old);
     let file: Vec<&str> = file.lines().collect();
@@ -71,9 +70,9 @@ pub(crate) struct Replacement {
     pub(crate) text: String,
 }
 
-/// Returns the replacement of `old`, which starts at `line` of the file, by `new`. The replacement has the indentation of the
-/// file; the function returns `None` if it cannot infer this indentation. Lines that `new` has in common with `old` stay as they
-/// are in the file.
+/// Returns the replacement of `old` by `new`. In the file, `old` starts at the line with the index `line`. The replacement has
+/// the indentation of the file; the function returns `None` if it cannot infer this indentation. Lines that `new` has in common
+/// with `old` stay as they are in the file.
 pub(crate) fn replacement(file: &str, line: usize, old: &str, new: &str) -> Option<Replacement> {
     let (old, new) = (LineBlock::of(old), LineBlock::of(new));
     let pieces: Vec<&str> = file.split_inclusive('\n').collect();

@@ -100,7 +100,8 @@ impl ComparedLine {
     }
 }
 
-/// Returns the start of the part of the file that has the most lines in common with the text. Long and rare lines count more.
+/// Returns the index of the first line of the part of the file that has the most lines in common with the text. Long and rare
+/// lines count more.
 fn by_equal_lines(file: &[&str], wanted: &[ComparedLine]) -> Option<usize> {
     let mut found: HashMap<&str, Vec<usize>> = wanted
         .iter()
@@ -129,7 +130,8 @@ fn by_equal_lines(file: &[&str], wanted: &[ComparedLine]) -> Option<usize> {
         .map(|(start, _)| start)
 }
 
-/// Returns the start of the part of the file in which the longest line of the text meets the line most similar to it.
+/// Finds the line of the file that is most similar to the longest line of the text, and aligns the text with it. Returns the
+/// index of the first line of the text in the file.
 fn by_one_line(file: &[&str], wanted: &[ComparedLine]) -> Option<usize> {
     let (offset, longest) = wanted
         .iter()

@@ -5,9 +5,10 @@ use crate::diff::{Hunk, hunks};
 /// A change after the rebase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RebaseResult {
-    /// The change still applies. The hunk has the line numbers of the changed text.
+    /// The change still applies. The line numbers of the hunk are those of the later text.
     Moved(Hunk),
-    /// The lines of the change have changed too, so the change does not apply. The hunk has the line numbers of the base.
+    /// The lines of the change have changed too, so the change does not apply. The line numbers of the hunk are those of the
+    /// base.
     Stale(Hunk),
 }
 

@@ -16,7 +16,7 @@ use crate::lines;
 enum Breaks {
     Lf,
     Crlf,
-    /// Both kinds. The value has one entry for each line break: true for `\r\n`.
+    /// Both `\n` and `\r\n`. The value has one entry for each line break: true for `\r\n`.
     Mixed(Vec<bool>),
 }
 
@@ -147,8 +147,8 @@ impl FileText {
         &self.text
     }
 
-    /// Replaces the bytes of a range by a text. Old lines keep their line breaks; new lines get the break of the line where the
-    /// range starts.
+    /// Replaces a byte range of the text by another text. Old lines keep their line breaks; new lines get the break of the line
+    /// where the range starts.
     pub fn replace(&mut self, range: Range<usize>, new: &str) {
         let new = typed(new);
         let start = range.start;
@@ -189,7 +189,7 @@ impl FileText {
         !is_inside(at) && !is_inside(at + found.len())
     }
 
-    /// Returns true if other programs count the same characters in this line as co. `line` is a byte range.
+    /// Returns true if co and other programs count the same number of characters in this line. `line` is a byte range.
     pub(crate) fn is_counted_alike(&self, line: Range<usize>) -> bool {
         self.encoding.is_counted_alike(&self.text[line])
     }
@@ -289,8 +289,8 @@ fn count_breaks(text: &str) -> usize {
     memchr_iter(b'\n', text.as_bytes()).count()
 }
 
-/// Shrinks a replacement: removes the characters at the start and at the end that the range already has. Returns the smaller
-/// range and its new text.
+/// Shrinks a replacement: leaves out the characters that the range and the new text have in common at their start and at their
+/// end. Returns the smaller range and its new text.
 fn trim<'a>(text: &str, range: Range<usize>, new: &'a str) -> (Range<usize>, &'a str) {
     let same = |pair: &(char, char)| pair.0 == pair.1;
     let length = |pair: (char, char)| pair.0.len_utf8();

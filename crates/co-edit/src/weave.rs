@@ -10,8 +10,8 @@ use crate::slide::{Wanted, slide};
 
 /// A text, and the lines that authors removed from it.
 ///
-/// Each author has a base: the text without the changes of this author that the owner has not accepted. The base of one author
-/// includes the changes of all other authors.
+/// A change of an author is open until the owner accepts it. Each author has a base: the text without the open changes of this
+/// author. The base includes the changes of all other authors.
 #[derive(Debug, Clone)]
 pub struct Weave {
     lines: Vec<WovenLine>,
@@ -60,10 +60,10 @@ struct Candidate {
 }
 
 impl Weave {
-    /// The only author whose base may lack a line break at its end.
+    /// The number of the first author. Only the base of this author may lack a line break at its end.
     pub const FIRST: usize = 0;
 
-    /// Makes a weave of a text that the first author changed from `base` to `now`.
+    /// Makes a weave of a text that the first author changed from `base` to `now`. `change` is the number of this change.
     pub fn new(base: &str, now: &str, change: usize) -> Self {
         let base = Ending::of(base);
         let line = |text: &&str| WovenLine {
@@ -88,7 +88,7 @@ impl Weave {
         joined(shown, self.ends)
     }
 
-    /// Returns the base of an author: the text without the changes of the author that the owner has not accepted.
+    /// Returns the base of an author: the text without the open changes of this author.
     pub fn base(&self, author: usize) -> String {
         let base = self.lines.iter().filter(|it| it.is_base(author));
         joined(base, author != Self::FIRST || self.base_ends)
@@ -148,8 +148,9 @@ impl Weave {
         self.set_ends(by, &now, old_last.as_deref());
     }
 
-    /// Turns some changes of an author into changes of the owner. `accepted` is the base of the author with the accepted changes;
-    /// the owner may have edited their lines.
+    /// Turns some changes of an author into changes of the owner. `accepted` is the new base of the author: it includes the
+    /// accepted changes, and the owner may have edited their lines. A line in which the new base newly differs from the text gets
+    /// the mark of the change `change`.
     pub fn accept(&mut self, author: usize, accepted: &str, change: usize) {
         let accepted = Ending::of(accepted);
         let has = |it: &WovenLine| it.is_shown() || it.is_base(author);
@@ -204,8 +205,8 @@ impl Weave {
         }
     }
 
-    /// Returns, for each hunk between the base of an author and the text, the changes that made it, including changes of other
-    /// authors. A hunk is a pair of line ranges: one of the base, and one of the text.
+    /// Returns, for each hunk between the base of an author and the text, the changes that the hunk consists of. These may
+    /// include changes of other authors. A hunk is a pair of line ranges: one of the base, and one of the text.
     pub fn changes_of(
         &self,
         author: usize,
@@ -234,8 +235,8 @@ impl Weave {
         hunks.iter().map(of_hunk).collect()
     }
 
-    /// Returns the changes, accepted or not, that added the lines of a range. For an empty range, returns the changes that
-    /// removed lines at this place.
+    /// Returns the changes that added the lines of a range, whether accepted or open. For an empty range, returns the changes
+    /// that removed lines at this place.
     pub fn changes_at(&self, now: Range<usize>) -> Vec<Mark> {
         let shown = self.places(WovenLine::is_shown);
         let lines = shown.get(now.clone()).unwrap_or_default();
@@ -291,7 +292,7 @@ impl Weave {
         places.map(|(at, _)| at).collect()
     }
 
-    /// Drops older lines when the owner replaces lines of authors: the lines that an author had replaced by the removed lines.
+    /// Drops the lines that authors had replaced by the lines `removed`, because the owner now replaces the lines `removed`.
     ///
     /// The owner may replace only some lines of an author. If the author put as many lines as there were before, each new line
     /// corresponds to one older line. Otherwise all older lines stay.
@@ -332,7 +333,7 @@ impl Weave {
         }
     }
 
-    /// Writes the part of the text that an edit replaces, with the added lines.
+    /// Appends the part of the text that an edit replaces, with the added lines, to the lines of the weave.
     fn put(&mut self, mut place: Vec<Candidate>, added: &str, by: EditBy) {
         if let EditBy::TakingBack(author) = by {
             let is_of_author = |it: &Candidate| it.was_gone && it.line.is_by(author);
@@ -472,7 +473,8 @@ fn joined<'a>(lines: impl Iterator<Item = &'a WovenLine>, ends: bool) -> String 
     text
 }
 
-/// Accepts the lines of `author` that others removed, if changes around these lines were accepted.
+/// Accepts the removed lines of `author` from the index `first` on, if `is_accepted` is true: changes around these lines were
+/// accepted.
 fn settle(woven: &mut [WovenLine], author: usize, (first, is_accepted): (usize, bool)) {
     let gone = woven[first..].iter_mut().filter(|it| !it.is_shown());
     for line in gone.filter(|it| is_accepted && it.is_by(author)) {

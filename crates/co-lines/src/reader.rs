@@ -39,7 +39,7 @@ pub enum BoundedLine {
 pub struct LineReader<R> {
     stream: R,
     limit: usize,
-    /// The bytes that were read and not removed yet. The buffer grows to the limit and two chunks at most.
+    /// The bytes that were read and not removed yet. The buffer has at most the size of the longest line and two chunks.
     buffer: Vec<u8>,
     /// The number of bytes at the start of `buffer` that were returned. The next read removes them.
     returned: usize,
@@ -148,7 +148,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// Counts the memory that a line takes when it is parsed. Returns only the start of a line that takes too much.
+    /// Counts the memory that a line takes when it is parsed. If the line takes too much memory, returns only the start of the
+    /// line.
     fn counted(&mut self, line: Vec<u8>, kind: fn(Vec<u8>) -> BoundedLine) -> BoundedLine {
         let memory = json_memory(&line);
         if memory > LARGEST_LINE {

@@ -167,7 +167,8 @@ fn pick(
     })
 }
 
-/// Returns the address in the variable of Ollama's own tools. The variable may also hold only a host or a port.
+/// Returns the address in the variable `OLLAMA_HOST`, which Ollama's own tools use. The variable may also hold only a host or a
+/// port.
 fn ollama_host(provider: &ProviderInfo, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let given = env("OLLAMA_HOST").filter(|_| provider.protocol == Protocol::Ollama)?;
     let given = given.trim();

@@ -49,7 +49,7 @@ pub enum Fault {
         /// The error message of the server. It is empty if the server sent none.
         body: String,
     },
-    /// The key is valid, but the account may not do this.
+    /// The key is valid, but the account may not make this request.
     #[error("{provider} does not allow this (HTTP {status})")]
     Forbidden {
         provider: String,
@@ -141,8 +141,8 @@ impl Fault {
         )
     }
 
-    /// Returns true if the content of the request may be the cause although the server reports another one. For example,
-    /// OpenRouter answers 404 if no model takes the images, and a filter in front of a server answers with a web page.
+    /// Returns true if the content of the request may be the cause of the fault, although the server reports another cause. For
+    /// example, OpenRouter answers 404 if no model takes the images, and a filter in front of a server answers with a web page.
     pub fn may_be_refusal(&self) -> bool {
         let by_status = matches!(
             self,

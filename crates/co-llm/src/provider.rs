@@ -75,7 +75,8 @@ pub fn bounded(deltas: Deltas) -> Deltas {
         .boxed()
 }
 
-/// Returns the delta. If the delta has more than `left` bytes, returns its start and then the fault.
+/// Returns the delta, and subtracts its bytes from `left`. If the delta has more than `left` bytes, returns the start of the
+/// delta and then the fault.
 fn bound(delta: Result<Delta, Fault>, left: &mut usize) -> Vec<Result<Delta, Fault>> {
     let mut delta = delta;
     if let Ok(Delta::Text(text) | Delta::Reasoning(text)) = &mut delta {
@@ -105,7 +106,7 @@ pub enum Delta {
         call: Call,
         detail: String,
     },
-    /// The number of tokens that this request has used so far. Each count replaces the one before it.
+    /// The number of tokens that this request has used so far. Each count replaces the previous count.
     Usage(Usage),
     /// A sentence for the person about this request or its answer.
     Notice(String),

@@ -153,7 +153,7 @@ const OLLAMA: ProviderInfo = ProviderInfo {
     ..compatible("ollama", "Ollama", "http://localhost:11434/", None)
 };
 
-/// Returns the row for another vendor whose server supports OpenAI's chat completions.
+/// Returns the row for a vendor whose server supports the chat completions of OpenAI.
 const fn compatible(
     name: &'static str,
     title: &'static str,

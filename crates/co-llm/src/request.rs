@@ -34,8 +34,8 @@ impl ModelRequest {
         })
     }
 
-    /// Returns a text for the person that says what an [`Item::Reduced`] at the end of the conversation changes, or `None` if it
-    /// changes nothing.
+    /// Returns a text for the person about the effect of an [`Item::Reduced`] at the end of the conversation, or `None` if it has
+    /// no effect.
     pub fn reduction(&self) -> Option<String> {
         let told = view(&self.items);
         let told = told.strip_suffix(&[Item::Reduced]).unwrap_or(&told);

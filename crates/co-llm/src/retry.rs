@@ -8,7 +8,7 @@ use crate::fault::Fault;
 
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const MAX_WAIT: Duration = Duration::from_secs(30);
-/// The longest waiting time that a provider may ask for. A longer one means that a quota is used up.
+/// The longest waiting time that a provider may ask for. If it asks for a longer one, a quota is used up.
 const MAX_ASKED_WAIT: Duration = Duration::from_secs(300);
 const MAX_TRIES: u32 = 5;
 /// The largest number of retries if the server sends nothing. It is small because each try takes minutes.

@@ -38,7 +38,7 @@ impl From<Fault> for Part {
     }
 }
 
-/// A provider that answers from a script: each request gets the next answer. It keeps the requests.
+/// A provider that answers from a script: each request gets the next answer. The provider keeps the requests.
 #[derive(Debug, Default)]
 pub struct Scripted {
     answers: Mutex<VecDeque<Vec<Part>>>,

@@ -70,14 +70,14 @@ pub struct ServerMemory(Arc<Mutex<ServerFacts>>);
 struct ServerFacts {
     /// The changes by host and model. The model is empty if a change applies to all models of the host.
     adaptations: HashMap<(String, String), HashSet<Adaptation>>,
-    /// The models by profile and base address. The list is empty if the server lists no models. The profile is part of the key,
-    /// because some servers show a different list to each API key.
+    /// The lists of models, by profile and base address. A list is empty if the server lists no models. The profile is part of
+    /// the key, because some servers show a different list to each API key.
     models: HashMap<(String, String), Arc<[ListedModel]>>,
-    /// The context window in tokens by host and model, as refusals and answers showed it.
+    /// The context window in tokens by host and model, as refusals and answers of the server showed it.
     windows: HashMap<(String, String), u64>,
     /// The faults of the requests that were refused.
     refused: HashMap<RequestKey, Fault>,
-    /// The HTTP clients by base address. Each has the system's certificate authorities and its open connections.
+    /// The HTTP clients by base address. Each client has the system's certificate authorities and its own open connections.
     clients: HashMap<String, reqwest::Client>,
 }
 

@@ -1,4 +1,4 @@
-//! The connection to one server: the handshake, the list of tools, the calls.
+//! The connection to one server: the handshake, the list of tools, and the calls.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ const MOST_PAGES: usize = 100;
 /// The largest number of times that one call is sent, if the server asks questions before it carries out the call.
 const MOST_ROUNDS: usize = 5;
 
-/// The name and the version that the client tells the server.
+/// The name and the version of the client, which the client tells the server.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientName {
     pub name: &'static str,
@@ -109,7 +109,7 @@ pub struct ServerConnection {
     _subscription: Option<AbortOnDropHandle<()>>,
 }
 
-/// Counts the notifications that the list of tools has changed.
+/// Counts the server's notifications that its list of tools has changed.
 struct Listener {
     client: ClientName,
     changes: watch::Sender<u64>,
@@ -345,7 +345,8 @@ impl ServerConnection {
         Err(CallError::AsksBack)
     }
 
-    /// Replaces an error by the HTTP fault that ended the connection, if there is such a fault.
+    /// Replaces the error "ended" of a connection over HTTP by the HTTP fault that ended the connection. Returns any other error
+    /// unchanged.
     fn explained(&self, error: CallError) -> CallError {
         #[cfg(feature = "http")]
         if let (CallError::Ended, Some(http)) = (&error, &self.http) {

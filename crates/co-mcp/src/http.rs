@@ -45,8 +45,8 @@ const EVENTS: &str = "text/event-stream";
 /// The largest number of redirects of a request. All must go to the same server.
 const MOST_REDIRECTS: usize = 3;
 
-/// The number of event streams that a server may end between two requests without a pause. Before each further stream, the client
-/// waits: first for [`FIRST_PAUSE`], then each time twice as long, up to [`LONGEST_PAUSE`].
+/// The number of event streams that a server may end, between two requests of the client, before the client waits. Before each
+/// further stream, the client waits: first for [`FIRST_PAUSE`], then each time twice as long, up to [`LONGEST_PAUSE`].
 const FREE_STREAMS: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -70,7 +70,7 @@ pub(crate) struct HttpClient {
     http: reqwest::Client,
     url: Url,
     shared: SharedState,
-    /// The number of streams that were opened since the client's last request.
+    /// The number of streams that the client has opened since its last request.
     streams: Arc<AtomicU32>,
     /// The number of attempts to reopen a stream that have failed since the last answer.
     attempts: Arc<AtomicUsize>,

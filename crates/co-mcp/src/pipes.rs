@@ -19,7 +19,7 @@ pub(crate) struct Pipes {
     /// The writer to the server's standard input. Dropping it closes this input.
     outgoing: Option<LineWriter>,
     unasked: UnaskedMemory,
-    /// The memory of the lines that was already added to `unasked`.
+    /// The number of bytes of memory that the lines so far took and that were already added to `unasked`.
     counted: u64,
     ended: CancellationToken,
 }

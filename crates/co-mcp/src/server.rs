@@ -96,7 +96,7 @@ struct Serving<W> {
     output: W,
     open: HashMap<String, OpenCall>,
     calls: JoinSet<(Value, ToolReply)>,
-    /// The number of rounds of progress messages so far.
+    /// The number of times that progress messages were sent so far.
     ticks: u64,
 }
 

@@ -58,7 +58,7 @@ pub(crate) struct BoundedTransport<C> {
     /// The requests of the client that the server has not answered.
     open: Vec<OpenRequest>,
     unasked: UnaskedMemory,
-    /// The permits for replies to the server that are not sent yet.
+    /// Has a permit for each further reply to the server that may wait to be sent.
     room: Arc<Semaphore>,
     /// Receives the replies of the person.
     replied: mpsc::Receiver<TxJsonRpcMessage<RoleClient>>,
@@ -66,7 +66,7 @@ pub(crate) struct BoundedTransport<C> {
     /// Receives the ids of requests that could not be sent.
     unsent_ids: mpsc::UnboundedReceiver<RequestId>,
     unsent: mpsc::UnboundedSender<RequestId>,
-    /// Is cancelled when the channel has failed for good.
+    /// A token that is cancelled when the channel has failed for good.
     failed: CancellationToken,
     /// Cancels the token `ended` on drop.
     _end: DropGuard,

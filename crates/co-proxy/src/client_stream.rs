@@ -10,7 +10,7 @@ use rustix::net::Shutdown;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-/// The pause between two checks of a client that has sent more data than was read.
+/// The pause between two checks of a client that has sent more data than the proxy has read.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The connection of a client. Clones share the connection.

@@ -12,8 +12,8 @@ use crate::target::Target;
 
 const HTTP_PORT: u16 = 80;
 
-/// The address that replaces a proxy address of the person that cannot be parsed. Without an address, co's proxy would connect
-/// directly.
+/// The address that replaces a proxy address of the person that cannot be parsed. Without this replacement, co's proxy would
+/// connect directly.
 const UNREADABLE: &str = "socks5://unreadable.invalid";
 
 /// The person's own proxies, from variables such as `HTTPS_PROXY`. The list may be empty.

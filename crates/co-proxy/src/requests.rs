@@ -46,7 +46,7 @@ const OLD_FOR_PROXY: [&str; 2] = ["keep-alive", "proxy-connection"];
 
 type ProxyBody = BoxBody<Bytes, hyper::Error>;
 
-/// The body of a server's response. It keeps alive the task that reads it from the connection.
+/// The body of a server's response. While the body lives, the task that reads the connection to the server lives too.
 struct ServerBody {
     body: Incoming,
     _connection: AbortOnDropHandle<()>,

@@ -91,8 +91,8 @@ impl ProxyContext {
         }
     }
 
-    /// Returns the addresses of a target to which the command may connect, and the refusal of another of its addresses. There is
-    /// at least one address or a refusal. A target that is itself an IP address is only checked against deny rules.
+    /// Returns the addresses of a target to which the command may connect, and the refusal of one of its other addresses. There
+    /// is at least one address or a refusal. If the target is itself an IP address, only deny rules are checked.
     async fn check_addresses(
         &self,
         target: &Target,

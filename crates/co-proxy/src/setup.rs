@@ -32,22 +32,22 @@ impl Permission {
     }
 }
 
-/// Decides which hosts the command may connect to.
+/// Decides about the hosts that the command may connect to.
 #[async_trait]
 pub trait Decider: Send + Sync {
-    /// Returns the permission to connect to a target. The connection waits for it. The proxy asks for each connection and each
-    /// request, and several calls may wait at once.
+    /// Returns the permission to connect to a target. The connection is not made before this function returns. The proxy calls
+    /// this function for each connection and each request, and several calls may wait at once.
     ///
     /// # Errors
     /// The command may not connect to the target. The error is the reason, which the command sees.
     async fn decide(&self, target: &Target) -> Result<Permission, String>;
 
-    /// Returns the reason why the command must no longer connect to a forwarded port, or `None` if it may. The proxy asks for
-    /// each connection.
+    /// Returns the reason why the command must no longer connect to a forwarded port, or `None` if it may. The proxy calls this
+    /// function for each connection.
     async fn refuses_port(&self, address: SocketAddr) -> Option<String>;
 
     /// Returns the reason why the command must not connect to an allowed target at this address, or `None` if it may. The proxy
-    /// asks after [`Self::decide`].
+    /// calls this function after [`Self::decide`].
     fn denies_address(&self, target: &Target, address: IpAddr) -> Option<String>;
 
     /// Returns true if an allowed name may resolve to this address, which is not on the internet.
@@ -123,8 +123,8 @@ pub struct ProxyLimits {
     pub connect: Duration,
     /// The time-out between a plain HTTP request and the head of its response.
     pub answer: Duration,
-    /// The time after which a client that closed its connection during a decision counts as gone. It is long enough for a client
-    /// that retries, so that the question about the target stays open.
+    /// The time after which a client that closed its connection during a decision counts as gone. A client that retries connects
+    /// again within this time, so the question about the target stays open.
     pub left: Duration,
     /// The largest number of targets that a command may connect to. Also the largest number of refused targets that are recorded.
     pub targets: usize,

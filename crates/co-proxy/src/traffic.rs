@@ -17,8 +17,9 @@ use crate::target::Target;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetTraffic {
     pub target: Target,
-    /// The numbers of bytes that were sent to the target and received from it. For TLS, these are encrypted bytes.
+    /// The number of bytes that were sent to the target. For TLS, these are encrypted bytes.
     pub sent: u64,
+    /// The number of bytes that were received from the target. For TLS, these are encrypted bytes.
     pub received: u64,
     /// The number of connections that were made. Each plain HTTP request has a separate one.
     pub connections: u64,

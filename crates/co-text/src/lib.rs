@@ -61,7 +61,7 @@ pub fn end_of(text: &str, most: usize) -> &str {
     &text[start..]
 }
 
-/// Returns the first line of a text that is not blank.
+/// Returns the first line that is not blank.
 pub fn first_line(text: &str) -> &str {
     text.trim().lines().next().unwrap_or_default()
 }
@@ -138,7 +138,7 @@ pub fn plural<N: Display + PartialEq + From<u8>>(count: N, one: &str, many: &str
     format!("{count} {noun}")
 }
 
-/// Returns a duration in words, such as "1.5 s". It is in milliseconds if it is below a second.
+/// Returns a duration in words, such as "1.5 s". A duration below a second is in milliseconds.
 pub fn duration_text(time: Duration) -> String {
     match time.as_secs() {
         0 => format!("{} ms", time.as_millis()),

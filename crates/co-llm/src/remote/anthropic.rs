@@ -83,7 +83,7 @@ fn image(image: &Image) -> Value {
     })
 }
 
-/// Returns the content block for a part of a message. Thinking between calls keeps its place among them.
+/// Returns the content block for a part of a message. Thinking between two calls stays between them.
 fn block(info: &RequestInfo, part: &MessagePart) -> Option<Value> {
     Some(match part {
         MessagePart::Text(text) => json!({ "type": "text", "text": text }),

@@ -86,7 +86,7 @@ pub(super) fn content(marks: CacheMarks, text: &str, images: Vec<Value>) -> Valu
     images.into_iter().chain([text]).collect()
 }
 
-/// Marks the last block of the last message, and the last block that the previous request marked.
+/// Marks two blocks: the last block of the last message, and the block that the previous request marked last.
 pub(super) fn mark_last(messages: &mut [Value]) {
     let answers = |message: &Value| message["role"] == "assistant";
     let before = messages.iter().rposition(answers);

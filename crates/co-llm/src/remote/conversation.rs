@@ -40,7 +40,8 @@ pub(super) struct Conversation {
     pub(super) may_call: bool,
     /// A name for the chat that never changes, for the provider's cache.
     pub(super) cache_key: Option<String>,
-    /// The images of unanswered prompts that cannot be sent. Each entry has the name of the image and the reason.
+    /// The images that cannot be sent, among the images of unanswered prompts. Each entry has the name of the image and the
+    /// reason.
     pub(super) left_out: Vec<String>,
 }
 
@@ -197,12 +198,13 @@ struct MessageWriter<'a> {
     messages: Vec<Message>,
     user: Vec<String>,
     user_images: Vec<Image>,
-    /// True directly after a summary. Then the end of a turn does not end the message of the person, because the summary was made
-    /// in that turn.
+    /// True directly after a summary. The next end of a turn is then the end of the turn that made the summary, so it does not
+    /// end the message of the person.
     after_summary: bool,
     parts: Vec<MessagePart>,
     results: Vec<CallResult>,
-    /// The images of `results`. No protocol accepts images inside results from all models, so the next message has them.
+    /// The images of the results in `results`. They are sent in the next message, because no protocol accepts images inside
+    /// results from all models.
     result_images: Vec<Image>,
     names: HashMap<String, String>,
     ids: CallIds,

@@ -13,9 +13,9 @@ use super::retry_after::retry_after;
 use crate::fault::Fault;
 use co_text::shorten_chars;
 
-/// The longest error message of a server that is kept, in characters.
+/// The largest number of characters that are kept of a server's error message.
 const MAX_BODY_CHARS: usize = 600;
-/// The largest number of faults of a list that the error message names.
+/// The largest number of faults that an error message names, if a server sends a list of faults.
 const MAX_SENTENCES: usize = 3;
 
 impl RequestInfo {

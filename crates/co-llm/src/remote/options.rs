@@ -17,7 +17,7 @@ pub(super) struct RequestOptions {
     pub(super) answer_limit: Option<u64>,
     /// The context window in tokens that a request to Ollama sets.
     pub(super) window: u64,
-    /// Body fields that the person set. They replace the fields of co.
+    /// Body fields that the person set. If co sets a field of the same name, the person's value replaces it.
     pub(super) extra_body: Option<Value>,
 }
 
@@ -46,7 +46,7 @@ impl RequestOptions {
     }
 }
 
-/// Returns the output limit in the body of a request.
+/// Returns the output limit that the body of a request contains.
 pub(super) fn limit_in(body: &Value) -> Option<u64> {
     let places = [
         "/max_tokens",

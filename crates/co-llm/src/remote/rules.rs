@@ -53,7 +53,7 @@ pub(super) struct CallIds {
     form: IdForm,
     /// The largest number of characters in an id.
     longest: usize,
-    /// The id for the server, by the id in the transcript.
+    /// Maps the id of a call in the transcript to its id for the server.
     given: HashMap<String, String>,
     used: HashSet<String>,
 }

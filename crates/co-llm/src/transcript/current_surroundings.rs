@@ -1,4 +1,4 @@
-//! Finds the current surroundings of a chat among its items.
+//! Finds the current [`Surroundings`] of a chat among its items: directory, system, confinement and instructions.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,8 @@ use super::item::Item;
 use super::summary::last_summary;
 use super::surroundings::Surroundings;
 
-/// Returns the index of the last surroundings that lack earlier instructions. A new system prompt starts there.
+/// Returns the index of the last [`Surroundings`] that lack instructions of the surroundings before them. A new system prompt
+/// starts there.
 fn last_end_of_instructions(items: &[Item]) -> Option<usize> {
     let mut places = items
         .iter()
@@ -23,7 +24,7 @@ fn last_end_of_instructions(items: &[Item]) -> Option<usize> {
     found
 }
 
-/// Returns the items without notes about old surroundings. Such notes may contain instructions that no longer apply.
+/// Returns the items without notes about old [`Surroundings`]. Such notes may contain instructions that no longer apply.
 ///
 /// Each of these notes is replaced by [`Item::Unknown`], so that the number of items stays the same: a summary counts items.
 pub(super) fn without_old_notes(items: &[Item]) -> Cow<'_, [Item]> {
@@ -39,10 +40,10 @@ pub(super) fn without_old_notes(items: &[Item]) -> Cow<'_, [Item]> {
     Cow::Owned(items)
 }
 
-/// Returns the surroundings in the system prompt of the next request.
+/// Returns the [`Surroundings`] that are in the system prompt of the next request.
 ///
 /// These are the first surroundings of the chat, because each request must begin with the same bytes as the one before it. A new
-/// system prompt starts after a summary, and when earlier instructions no longer apply.
+/// system prompt starts after a summary, and when surroundings lack earlier instructions.
 pub fn first_surroundings(items: &[Item]) -> Option<&Surroundings> {
     let kept_from = last_summary(items).map_or(0, |(_, kept_from)| kept_from);
     let end = last_end_of_instructions(items).map_or(0, |at| at + 1);
@@ -50,7 +51,7 @@ pub fn first_surroundings(items: &[Item]) -> Option<&Surroundings> {
     last_surroundings(before).or_else(|| items.iter().find_map(of))
 }
 
-/// Returns the most recent surroundings.
+/// Returns the most recent [`Surroundings`] of a chat.
 pub fn last_surroundings(items: &[Item]) -> Option<&Surroundings> {
     items.iter().rev().find_map(of)
 }

@@ -128,7 +128,7 @@ impl Item {
 /// A context that the person attached to a prompt, such as a buffer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
-    /// The context word of the prompt with the file: `@buffer src/app.py`, `@file:src/main.rs`.
+    /// The context word in the prompt, with the path of the file: `@buffer src/app.py`, `@file:src/main.rs`.
     pub name: String,
     pub text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -264,7 +264,8 @@ pub struct ShownPart {
     /// The exit status or another end of the call, in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub status: String,
-    /// The part of `status` that is unusual. It is `None` in files of earlier versions, and for calls that run no command.
+    /// The part of `status` that the chat shows unless it shows all facts: the unusual facts. It is `None` in files of earlier
+    /// versions, and for calls that run no command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exceptions: Option<String>,
     /// The running time of the command, in words.
@@ -273,7 +274,7 @@ pub struct ShownPart {
     /// A notice that is shown below the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
-    /// The lines above the output: the calls of a scout.
+    /// The lines to show above the output: the calls of a scout.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looked: Vec<String>,
     /// The final arguments of another agent's call, if they differ from the arguments at its start.

@@ -1,4 +1,4 @@
-//! Sums over the turns of a chat.
+//! Adds up the token counts of the turns of a chat.
 
 use super::item::Item;
 use super::usage::Usage;

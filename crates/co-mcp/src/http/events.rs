@@ -19,7 +19,7 @@ const PAUSES: [u64; 2] = [500, 60_000];
 /// The longest event id that is kept, in bytes.
 const LONGEST_ID: usize = 1_000;
 
-/// The number of bytes that each line counts in addition to its text, because many short lines cost work too.
+/// The number of bytes that is added to the size of each line, because many short lines cost work too.
 const LINE_BYTES: u64 = 64;
 
 /// The server-sent events of one response.

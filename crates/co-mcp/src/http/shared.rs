@@ -29,14 +29,15 @@ impl SharedState {
         self.fault.get().cloned()
     }
 
-    /// Ends the connection with a fault. Returns the fault that ended it first.
+    /// Ends the connection with a fault. Returns this fault, or the earlier fault that already ended the connection.
     pub(super) fn end(&self, fault: HttpFault) -> HttpFault {
         let fault = self.fault.get_or_init(|| fault).clone();
         self.failed.cancel();
         fault
     }
 
-    /// Adds the memory of a message. Ends the connection if the server sends too much without an answer to a request.
+    /// Counts the memory of a message as unasked. Ends the connection if the server sends too much without an answer to a
+    /// request.
     pub(super) fn count(&self, memory: u64) -> Result<(), HttpFault> {
         match self.unasked.add(memory) {
             true => Ok(()),

@@ -9,9 +9,9 @@ const CALL: &str = "the model wrote a call as text; its server or template does 
 const REASONING: &str =
     "the model wrote its reasoning as text; its server or template does not mark its beginning";
 
-/// The largest part of an answer that is searched, in bytes.
+/// The largest number of bytes of an answer that are searched.
 const MAX_LENGTH: usize = 1024 * 1024;
-/// The largest number of lines that are parsed as JSON.
+/// The largest number of lines of an answer that are parsed as JSON.
 const MAX_TRIES: usize = 32;
 
 /// Texts that begin a call in the chat templates of models.
