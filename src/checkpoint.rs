@@ -248,8 +248,9 @@ impl Checkpoints {
         log::append(&self.dir, chat, record)
     }
 
-    /// Makes the changes of files in the workspace `root`, but not the changes of buffers. If co is killed meanwhile,
-    /// [`Self::finish`] makes the remaining changes. If co was killed before the first change, `finish` drops all changes.
+    /// Makes the changes of `undo` to files in the workspace `root`. Does not make its changes to buffers. If co is killed
+    /// meanwhile, [`Self::finish`] makes the remaining changes. If co was killed before the first change, `finish` drops all
+    /// changes.
     ///
     /// # Errors
     /// Nothing was changed, because the journal could not be written or the workspace was replaced.

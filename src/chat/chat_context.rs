@@ -13,7 +13,7 @@ use crate::protocol::{Choice, NoticeLevel, ToEditor};
 use crate::services::Services;
 use crate::workspace::judge::{Judge, workspace_of};
 
-/// The parts of a chat that every handler gets. No handler changes them, except the directories.
+/// The parts of a chat that every handler gets. A handler also gets the part of the chat's state that it changes.
 pub(super) struct ChatContext {
     pub id: u64,
     pub services: Arc<Services>,

@@ -167,7 +167,7 @@ fn failure(fault: &Fault) -> String {
     format!("The scout failed: {why}.")
 }
 
-/// A running scout, in the role of the chat of its turn.
+/// A running scout. For the turn of the scout, it takes the place of the chat: it handles the events of this turn.
 struct Scout {
     above: ToChat,
     asked: ScoutTask,
@@ -197,7 +197,7 @@ impl Scout {
         }
     }
 
-    /// Handles an event in the same way as the chat of a turn. Fails if the chat above has ended.
+    /// Handles an event in the same way as the chat of a turn. Fails if the chat that the scout works for has ended.
     async fn event(&mut self, event: TurnEvent) -> Result<(), CallHalt> {
         match event {
             TurnEvent::Record(item, done) => {

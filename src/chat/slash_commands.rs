@@ -307,8 +307,8 @@ impl Chat {
         }
     }
 
-    /// Continues in a copy of the transcript that has the first `upto` items, and the changes of the turns before `end`. Returns
-    /// false, after a notice, if the copy fails.
+    /// Continues in a copy of the transcript that has the first `upto` items, and the recorded changes of files of the turns
+    /// before turn `end`. Returns false, after a notice, if the copy fails.
     async fn go_on_in_copy(&mut self, upto: usize, end: usize) -> bool {
         let copied = kept_chats::copy(&self.context, &mut self.recorder, (upto, end)).await;
         // Its session knows more than the copy, and belongs to the original.
@@ -403,7 +403,8 @@ impl Chat {
         }
     }
 
-    /// Opens the review of the open changes. With the arguments `base NAME`, opens the review of the changes since a branch.
+    /// Opens the review of the changes that the person has neither accepted nor rejected yet. With the arguments `base NAME`,
+    /// opens the review of the changes since a branch.
     async fn review(&mut self, args: &str) {
         if !self.takes_undo() {
             return self.context.complain("a turn is running; <C-c> cancels it");

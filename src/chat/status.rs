@@ -17,7 +17,8 @@ pub(super) struct Status {
     pub window_used: Option<u64>,
     /// The progress of the model's plan; none if no step of a plan is open.
     pub plan: Option<PlanProgress>,
-    /// The number of items before the current plan in the transcript. An agent may drop its plan.
+    /// The index of the first item of the transcript that can contain the current plan. Earlier items only contain plans that an
+    /// agent has removed.
     plan_from: usize,
     waiting: WaitingQuestion,
 }
@@ -66,7 +67,7 @@ impl Status {
         self.plan = progress.filter(|it| it.done < it.steps);
     }
 
-    /// Forgets the plans in these items.
+    /// Forgets the current plan, because the agent has removed it. `items` are the items of the transcript so far.
     pub(super) fn drop_plan(&mut self, items: &[Item]) {
         self.plan_from = items.len();
         self.plan = None;

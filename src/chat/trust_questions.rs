@@ -17,7 +17,7 @@ use co_text::one_line;
 /// The note in a question if the person answered about an earlier text of the file.
 pub(super) const TEXT_CHANGED: &str = "its text changed since your last answer";
 
-/// The slash command in questions about the file that names tool servers. The model does not get this file.
+/// The slash command that questions about the file of tool servers (`.mcp.json`) name. The model does not get this file.
 pub(super) const SERVERS: &str = "/mcp";
 
 /// Withdraws the questions for which `gone` returns true, because their text is no longer in the file.
@@ -43,7 +43,7 @@ fn settle(services: &Services, id: u64, decision: &str) {
 }
 
 /// Asks the person about a text, unless a question about it is open. Returns the id of the question. `slash` is the slash command
-/// that sends the text, or the context of a skill.
+/// that sends the text to the model, or the context that attaches a skill.
 pub(super) fn ask(
     services: &Services,
     state: &mut AnswerState,

@@ -43,7 +43,7 @@ pub(super) struct ChatUndo {
 /// An `/undo`, `/redo`, `/review` or review of `/changes` that has not ended.
 struct OpenUndo {
     events: mpsc::Receiver<UndoEvent>,
-    /// The prompt before which the chat is rewound, after the files were taken back.
+    /// The prompt to which `/rewind` rewinds the chat after the files were taken back; none if the chat is not rewound.
     then: Option<RewindPoint>,
     /// Cancelled if the task's question is no longer needed.
     cancel: CancellationToken,
@@ -62,7 +62,7 @@ pub(super) struct UndoRequest {
     /// The first turn to take back. All later turns are taken back too. If it is `None`, only the last turn that changed files is
     /// taken back.
     pub from: Option<usize>,
-    /// The prompt before which the chat is rewound afterwards.
+    /// The prompt to which the chat is rewound after the files were taken back; none if the chat is not rewound.
     pub then: Option<RewindPoint>,
 }
 
@@ -150,8 +150,9 @@ impl ChatUndo {
         Some(task)
     }
 
-    /// Starts the task as a `/review`. The review is about the open changes, or about the changes since a branch in the directory
-    /// of `base`.
+    /// Starts the task as a `/review`. The review is about the changes that the person has neither accepted nor rejected yet. If
+    /// `base` is set, it contains a workspace and the name of a branch. The review is then about the changes in the workspace
+    /// since this branch.
     pub(super) fn review(&mut self, task: UndoTask, base: Option<(PathBuf, String)>) {
         let (answers, kept) = mpsc::unbounded_channel();
         if let Some(open) = &mut self.open {
@@ -195,7 +196,7 @@ impl ChatUndo {
         self.open.as_mut().and_then(|undo| undo.then.take())
     }
 
-    /// Keeps a note until the running turn ends. The next prompt, which will contain the note, comes only then.
+    /// Stores a note for the model. The next prompt after the running turn will contain the note.
     pub(super) fn add_note(&mut self, text: String) {
         self.notes.push(text);
     }

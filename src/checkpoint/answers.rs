@@ -24,7 +24,7 @@ pub struct KeptAnswer {
     pub line: usize,
     /// The hash of the text of the part.
     pub part: String,
-    /// The first lines of the part. Each line begins with its mark.
+    /// The first lines of the part. Each line begins with its mark, such as `+` or `-`.
     pub text: String,
     pub answer: PartAnswer,
 }

@@ -59,7 +59,8 @@ pub(super) fn apply(
     done
 }
 
-/// Makes the directories with changes writable. Returns the directories that were not writable.
+/// Makes the directories in `changes` writable, so that their entries can be changed. Returns the changes of the directories that
+/// were not writable.
 fn open_directories(changes: &[Change], root: &Dir, store: &Store) -> Vec<Change> {
     let mut closed = Vec::new();
     for change in changes {

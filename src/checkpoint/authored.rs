@@ -8,9 +8,9 @@ use co_edit::EditBy;
 /// chats. If the change is taken back, the earlier changes become visible again.
 #[derive(Debug, Clone)]
 pub(super) struct AuthoredValue<T> {
-    /// The value without all of these changes.
+    /// The value before the first of the recorded changes.
     base: T,
-    /// The changes, from the first to the last: the chat and the value that it set.
+    /// The recorded changes, from the first to the last. Each has the number of a chat, and the value that the chat set.
     changes: Vec<(usize, T)>,
 }
 
@@ -22,7 +22,7 @@ impl<T: Clone + PartialEq> AuthoredValue<T> {
         }
     }
 
-    /// Returns a value that one chat has changed.
+    /// Returns a value that the chat `chat` has changed from `base` to `now`.
     pub(super) fn changed(base: T, chat: usize, now: T) -> Self {
         let changes = if base == now {
             Vec::new()
@@ -68,7 +68,8 @@ impl<T: Clone + PartialEq> AuthoredValue<T> {
         }
     }
 
-    /// Makes the value the base of all chats, if `accepted` is the current value and this chat set it.
+    /// Forgets all changes, so that `accepted` becomes the base of all chats. Does so only if `accepted` is the current value and
+    /// a change of `chat` determines it.
     pub(super) fn accept(&mut self, chat: usize, accepted: &T) {
         if self.now() == accepted && self.is_by(chat) {
             *self = Self::new(accepted.clone());

@@ -133,7 +133,7 @@ impl HeadMove {
 }
 
 /// Returns a sentence with the git command that takes these moves of HEAD back. Returns `None` if there are no moves, or if HEAD
-/// has its position from before the moves. `moves` are in the order in which they happened; `now` is the current HEAD.
+/// is again where it was before the moves. `moves` are in the order in which they happened; `now` is the current HEAD.
 pub fn way_back(moves: &[&HeadMove], now: Option<&Head>) -> Option<String> {
     let (first, last) = (moves.first()?, moves.last()?);
     if now == Some(&first.before) {

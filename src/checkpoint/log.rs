@@ -49,7 +49,7 @@ pub struct Record {
     /// The time in seconds since 1970. `append` sets it. Older versions of co did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
-    /// The nanoseconds of the time in addition to `at`.
+    /// The nanoseconds of the time, as a fraction of the second `at`.
     #[serde(default)]
     pub nanos: u32,
 }
@@ -258,7 +258,7 @@ impl History {
 }
 
 /// Returns the records of a chat, from the first to the last. Leaves out lines that cannot be read. Leaves out a planned record
-/// if a record with its result follows. Records of accepted changes are no results.
+/// if a record with its result follows. A record of accepted changes does not count as such a result.
 pub(super) fn records(store: &Path, chat: &str) -> Vec<Record> {
     without_old_plans(read(&file(store, chat)))
 }

@@ -31,9 +31,9 @@ impl<'a> Moves<'a> {
     /// Pairs the changes that remove files with the changes that create files. Files with the same bytes are paired first, then
     /// similar files. If several files match, the file whose path has the longest common end is chosen.
     ///
-    /// `back` returns the path to which a file may return. `is_free` returns true if a created file may be a moved one. `is_like`
-    /// compares the texts of two files. This is slow, so the number of comparisons is proportional to the number of files, not to
-    /// the number of pairs.
+    /// `back` returns the old path of a file that was moved before. If a file was created there now, it is the moved file.
+    /// `is_free` returns true if a created file may be a moved one. `is_like` compares the texts of two files. This is slow, so
+    /// the number of comparisons is proportional to the number of files, not to the number of pairs.
     pub(super) fn of<'b>(
         changes: &'a [Change],
         back: impl Fn(&Path) -> Option<&'b Path>,

@@ -7,8 +7,8 @@ use crate::protocol::{self, Excerpt, FileChange, fact_lines};
 
 /// The largest number of bytes of all texts in one review. co sends them to Neovim in parts.
 pub const MOST_REVIEW_BYTES: usize = 32 << 20;
-/// The number of bytes that a file counts in a review in addition to its text. A review then has at most a few thousand files,
-/// which an editor can list.
+/// The number of bytes that co adds to the length of each file's text when it computes the size of a review. So a review has at
+/// most a few thousand files, which an editor can list.
 const FILE_BYTES: usize = 8 << 10;
 
 /// A changed file and its parts, for a review.

@@ -28,12 +28,12 @@ mod tests;
 
 /// The number of the [`Round`]'s chat among the authors of changes.
 const OWN: usize = Weave::FIRST;
-/// The number of a change that has no known record.
+/// The number of a change whose record is not known. It replaces the index of the record.
 const UNKNOWN: usize = usize::MAX;
 /// The mode of files in comparisons that ignore the mode.
 const ANY_MODE: u32 = 0;
 
-/// The number of a chat, and a record of this chat. The chat of a [`Round`] has the number 0.
+/// The number of a chat, and one of the records of this chat. The chat of a [`Round`] has the number 0.
 pub type OfChat = (usize, Record);
 
 /// The files of a workspace that a chat has changed.
@@ -346,7 +346,8 @@ impl Round {
         open.collect()
     }
 
-    /// Returns the changes of the directories that were created for, or removed with, the files of these changes.
+    /// Returns the changes of the directories that contain the files of these changes and that were created or removed together
+    /// with these files.
     pub fn directories_of(&self, changes: &[Change]) -> Vec<Change> {
         let whole: Vec<_> = (changes.iter())
             .filter(|it| it.before.is_none() || it.after.is_none())
@@ -451,7 +452,8 @@ impl FileRound {
         known.or(mode(&self.baseline)).or(mode(now))
     }
 
-    /// Returns the baseline with another text, and with the mode that it has after a change.
+    /// Returns the new baseline after somebody other than the round's chat changed the file to `now`. `text` is the new text of
+    /// the baseline, and `base` is its old text. Returns `None` if the baseline has no file.
     fn carried(
         &self,
         text: &str,
@@ -781,7 +783,8 @@ impl OpenFile {
         }
     }
 
-    /// Returns true if taking parts of this file back may change this path.
+    /// Returns true if `path` is the current path of the file, or its path in the baseline. If a part of the changes is taken
+    /// back, the file may move to its path in the baseline.
     pub fn has_path(&self, path: &Path) -> bool {
         self.path == path || self.name == path
     }

@@ -26,8 +26,9 @@ pub(super) const MAX_BYTES: u64 = 2 << 30;
 /// The age at which co removes copies and records of changes.
 const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// The extension of a pack file, and the extension of its index file.
+/// The extension of a pack file.
 const PACK: &str = "pack";
+/// The extension of the index file of a pack.
 const INDEX: &str = "index";
 
 /// The store of copies. While it is open, no other backend removes copies.
@@ -73,8 +74,9 @@ struct Pack {
 }
 
 impl Store {
-    /// Opens the store in a directory, and makes the directory readable by its owner only. First removes copies that are no
-    /// longer needed, if no other backend uses the store, and if it has old copies or more than half of `most` bytes.
+    /// Opens the store in a directory, and makes the directory readable by its owner only. If no other backend uses the store,
+    /// first removes the copies that are no longer needed. Does so only if the store has old copies or more than half of `most`
+    /// bytes.
     ///
     /// # Errors
     /// The directory cannot be created or written.

@@ -68,7 +68,8 @@ impl Undo {
         undo
     }
 
-    /// Returns the plan that makes `changes` in the workspace `root`. They have not been made there yet; see [`Self::of`].
+    /// Returns the plan that makes `changes` in the workspace `root`. The changes have not been made in the workspace yet.
+    /// [`Self::of`] explains the other arguments.
     pub fn making(changes: &[Change], root: &Path, store: &Store, open: &OpenBuffers) -> Self {
         let inverse: Vec<_> = changes.iter().map(Change::inverse).collect();
         Self::of(inverse.iter(), root, store, open)

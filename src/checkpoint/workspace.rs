@@ -60,7 +60,8 @@ struct CheckpointChanges {
     id: u64,
     is_job: bool,
     found: CallChanges,
-    /// The record to which the changes can be written while the checkpoint is open; none for a short checkpoint.
+    /// The record of an agent's turn, which can be written before the checkpoint ends; none for the checkpoint of a command or
+    /// job.
     open_record: Option<OpenRecord>,
 }
 
@@ -347,8 +348,8 @@ impl Workspace {
         }
     }
 
-    /// Returns the changes that an edit is about to make, or has made only in a buffer. The modes of the files that it creates
-    /// are not known yet.
+    /// Returns the changes that an edit is about to make, or has made only in a buffer. The modes of the files that the edit
+    /// creates are not known yet.
     pub fn planned(&self, before: EditedFiles, edit: &PlannedEdit) -> CallChanges {
         match self.planned_entries(&before, edit) {
             Ok(changes) => CallChanges {

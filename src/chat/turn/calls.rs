@@ -488,8 +488,8 @@ impl Turn {
         Ok(())
     }
 
-    /// Handles the replies that have arrived to the questions about the calls from index `from` of the queue on. Returns true if
-    /// a reply adds a permission.
+    /// Handles the replies that have already arrived to questions about queued calls. Leaves out the calls whose index in the
+    /// queue is below `from`. Returns true if a reply adds a permission.
     async fn take_replies(&mut self, from: usize) -> Result<bool, Halt> {
         let mut allowed = false;
         for index in from..self.queue.len() {

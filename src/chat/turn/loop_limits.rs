@@ -34,7 +34,7 @@ pub(in crate::chat) enum NextStep {
     Stop,
 }
 
-/// The repetition of calls that a call completes.
+/// Says whether a call completes a repetition of the calls before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::chat) enum Repetition {
     Harmless,
@@ -104,7 +104,7 @@ impl LoopLimits {
         }
     }
 
-    /// Adds a call with its result, and returns the repetition that the call completes.
+    /// Adds a call with its result. Returns whether the call completes a repetition of the calls before it.
     pub(in crate::chat) fn call(
         &mut self,
         name: &str,

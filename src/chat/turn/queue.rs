@@ -38,7 +38,7 @@ enum CallState {
     Valid {
         planned: Box<dyn PlannedCall>,
         stage: CallStage,
-        /// The number of ended calls when this call last began to collect its facts.
+        /// The number of calls of the turn that had ended when this call last began to collect its facts.
         facts_at: Option<usize>,
     },
 }

@@ -2,9 +2,10 @@
 //! stuck.
 //!
 //! After the first refusal, co adds a note for the model, or shortens the request if its length may be the reason. After the
-//! second refusal, co sends the request in its reduced form. If the provider names the length as the reason, co shortens the
-//! request several times. A permanent failure of the server may be a refusal too, and so may an answer that the request cannot be
-//! carried out. In both cases, co sends the reduced form once.
+//! second refusal, co sends the request in its reduced form ([`Item::Reduced`]), which servers are least likely to refuse. If the
+//! provider names the length as the reason, co shortens the request several times. Two other errors may also mean a refusal: a
+//! permanent failure of the server, and the error that the server cannot carry out the request. After such an error, co sends the
+//! reduced form once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -123,7 +124,7 @@ impl Remedies {
         }
     }
 
-    /// Returns the next change after a refusal. Returns `None` if every form has been tried. `length` is true if the length may
+    /// Returns the next change after a refusal. Returns `None` if no further change can help. `length` is true if the length may
     /// be the reason, and `longest` is true if the provider accepted no request of this length.
     pub(super) fn next(
         &self,

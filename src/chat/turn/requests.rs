@@ -64,7 +64,7 @@ struct StepProgress {
     pending: Option<PendingRequest>,
 }
 
-/// The largest number of tokens of an answer without text that counts as no answer.
+/// The largest number of tokens of an empty answer. An answer without text that has at most this many tokens counts as no answer.
 pub(super) const NO_ANSWER_TOKENS: u64 = 8;
 
 impl StepProgress {
@@ -440,7 +440,7 @@ impl Turn {
     }
 
     /// Asks the model for a summary. After a refusal, sends the reduced form, and then less and less of the chat. Returns the
-    /// summary, and true if a refusal made such a change necessary.
+    /// summary, and true if a refused request had to be changed.
     async fn summary(&mut self, items: &[Item]) -> Result<(String, bool), Halt> {
         let budget = self.budget().await?;
         let (system, tools) = (self.system(items), self.tools.specs());

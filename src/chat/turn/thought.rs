@@ -3,7 +3,8 @@
 use super::super::events::ChatEvent;
 use co_text::start_of;
 
-/// The largest number of bytes that wait for the end of their line.
+/// The smallest number of bytes of a thought that the chat shows before their line is complete. Fewer bytes wait for the end of
+/// the line.
 const MAX_WAITING_BYTES: usize = 80;
 
 /// The largest number of bytes of a line on the screen. A longer line is split, because each new piece replaces the whole last

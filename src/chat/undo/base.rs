@@ -129,7 +129,7 @@ impl GitChange {
         })
     }
 
-    /// Parses a line of the diff above the hunks.
+    /// Parses a header line of a file in the diff. Such lines come before the hunks of the file.
     fn take_header(&mut self, line: &str) {
         let mode = |text: &str| u32::from_str_radix(text, 8).ok();
         let words = ["old mode ", "deleted file mode "];

@@ -9,7 +9,8 @@ use crate::checkpoint::PartKind;
 use crate::protocol::{NewLines, OpenLines, OpenSummary};
 use crate::services::Services;
 
-/// Counts the open changes in a separate task, because the task must compare files.
+/// Counts the open changes of a chat: the changes that the person has neither accepted nor rejected yet. A separate task counts
+/// them, because it must compare files.
 #[derive(Default)]
 pub(in crate::chat) struct Count {
     found: Option<oneshot::Receiver<Vec<OpenWork>>>,
@@ -47,8 +48,8 @@ impl Count {
         });
     }
 
-    /// Stores the result of a count. Returns the open lines for the signs in buffers. Returns `None` if there were no open
-    /// changes before and there are none now.
+    /// Stores the result of a count. Returns the lines of the open changes for the signs in buffers. Returns `None` if the chat
+    /// had no open changes before and has none now.
     pub(in crate::chat) fn take(&mut self, open: &OpenChanges) -> Option<Vec<OpenLines>> {
         let before = std::mem::replace(&mut self.summary, open.summary());
         (before.is_some() || self.summary.is_some()).then(|| open.lines())
@@ -60,7 +61,7 @@ impl Count {
     }
 }
 
-/// The open changes of a chat.
+/// The open changes of a chat, as the count found them.
 pub(in crate::chat) struct OpenChanges {
     works: Vec<OpenWork>,
 }

@@ -7,9 +7,10 @@ use crate::protocol::Change;
 
 /// The result of planning an `/undo` or `/redo`.
 pub(super) enum Planned {
-    /// The plan, and the changes that the question shows. They are `None` if co need not ask.
+    /// The plan, and the changes that the question about the plan shows. The second value is `None` if co need not ask.
     Changes(Box<Plan>, Option<Change>),
-    /// No turn changed files. The text tells the person which changes of `.git` stay; none if there are none.
+    /// No turn changed files. The text tells the person about changes of `.git`, which stay. It is `None` if there are no such
+    /// changes.
     Nothing(Option<String>),
 }
 

@@ -33,14 +33,15 @@ const MOST_PART_LINES: usize = 40;
 /// The index of a file in the review, and the answers about its parts.
 pub(super) type FileAnswers = (usize, Vec<PartAnswer>);
 
-/// The open changes of a chat in one workspace.
+/// The open changes of a chat in one workspace: the changes that the person has neither accepted nor rejected yet.
 pub(super) struct OpenWork {
     pub(super) workspace: PathBuf,
     pub(super) files: Vec<OpenFile>,
     round: Round,
-    /// For each record that a part refers to: the text of its call, or the name of the other chat.
+    /// For each record of changes: the text of its call, or the name of the chat if the record belongs to another chat.
+    /// [`OpenPart::records`] contains indexes of this list.
     calls: Vec<String>,
-    /// For each record of `calls`, the number of its turn; none for a record of another chat.
+    /// For each record of `calls`, the number of its turn in this chat; none for a record of another chat.
     turns: Vec<Option<usize>>,
 }
 
@@ -50,7 +51,7 @@ struct ReviewedFile {
     work: usize,
     /// The index of the file in its workspace.
     file: usize,
-    /// The lines of each part.
+    /// The lines of each part of the file's changes.
     texts: Vec<String>,
     answers: Vec<PartAnswer>,
 }
@@ -69,7 +70,7 @@ pub(super) struct Review {
     left_out: usize,
 }
 
-/// The changes that a review can show.
+/// The open changes that a review can show, and the files that it cannot show.
 pub(super) struct Found {
     pub(super) works: Vec<OpenWork>,
     /// The commit with which the files are compared.
@@ -87,7 +88,7 @@ pub(super) enum Since {
     Start,
 }
 
-/// Returns the open changes of a chat in each workspace.
+/// Returns the open changes of a chat, separately for each workspace. `since` is the state since which changes are open.
 pub(super) async fn find_open(
     services: &Arc<Services>,
     transcript: &str,
@@ -325,7 +326,7 @@ impl UndoTask {
         }
     }
 
-    /// Updates the quickfix list with the changes that are still open.
+    /// Updates the quickfix list, so that it contains the changes that are still open.
     async fn update_list(&self, base: Option<(PathBuf, String)>) {
         let Ok(found) = self.find(base).await else {
             return;
@@ -444,8 +445,8 @@ impl UndoTask {
         blocking(move || checkpoints.keep_answers(&chat, &answers)).await
     }
 
-    /// Takes the rejected parts back. If `moves_baseline` is true, adds the accepted parts to the baseline. The notice about this
-    /// begins with `said`. If a part of this fails, tells the person and returns false.
+    /// Takes the rejected parts back. If `moves_baseline` is true, adds the accepted parts to the baseline. The notice about the
+    /// result begins with `said`. If the answers about a workspace cannot be carried out, tells the person and returns false.
     pub(super) async fn carry_out(
         &self,
         review: &mut Review,
@@ -665,8 +666,8 @@ impl Review {
         kept
     }
 
-    /// Returns the answers that stay saved after the review. In a review since a branch, they are the accepted parts. Other
-    /// reviews record accepted parts in the baseline.
+    /// Returns the answers that stay saved after the review. After a review since a branch, the answers that accept a part stay
+    /// saved. Other reviews record the accepted parts in the baseline instead.
     fn kept_after_end(&self) -> Vec<KeptAnswer> {
         let mut kept = self.given();
         kept.retain(|it| it.base.is_some() && it.answer.accept == Some(true));
@@ -834,8 +835,8 @@ fn part_texts(review: &str) -> Vec<String> {
     parts.into_iter().map(text).collect()
 }
 
-/// Removes the answer about the part at `index` from the saved answers, and returns it. If several parts have the same lines, an
-/// answer belongs to the part nearest to its line.
+/// Removes the answer about the part at `index` from the saved answers, and returns it. If several parts have the same lines, a
+/// saved answer belongs to the part that is nearest to the line of the answer.
 fn take_kept(
     kept: &mut Vec<KeptAnswer>,
     work: &OpenWork,

@@ -93,18 +93,18 @@ impl Nodes {
         self.0.pack();
     }
 
-    /// Packs the changed entries to save memory.
+    /// Packs the entries that have changed since the last packing: stores them in a compact form that takes less memory.
     pub(super) fn pack(&mut self) {
         self.0.pack();
     }
 
-    /// Packs the changed entries if there are enough of them.
+    /// Packs the changed entries as [`Self::pack`] does, but only if there are many of them.
     pub(super) fn pack_many(&mut self) {
         self.0.pack_many();
     }
 }
 
-/// Returns a path in the form in which it was inserted.
+/// Returns a path as text. Returns `None` if the path is not UTF-8, which no path of a snapshot is.
 fn text(path: PathBuf) -> Option<String> {
     path.into_os_string().into_string().ok()
 }

@@ -160,7 +160,8 @@ struct Update<'a> {
 }
 
 impl Update<'_> {
-    /// Reads a directory again. Does nothing if it does not belong to the snapshot.
+    /// Reads a directory again. Does nothing if the directory does not belong to the snapshot. Returns `None` if the snapshot
+    /// cannot be updated in this way.
     fn dir(&mut self, path: &str) -> Option<()> {
         if !path.is_empty() && !self.now(path).is_some_and(|it| it.is_dir())
             || !self.done.insert(path.to_owned())
@@ -213,7 +214,8 @@ impl Update<'_> {
         Some(())
     }
 
-    /// Reads a changed file, directory or link. Returns `Some(None)` if it does not belong to the snapshot.
+    /// Reads a changed file, directory or link. Returns `Some(None)` if it does not belong to the snapshot, and `None` if the
+    /// snapshot cannot be updated in this way.
     fn file(&mut self, dir: &Dir, name: &str, path: &str) -> Option<Option<()>> {
         let Ok(Some(node)) = dir.node(name) else {
             return Some(None);
