@@ -37,7 +37,8 @@ use start::Installation;
 
 pub use settings::variables;
 
-/// The longest time that Neovim takes to write a file. Neovim sends a message before and after it writes.
+/// The assumed longest time that Neovim takes to write a file. Neovim sends one message before it writes the file, and one after
+/// it.
 const SAVE_TIME: Duration = Duration::from_millis(200);
 
 /// The time without a message after which co assumes that a refused Neovim has sent all its waiting messages.
@@ -134,8 +135,8 @@ async fn refuse(why: String, mut inbox: mpsc::Receiver<FromEditor>, editor: &Edi
     while inbox.recv().await.is_some() {}
 }
 
-/// Probes the sandbox if it was not probed before. Then tells Neovim how commands that run without approval are confined, for the
-/// winbars.
+/// Probes the sandbox, unless a probe has already ended. Then tells Neovim how commands that run without approval are confined,
+/// for the winbars.
 async fn tell_isolation(services: Arc<Services>) {
     let isolation = services.probe.kernel().await.short().to_owned();
     services.editor.tell(ToEditor::Isolation { isolation });
@@ -412,8 +413,8 @@ impl App {
         }
     }
 
-    /// Passes on an answer to a question. Answers about trust in files belong to no chat. Any other answer goes to the runs and
-    /// all chats: ids are unique in the backend, so only the chat that asked recognizes the id.
+    /// Passes on an answer to a question. An answer about trust in files belongs to no chat. Any other answer goes to all chats,
+    /// runs and agents in terminals. Question ids are unique in the backend, so only the one that asked recognizes the id.
     fn answer(&self, answered: &QuestionAnswer) {
         if trust_questions::answer(&self.services, answered) {
             return;

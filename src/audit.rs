@@ -39,7 +39,8 @@ pub struct Record {
     /// The outcome. It is `None` in the line of the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
-    /// The hosts and ports that the command asked for. For each, tells if it was reached, and the number of bytes.
+    /// The hosts and ports that the command asked for. Each entry tells if the command reached the host, and the numbers of
+    /// bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<serde_json::Value>,
     /// The hash of the spill file with the whole output.

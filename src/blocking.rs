@@ -1,6 +1,6 @@
 //! Runs file operations outside the single thread of the runtime, so that a slow disk delays nothing else.
 
-/// Runs `work` on a thread that may block. Returns its error as text.
+/// Runs `work` on a thread that may block. Returns the error of `work` as text.
 pub(crate) async fn blocking<T, E>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, String>

@@ -28,11 +28,11 @@ pub type OpenBuffers = HashMap<PathBuf, BufferText>;
 #[derive(Clone)]
 pub struct Buffers {
     editor: Editor,
-    /// The turn that waits for the answers. It is `None` for requests outside a turn.
+    /// The turn that waits for the answers. It is `None` if no turn sends the requests.
     turn: Option<AskingTurn>,
     waiting: Arc<Mutex<Waiting>>,
     requests: Arc<AtomicU64>,
-    /// True if a plugin has a hook before commands.
+    /// True if at least one plugin has a hook before commands.
     hooked: Arc<AtomicBool>,
 }
 
@@ -68,8 +68,8 @@ impl Buffers {
         }
     }
 
-    /// Returns a clone for the turn of a chat. If the turn is cancelled, requests no longer wait until the person has completed a
-    /// Vim command.
+    /// Returns a clone for the turn of a chat. If a request waits for the person to complete a Vim command, cancelling the turn
+    /// ends this wait.
     pub fn of_turn(&self, chat: u64, cancel: CancellationToken) -> Self {
         Self {
             turn: Some(AskingTurn { chat, cancel }),
@@ -123,7 +123,7 @@ impl Buffers {
     }
 
     /// Changes a buffer, and writes it if it had no unsaved changes before. Waits until Neovim is idle and the person has
-    /// completed a pending Vim command. If the turn is cancelled, the answer says if the buffer was changed.
+    /// completed a pending Vim command. Even if the turn is cancelled, the answer says whether the buffer was changed.
     pub async fn change(&self, change: BufferChange) -> BufferChanged {
         let asked = self.send(|request| ToEditor::ChangeBuffer {
             request,

@@ -46,7 +46,7 @@ usage: co-nvim doctor [--json]
 Says what works here and what to do about the rest; fails where something will not work.
 ";
 
-/// Runs the command that the arguments name. A mode that starts commands runs in a child process of a watchdog.
+/// Runs the command that the arguments name. The backend and `exec` start commands, so they run in a child process of a watchdog.
 pub fn main(args: &[OsString]) -> ExitCode {
     match args.split_first() {
         None => {
@@ -159,7 +159,7 @@ struct CommandContext {
 }
 
 impl CommandContext {
-    /// Reads the directories and settings, and prints their faults to standard error.
+    /// Reads the directories and settings, and prints the faults in them to standard error.
     fn find() -> Result<Self, paths::Error> {
         let (here, problems) = Self::read()?;
         for problem in problems {
@@ -168,7 +168,7 @@ impl CommandContext {
         Ok(here)
     }
 
-    /// Reads the directories and settings. The second value has one sentence for each fault.
+    /// Reads the directories and settings. The second value has one sentence for each fault in the settings.
     fn read() -> Result<(Self, Vec<String>), paths::Error> {
         let env = |name: &str| std::env::var(name).ok();
         let paths = Paths::discover(&env)?;

@@ -36,7 +36,7 @@ pub const MODEL_TIMEOUT: Duration = Duration::from_secs(120);
 /// The typed values of all settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// A wrong value of a strict setting, or a layer that could not be read. No prompt is sent until it is corrected.
+    /// A wrong value that blocks all prompts, or a layer that could not be read. co sends no prompt until this is corrected.
     pub wrong: Option<WrongSettings>,
     pub llm: co_llm::ProviderSettings,
     /// The profiles: further providers, with the names that the person gave them.
@@ -59,7 +59,7 @@ pub struct Config {
     exec: co_exec::ExecSettings,
     /// True if the person's own commands get Neovim's shell and environment.
     pub run_inherits: bool,
-    /// The time-out in seconds of the person's own commands. 0 means no limit. `None` means [`Config::max_timeout`].
+    /// The time-out in seconds of the person's own commands. 0 means no time-out. `None` means [`Config::max_timeout`].
     pub run_timeout: Option<u64>,
     /// True if commands run without a question. Deny rules still apply.
     pub auto_confirm: bool,
@@ -98,7 +98,7 @@ pub struct Config {
 pub struct WrongSettings {
     /// The name for messages: `the setting model`, or the path of a settings file.
     pub what: String,
-    /// True if the confinement of approved commands may be wrong because of this.
+    /// True if the confinement of approved commands may be wrong because of the wrong setting or the unread layer.
     pub confines: bool,
 }
 

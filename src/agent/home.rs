@@ -1,4 +1,4 @@
-//! The private directory of a confined agent, with links to those entries of the person's directory that the agent may read or
+//! The private directory of a confined agent. It has links to the entries of the person's directory that the agent may read or
 //! write.
 
 use std::io;
@@ -9,7 +9,7 @@ use crate::paths::private_dir;
 use co_exec::GrantedPlaces;
 use co_exec::beneath::Dir;
 
-/// Makes the directory `own` of an agent, and adds the paths that the agent may use to `places`. `of_person` has the person's
+/// Makes the directory `own` of an agent, and adds the paths that the agent may use to `places`. `of_person` lists the person's
 /// directory for each part of `home`.
 ///
 /// The agent may change everything in `own`, even while this function runs. So the function makes and removes entries relative to

@@ -31,15 +31,15 @@ pub struct TurnAsker {
 struct AskerState {
     /// Asks the person in the current turn. It is `None` between two turns.
     turn: Option<Arc<PersonAsker>>,
-    /// Cancelled when a turn begins or ends. This withdraws open questions: they hold a sender to the chat, and would keep the
-    /// turn running.
+    /// A token that is cancelled when a turn begins or ends. This withdraws open questions: they hold a sender to the chat, and
+    /// would keep the turn running.
     period: CancellationToken,
     /// The hosts to which the agent may connect until it ends.
     granted: Vec<HostPattern>,
 }
 
 impl TurnAsker {
-    /// Makes an asker for an agent. It also applies the host rules of `workspace`.
+    /// Makes an asker for an agent. The asker also applies the host rules of `workspace`.
     pub fn new(agent: &str, services: Arc<Services>, workspace: PathBuf) -> Self {
         Self {
             agent: agent.to_owned(),
@@ -49,7 +49,7 @@ impl TurnAsker {
         }
     }
 
-    /// Asks in this turn from now on.
+    /// Asks the person in this turn about hosts, until [`Self::end`] is called.
     pub fn begin(&self, context: &CallContext) {
         let (services, to_chat) = (Arc::clone(&context.services), Arc::clone(&context.to_chat));
         let person = PersonAsker::new(

@@ -22,10 +22,10 @@ pub struct AgentPreset {
     pub home: AgentHome,
     /// The hosts of the agent's vendor.
     pub hosts: &'static [&'static str],
-    /// The command for a terminal that logs in.
+    /// The command that a person types into a terminal to log in to the agent's vendor.
     pub login: &'static str,
-    /// The login methods in which the agent waits for the person's browser at the loopback interface. They cannot work while the
-    /// agent is confined.
+    /// The login methods in which the agent waits for the person's browser at the loopback interface. These methods do not work
+    /// while the agent is confined.
     pub browser_logins: &'static [&'static str],
     /// The command that installs the agent.
     pub install: &'static str,
@@ -35,8 +35,8 @@ pub struct AgentPreset {
 /// agent that the person starts without co does not load files that the confined agent wrote.
 #[derive(Debug)]
 pub struct AgentHome {
-    /// The environment variables that point to the private directory or to a directory in it. Each has the path inside the
-    /// private directory.
+    /// The environment variables that point to the private directory or to a directory in it. Each variable comes with the path
+    /// inside the private directory.
     pub variables: &'static [(&'static str, &'static str)],
     /// The person's directories. The agent may read or write some of their entries.
     pub parts: &'static [HomePart],

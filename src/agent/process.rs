@@ -63,12 +63,13 @@ pub struct AgentStart {
     pub workspace: PathBuf,
     pub cwd: PathBuf,
     pub asker: Arc<TurnAsker>,
-    /// The session of an earlier process. If the agent can, it continues this session.
+    /// The session of an earlier process. The agent continues this session if it can.
     pub past: Option<SessionId>,
-    /// True if the agent gets the whole network. This requires the person's consent, and that the system cannot give the agent a
-    /// network namespace.
+    /// True if the agent gets the whole network. This requires two things: the person has agreed, and the system cannot give the
+    /// agent a network namespace.
     pub whole_network: bool,
-    /// True if the agent is only asked for its list of sessions. Then the person is not asked about the hosts of its vendor.
+    /// True if co only asks the agent for its list of sessions. Then co does not ask the person about the hosts of the agent's
+    /// vendor.
     pub only_lists: bool,
 }
 
@@ -125,8 +126,8 @@ pub enum SessionBegin {
     Lost(String),
 }
 
-/// An update of an agent before its session began. The texts are the parts of the update that this version of the protocol does
-/// not know.
+/// An update that an agent sent before its session began. The texts are the parts of the update that are unknown in this version
+/// of the protocol.
 pub type EarlyUpdate = (SessionUpdate, Vec<String>);
 
 /// A session that the agent has opened.
@@ -182,16 +183,17 @@ pub struct AgentProcess {
     /// The updates that were received before the session began.
     pub early: Vec<EarlyUpdate>,
     pub state: SessionState,
-    /// The changes of the session that the agent has not answered. Each has the state before the change.
+    /// The changes of the session that the agent has not answered. Each change comes with the state of the session before it.
     changes: Vec<(RequestNumber, SessionState)>,
     pub takes_images: bool,
     pub asker: Arc<TurnAsker>,
     /// The cost of the session that was reported so far, in US dollars.
     pub cost: f64,
-    /// The files that other authors changed and that the agent was told of, with their content at that time.
+    /// The files that other authors changed and that co told the agent of. Each file has its content at that time.
     pub told: Vec<CurrentFile>,
-    /// The workspace and the working directory for which the agent was started.
+    /// The workspace for which the agent was started.
     workspace: PathBuf,
+    /// The working directory for which the agent was started.
     cwd: PathBuf,
     spec: AgentSpec,
     /// The secret files that the confinement hides from the agent. The list was made when the agent started.
@@ -274,7 +276,7 @@ impl AgentProcess {
 }
 
 impl AgentStart {
-    /// Returns true if the agent would be confined, but the system cannot give it a network namespace.
+    /// Returns true if the agent should be confined, but the system cannot give it a network namespace.
     pub fn lacks_own_network(&self) -> bool {
         let launcher = self.services.executor.launcher();
         let report = launcher.map(Launcher::report);
@@ -282,8 +284,8 @@ impl AgentStart {
         self.spec.confinement == AgentConfinement::Workspace && lacks
     }
 
-    /// Starts the agent. Stops if `cancel` is cancelled. Do not drop the returned future: it ends the process before it
-    /// completes.
+    /// Starts the agent. To stop the start, cancel `cancel` instead of dropping the returned future: the future then waits until
+    /// the process has ended.
     ///
     /// # Errors
     /// The agent did not start, or it ended, or the start was cancelled. No process is left.
@@ -358,7 +360,8 @@ impl AgentStart {
         Ok(network::start(&executor, spec, Streams::Pipes, access).await?)
     }
 
-    /// Offers the tools of co to the agent. If the agent has its own network namespace, they are at a port in this namespace.
+    /// Offers the tools of co to the agent. If the agent has its own network namespace, the tools are at a port in this
+    /// namespace.
     fn offer_tools(&self, access: Option<&mut OpenAccess>) -> Option<AgentTools> {
         let own = access.and_then(OpenAccess::take_own_port);
         let specs = ToolSet::of_agents(&OF_AGENTS).specs();
@@ -374,8 +377,8 @@ impl AgentStart {
         }
     }
 
-    /// Allows the agent to connect to the hosts in its settings. Asks the person one question about the hosts of its vendor, and
-    /// allows them too.
+    /// Allows the agent to connect to the hosts in its settings. Asks the person one question about the hosts of the agent's
+    /// vendor that no rule names, and allows these hosts too. Fails if the person refuses.
     async fn grant_hosts(&self) -> Result<(), StartFault> {
         self.asker.grant(self.spec.allowed_hosts.iter().cloned());
         let rules = self.asker.rules().await;
@@ -396,8 +399,8 @@ impl AgentStart {
 }
 
 impl ConnectedAgent {
-    /// Opens a session. Continues the earlier session if the agent can. Stops if `cancel` is cancelled. Do not drop the returned
-    /// future: it ends the process before it completes.
+    /// Opens a session. Continues the earlier session if the agent can. To stop, cancel `cancel` instead of dropping the returned
+    /// future: the future then waits until the process has ended.
     ///
     /// # Errors
     /// The agent ended or refused the session, or the call was cancelled. No process is left.
@@ -606,7 +609,7 @@ async fn secrets(services: &Arc<Services>, workspace: &Path) -> Result<Vec<PathB
     blocking(read).await
 }
 
-/// The places and environment variables that a program of an agent gets, in addition to those of every command.
+/// The places and environment variables that a program of an agent gets besides those that every command gets.
 pub(super) struct AgentGrants {
     pub(super) env: Vec<(String, String)>,
     pub(super) places: GrantedPlaces,
@@ -735,7 +738,7 @@ async fn answer(
     }
 }
 
-/// Always fails. An answer is parsed by the method of its request, so it cannot be of another kind.
+/// Always fails. The method of a request determines how its answer is parsed, so an answer of another kind is impossible.
 fn unreachable_answer<T>() -> Result<T, StartFault> {
     Err(StartFault::Refused(
         "its answer is of another kind".to_owned(),

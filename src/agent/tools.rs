@@ -85,7 +85,7 @@ pub struct AgentTools {
     _accepting: AbortOnDropHandle<()>,
 }
 
-/// Passes calls of the agent to the current turn.
+/// The connection of the tools to the current turn: passes calls of the agent to it.
 struct WayToTurn {
     tools: Vec<ServerTool>,
     turn: Mutex<Option<mpsc::Sender<AskedOwnCall>>>,

@@ -10,7 +10,7 @@ use crate::services::Services;
 use co_exec::{GrantedPlaces, find_program};
 use co_policy::HostPattern;
 
-/// The grants for a command of the person in a trial, in addition to those of every trial.
+/// The grants for a command of the person in a trial, besides the grants of every trial.
 pub struct TrialGrants {
     pub places: GrantedPlaces,
     pub env: Vec<(String, String)>,
@@ -22,7 +22,7 @@ pub struct TrialGrants {
 
 impl TrialGrants {
     /// Returns the grants for a command that starts a program of an agent with a preset. Returns `None` if the command starts no
-    /// such program, or does anything else. `commands` has the words of each of its simple commands.
+    /// such program, or also does something else. `commands` has the words of each simple command in `command`.
     ///
     /// Makes the private directory of the agent. Blocks on file operations.
     ///

@@ -89,7 +89,7 @@ impl App {
     }
 
     /// Changes the confinement of approved commands to the argument of `/sandbox`. An empty argument changes nothing. Tells Lua,
-    /// so that the next backend keeps the choice. If this fails, reports the reason and returns false.
+    /// so that the next backend keeps the choice. If the change fails, reports the reason and returns false.
     pub(super) async fn confine(&mut self, word: &str) -> bool {
         if word.is_empty() {
             return true;

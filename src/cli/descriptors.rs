@@ -1,4 +1,4 @@
-//! Checks that the process may open enough files. Some libraries panic if they cannot open theirs.
+//! Checks that the process may open enough files. Some libraries panic if they cannot open their files.
 
 use std::os::fd::OwnedFd;
 

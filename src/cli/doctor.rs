@@ -163,7 +163,7 @@ fn settings(problems: Vec<String>, in_shell: bool) -> Vec<Check> {
         .collect()
 }
 
-/// Reports faults in the person's rules, and reports if `auto_confirm` turns questions off.
+/// Reports faults in the person's rules, and reports if `auto_confirm` turns questions off in the environment.
 fn questions(config: &Config, from_environment: bool) -> Vec<Check> {
     let warn =
         |message: String, advice: &str| Check::bad("questions", CheckLevel::Warn, message, advice);

@@ -143,7 +143,8 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
     code
 }
 
-/// Returns the confinement for the command. An option replaces the setting. It is an error if the confinement is unavailable.
+/// Returns the confinement for the command. An option of the command line replaces the setting. Fails if the confinement is
+/// unavailable.
 async fn confinement(request: &ExecRequest, machine: &Machine) -> Result<Confinement, String> {
     let fault = machine.config.confinement_fault();
     if let Some(fault) = fault.filter(|_| request.confinement.is_none() && !request.read_only) {

@@ -19,7 +19,7 @@ pub struct AgentSettings {
     pub env: Vec<(String, String)>,
     /// The person's directory with the agent's settings and login.
     pub home: Option<PathBuf>,
-    /// The hosts that the agent may connect to, in addition to the hosts of its preset.
+    /// The hosts that the agent may connect to besides the hosts of its preset.
     pub hosts: Vec<HostPattern>,
     pub confinement: AgentConfinement,
 }
@@ -33,7 +33,7 @@ pub enum AgentConfinement {
     None,
 }
 
-/// The settings of one agent. Each is read into the first agent of a [`Config`].
+/// The settings that the table of an agent may have. Each one sets a field of the first agent of a [`Config`].
 static FIELDS: &[Setting] = &[
     setting("cmd", "", Kind::Argv(|c, v| agent(c).cmd = Some(v)), ""),
     setting("env", "", Kind::Pairs(|c, v| agent(c).env = v), ""),

@@ -1,4 +1,4 @@
-//! The values that the layers give to settings, and their differences from values that are read later.
+//! The values that the layers give to settings, and the comparison with values that are read later.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,17 +9,18 @@ use super::setting::Setting;
 use super::table::settings;
 use super::{Applies, Config, WrongSettings};
 
-/// The values that the layers give to settings, not yet typed.
+/// The values that the layers give to settings, as JSON.
 ///
-/// [`GivenSettings::config`] turns them into typed settings. Two values of this type can be merged setting by setting; typed
-/// settings cannot.
+/// [`GivenSettings::config`] turns the values into typed settings. Two `GivenSettings` can be merged setting by setting; two
+/// [`Config`]s cannot.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GivenSettings {
-    /// The value and the layer of each setting. The value of a strict setting may be wrong.
+    /// The value of each setting, and the layer that gives it. Only the value of a strict setting can be wrong (see
+    /// `Setting::strict`).
     values: BTreeMap<&'static str, (Value, SettingsLayer)>,
     /// The layer that is being read.
     pub(super) layer: SettingsLayer,
-    /// The name of a layer that could not be read.
+    /// The name of a layer that could not be read. It is `None` if all layers were read.
     pub(super) unread: Option<String>,
     /// The home directory, for paths that start with `~/`.
     home: Option<PathBuf>,
@@ -47,7 +48,8 @@ impl GivenSettings {
         }
     }
 
-    /// Sets a value, which replaces an earlier one. Ignores a wrong value unless the setting is strict.
+    /// Sets a value, which replaces an earlier value of the setting. Ignores a wrong value, unless the setting is strict (see
+    /// `Setting::strict`).
     pub(super) fn put(
         &mut self,
         setting: &Setting,
@@ -70,8 +72,8 @@ impl GivenSettings {
         self.values.get(name).map(|(_, layer)| *layer)
     }
 
-    /// Returns a setting that chooses the server, and a credential that an earlier layer gives. The credential was not meant for
-    /// this server. Returns `None` if there is no such pair.
+    /// Returns a setting that chooses the server, and a credential from an earlier layer than this setting. Such a credential was
+    /// not meant for this server. Returns `None` if there is no such pair.
     pub(super) fn misdirected(&self) -> Option<(&'static str, &'static str)> {
         let address = ["base_url", "provider"];
         let address = address
@@ -129,7 +131,7 @@ impl GivenSettings {
             .collect()
     }
 
-    /// Returns the default settings with only this one setting applied.
+    /// Returns the default settings, with the value of only this setting applied.
     fn alone(&self, setting: &Setting) -> Config {
         let mut config = Config::default();
         self.apply(setting, &mut config);

@@ -15,13 +15,13 @@ use super::{Config, GivenSettings};
 /// The name of the Lua layer in messages.
 const LUA: &str = "setup{} or vim.g.co";
 
-/// The consequence of a wrong value of a strict setting, for messages.
+/// The consequence of a wrong value of a strict setting (see `Setting::strict`), for messages.
 const NO_PROMPT: &str = "no prompt is sent until it is right";
 
-/// Returns the value of an environment variable. Tests pass a function of their own.
+/// A function that returns the value of an environment variable. Tests pass a function of their own.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The sources of all layers, from the first to the last that is read.
+/// The sources of all layers, in the order in which they are read.
 #[derive(Clone, Copy)]
 pub struct Layers<'a> {
     /// The file `config.toml`, which may not exist.
@@ -29,7 +29,7 @@ pub struct Layers<'a> {
     /// The settings from Lua, as a map. It is `[]` or null if there are none.
     pub lua: &'a Value,
     pub env: Env<'a>,
-    /// The names of all environment variables. Names with co's prefix that are not settings are reported.
+    /// The names of all environment variables. Those with co's prefix that are not settings are reported.
     pub variables: &'a [String],
 }
 
@@ -42,7 +42,8 @@ pub struct LoadedSettings {
 }
 
 impl Layers<'_> {
-    /// Reads all layers. Leaves out wrong values and reports them. A wrong value of a strict setting blocks prompts.
+    /// Reads all layers. Leaves out wrong values and reports them. While a strict setting (see `Setting::strict`) has a wrong
+    /// value, no prompt is sent.
     pub fn read(&self) -> LoadedSettings {
         let mut loader = Loader {
             given: GivenSettings::new((self.env)("HOME").map(PathBuf::from)),

@@ -44,7 +44,7 @@ impl Config {
     /// Checks that the settings allow prompts to be sent.
     ///
     /// # Errors
-    /// A strict setting has a wrong value, or a layer could not be read.
+    /// A layer could not be read, or a setting has a wrong value that its default value must not replace.
     pub fn check(&self) -> Result<(), co_llm::Fault> {
         match self.wrong.clone() {
             Some(wrong) => Err(co_llm::Fault::WrongSetting { wrong: wrong.what }),

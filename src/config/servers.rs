@@ -13,7 +13,8 @@ use co_policy::HostPattern;
 /// The longest name of a server, in bytes. It is limited because the names of the server's tools begin with it.
 const LONGEST_NAME: usize = 24;
 
-/// The headers that co and the protocol set, which the person cannot set. Headers that start with `mcp-` belong to them too.
+/// The headers that co and the protocol set, which the person cannot set. The person cannot set headers that start with `mcp-`
+/// either.
 const OWN_HEADERS: [&str; 8] = [
     "accept",
     "connection",
@@ -30,11 +31,11 @@ const OWN_HEADERS: [&str; 8] = [
 pub struct McpServerSettings {
     pub name: String,
     pub kind: ServerKind,
-    /// For a program, the environment variables in addition to those of every server. For a server over HTTP, the variables that
+    /// For a program, the environment variables besides those that every server gets. For a server over HTTP, the variables that
     /// its headers use.
     pub env: Vec<ServerVariable>,
-    /// True if a file of the workspace names the server, and not the person. Such a server gets no more than the default
-    /// confinement allows.
+    /// True if a file of the workspace names the server. False if the person names it. A server of the workspace gets no more
+    /// than the default confinement allows.
     pub of_workspace: bool,
 }
 
@@ -112,8 +113,8 @@ impl HttpServer {
         (host.trim_end_matches('.').to_owned(), port)
     }
 
-    /// Returns true if an HTTP client finds the same host and port in the address as [`Self::host`], which rules and questions
-    /// use.
+    /// Returns true if an HTTP client finds the same host and port in the address as [`Self::host`] does. Rules and questions use
+    /// the host of [`Self::host`].
     fn names_its_host(&self) -> bool {
         let (host, port) = self.host();
         co_llm::Url::parse(&self.url).is_ok_and(|it| {
@@ -215,7 +216,7 @@ pub enum VariableSource {
     Printed(Vec<String>),
 }
 
-/// The settings of one server. Each is read into the first server of a [`Config`].
+/// The settings that the table of a server may have. Each one sets a field of the first server of a [`Config`].
 static FIELDS: &[Setting] = &[
     setting(
         "cmd",

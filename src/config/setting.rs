@@ -10,10 +10,10 @@ use super::value::{BadValue, Kind, object};
 /// The prefix of environment variables that are settings.
 pub(super) const PREFIX: &str = "CO_CLI_";
 
-/// The time at which a setting applies if it changes while the backend runs.
+/// The time from which a changed value of a setting applies, if the backend runs when the value changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applies {
-    /// At once, in every chat, for everything that starts later.
+    /// At once: for everything that starts later, in every chat.
     Now,
     /// In chats that begin later.
     NextChat,
@@ -37,14 +37,15 @@ pub struct Setting {
     pub name: &'static str,
     pub(super) kind: Kind,
     pub applies: Applies,
-    /// True if no prompt is sent while the value is wrong. The default value could send prompts to the wrong server or weaken the
-    /// protection.
+    /// True if a wrong value of the setting blocks all prompts until it is corrected. The default value must not replace a wrong
+    /// value of such a strict setting: it could send prompts to the wrong server or weaken the protection.
     pub(super) strict: bool,
-    /// True if the setting also affects the confinement of the person's commands. No such command runs while the value is wrong.
+    /// True if the setting also affects the confinement of the person's commands. While its value is wrong, none of these
+    /// commands runs.
     pub(super) confines: bool,
     /// The default value in the text form of the environment. It is a description in parentheses if no text has this value.
     pub default: &'static str,
-    /// The text for `doc/co.txt`. Names in braces stand for words of the provider table.
+    /// The help text for `doc/co.txt`. Names in braces, such as `{fallback}`, are replaced by values of the table of providers.
     pub help: &'static str,
 }
 
@@ -98,7 +99,7 @@ pub(super) fn read_fields<'a>(
     Ok(read)
 }
 
-/// Makes a row for a setting that applies at once. [`Setting::applies`] changes this.
+/// Makes a row for a setting that applies at once. To choose another time, call the method `applies` of the row.
 pub(super) const fn setting(
     name: &'static str,
     default: &'static str,

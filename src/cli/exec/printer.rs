@@ -19,8 +19,8 @@ pub(super) struct Ending {
 
 /// Prints on a separate thread, so that a slow reader of the output delays neither the time-out nor signals.
 ///
-/// If `screen` is given, prints its content as it changes. Then prints the ending. The returned channel gets the result when
-/// everything is written.
+/// If `screen` is given, prints the content of the screen as it changes. Then prints the texts of the [`Ending`]. The returned
+/// channel gets the result when everything is written.
 pub(super) fn print(
     screen: Option<Arc<Screen>>,
     last: oneshot::Receiver<Ending>,

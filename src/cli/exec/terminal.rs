@@ -20,8 +20,8 @@ const LOOK_INTERVAL: Timespec = Timespec {
     tv_nsec: 50_000_000,
 };
 
-/// Locked while a thread writes to the terminal, and while a question is on it. So the output of a command cannot change the
-/// question.
+/// A lock that a thread holds while it writes to the terminal, and while a question is on the terminal. So the output of a
+/// command cannot change the question.
 static TERMINAL: Mutex<()> = Mutex::new(());
 
 /// Waits until no question is on the terminal. No question appears until the returned guard is dropped.

@@ -46,20 +46,21 @@ pub(super) struct Tried<'a> {
     found: Result<(TrialChanges, Report), String>,
     /// True if the command ended by itself.
     is_whole: bool,
-    /// The changes that could not be kept, if the remaining changes were kept. It is `None` if no changes were kept.
+    /// The changes that could not be kept, while the other changes were kept. It is `None` if no changes were kept.
     kept: Option<Vec<NotKept>>,
     /// The reason why no change could be kept.
     problem: Option<String>,
 }
 
-/// The changes that can be kept, in the output format of the options.
+/// The changes that can be kept, in the output format that the options choose.
 enum Report {
     Text { diff: String, facts: Vec<FactLine> },
     Json(Vec<Value>),
 }
 
 impl Trial {
-    /// Makes the layer. First finishes changes that killed processes were making.
+    /// Makes the layer of the trial. First completes the changes of files that an earlier co did not complete because it was
+    /// killed.
     ///
     /// # Errors
     /// The system has no trials, or co cannot write its state. The error is a sentence for the person.
@@ -148,7 +149,7 @@ impl Trial {
         tried
     }
 
-    /// Removes the layer, within the time `limit`. The next trial removes the rest.
+    /// Removes the layer, within the time `limit`. If the time is too short, the next trial removes the rest.
     pub(super) async fn remove(self, limit: Duration) {
         drop(self.place);
         self.removals.finished(limit).await;
@@ -185,7 +186,8 @@ impl Tried<'_> {
     }
 
     /// Prints which changes cannot be kept. Then keeps or drops the remaining changes, as the options say or the person answers.
-    /// Returns the exit status if it differs from the exit status of the command. `told` completes when a signal arrives.
+    /// Returns the exit status if it differs from the exit status of the command. The future of `told` completes when a signal
+    /// arrives.
     pub(super) async fn settle(&mut self, told: impl AsyncFnOnce()) -> Option<u8> {
         let (found, report) = match &self.found {
             Ok(found) => found,
