@@ -39,7 +39,7 @@ const LIST: OFlags = OFlags::RDONLY
 /// The name by which a directory refers to itself.
 const ITSELF: &str = ".";
 
-/// The most attempts to open a path while other programs rename files, and to find an unused temporary name.
+/// The most attempts to open a path while other programs rename files. Also the most attempts to find an unused temporary name.
 const MAX_TRIES: usize = 100;
 
 /// An open directory. Its methods take paths that are relative to this directory and have no `..`. An empty path means the
@@ -653,7 +653,7 @@ pub(crate) fn open_place(path: &Path) -> rustix::io::Result<OwnedFd> {
     top.beneath(below, NAMED)
 }
 
-/// Opens `/`. Returns it with the rest of a canonical path, as a relative path.
+/// Opens `/`. Returns the open directory, and the canonical path `real` relative to it.
 fn split_real(real: &Path) -> rustix::io::Result<(Dir, &Path)> {
     let below = real.strip_prefix("/").map_err(|_| Errno::INVAL)?;
     let top = openat(CWD, "/", DIRECTORY, Mode::empty())?;

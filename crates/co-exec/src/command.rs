@@ -16,7 +16,8 @@ pub struct CommandSpec {
     /// The working directory, an absolute path. For a command of an agent, it must be canonical: no component may have become a
     /// symbolic link.
     pub cwd: PathBuf,
-    /// The caller decides which variables are forced, and whether processes that remain are kept.
+    /// The caller for whom the command runs. It decides which variables get forced values, and whether processes that remain
+    /// after the command may continue.
     pub caller: Caller,
     /// The text for standard input. `None` means that standard input is `/dev/null`.
     pub stdin: Option<Vec<u8>>,

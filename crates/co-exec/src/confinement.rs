@@ -1,8 +1,9 @@
 //! The confinement of a command: the list of levels. Each level has a file of its own.
 //!
 //! A level is a value that consists of parts; see [`level::Level`]. Code that starts, limits or supervises a command uses these
-//! parts, and does not ask for the level itself. Only [`Confinement::shown_mut`] and [`Confinement::only_looks`] do, for code
-//! that chooses a level. To add a level, add a file such as [`read_only`], and its lines in this file.
+//! parts, and does not depend on the level itself. Only code that chooses a level asks for the level, with
+//! [`Confinement::shown_mut`] and [`Confinement::only_looks`]. To add a level, add a file such as [`read_only`], and its lines in
+//! this file.
 
 mod agent;
 mod container;
@@ -54,7 +55,7 @@ pub enum Confinement {
         /// changes go to `caches` in the layer. The locks are the same as for `ignored`.
         ///
         /// The command may also change the directories where toolchains keep packages. These changes go to `downloads` in the
-        /// layer. The directory `downloads` beside this directory contains the changes of earlier trials.
+        /// layer. The directory `downloads`, beside the directory of caches, contains such changes of earlier trials.
         caches: Option<PathBuf>,
         /// Files and directories outside the workspace in which the command's changes persist.
         places: GrantedPlaces,
@@ -148,7 +149,8 @@ impl Confinement {
         }
     }
 
-    /// Returns the name, the description and the secrets of the level. Returns `None` if nothing confines the command.
+    /// Returns the name and the description of the level, and the secrets that it closes to the command. Returns `None` if
+    /// nothing confines the command.
     fn parts(&self) -> Option<(&'static str, &'static str, ClosedSecrets<'_>)> {
         match self.holder() {
             Holder::Nobody => None,
@@ -173,8 +175,8 @@ impl Confinement {
         self.parts().map(|(_, words, _)| words)
     }
 
-    /// Returns whether the command has its own network. Only listening sockets connect such a network to hosts; see
-    /// [`Executor::start_listening`](crate::Executor::start_listening).
+    /// Returns whether the command has its own network. In such a network, the command reaches hosts only through the listening
+    /// sockets of [`Executor::start_listening`](crate::Executor::start_listening).
     pub fn has_own_network(&self) -> bool {
         self.level()
             .is_some_and(|level| level.network == Network::Own)

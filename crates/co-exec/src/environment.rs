@@ -37,7 +37,8 @@ pub enum Environment {
 }
 
 impl Environment {
-    /// Returns the variables from which the command's variables are selected. Returns `None` for the variables of the executor.
+    /// Returns the variables of the editor, from which co selects the variables of the command. Returns `None` if co selects from
+    /// the variables of the executor.
     pub(crate) fn variables(&self) -> Option<&Variables> {
         match self {
             Self::Executor => None,

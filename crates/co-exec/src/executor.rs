@@ -38,7 +38,7 @@ use crate::sandbox::{self, Launcher};
 use crate::secrets::exposure::SecretWatch;
 use crate::settings::ExecSettings;
 
-/// The most surveys of a workspace for one start. co surveys again if a secret moves before it is hidden.
+/// The most surveys of a workspace for the start of one command. co surveys again if a secret moves before it is hidden.
 const MAX_SURVEYS: usize = 3;
 /// The most attempts to start an engine's client for one command. Before each attempt but the first, co restores the container.
 const MAX_CLIENTS: usize = 2;
@@ -53,13 +53,13 @@ const REMOVAL_TIMEOUT: Duration = Duration::from_millis(400);
 #[derive(Debug)]
 pub struct ExecutorSetup {
     pub settings: ExecSettings,
-    /// The launcher confines and limits commands. Without a launcher, the executor refuses every [`Confinement`] but `Plain`, and
-    /// only checks the limits of a model's commands, without enforcing them by the kernel.
+    /// The launcher confines and limits commands. Without a launcher, the executor refuses every [`Confinement`] but `Plain`. It
+    /// then checks the limits of a model's commands itself, and the kernel enforces none of them.
     pub launcher: Option<Launcher>,
     /// True if no other part of this process starts processes in sessions of their own. At shutdown, the executor then kills
     /// every process that is outside the session of this process.
     pub sole: bool,
-    /// The environment variables from which the allowlist selects.
+    /// The environment variables from which co selects the variables of commands, by an allowlist.
     pub env: Vec<(OsString, OsString)>,
 }
 
@@ -412,8 +412,8 @@ impl Executor {
         place.make(limits)
     }
 
-    /// Returns the limits for each process of a command. If a cgroup enforces the limit of processes, or if there is no launcher,
-    /// leaves that limit out.
+    /// Returns the limits for each process of a command. Leaves out the limits on threads if a cgroup enforces the command's
+    /// limit of processes, or if there is no launcher.
     fn per_process(
         &self,
         spec: &CommandSpec,

@@ -6,8 +6,8 @@ const KEPT_BYTES: nix::libc::c_int = 256 << 10;
 
 /// Makes the C library return freed memory at the end of each heap at once. Call it at the start of the program.
 ///
-/// By default, glibc keeps up to 64 MiB there for each thread, depending on the largest piece that was freed. [`give_back`] does
-/// not free this part: without this function, the backend kept 70 MB after surveys of a large repository.
+/// By default, glibc keeps up to 64 MiB at the end of the heap of each thread, depending on the largest block that was freed.
+/// [`give_back`] does not free this memory: without `keep_little`, the backend kept 70 MB after surveys of a large repository.
 pub fn keep_little() {
     #[cfg(target_env = "gnu")]
     #[expect(unsafe_code, reason = "no library wraps mallopt")]

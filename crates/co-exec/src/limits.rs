@@ -21,7 +21,7 @@ pub(crate) struct ProcessLimits {
     pub(crate) open_files: Option<u64>,
     /// The largest size of a file in bytes.
     pub(crate) file_size: Option<u64>,
-    /// The number of threads that the user may start in addition to the existing threads. Does not apply to root.
+    /// The number of threads that the user may start besides those that exist already. Does not apply to root.
     pub(crate) more_threads: Option<u64>,
     /// The most threads in the command's user namespace, if it has one. Does not apply to root.
     pub(crate) own_threads: Option<u64>,
@@ -53,11 +53,13 @@ pub(crate) struct CommandLimits {
     pub(crate) disk: Option<u64>,
     /// The most bytes in the granted paths that the command may write.
     pub(crate) places: Option<u64>,
-    /// The most bytes, and below the most files, in the layer of a trial.
+    /// The most bytes in the layer of a trial.
     pub(crate) changes: Option<u64>,
+    /// The most files in the layer of a trial.
     pub(crate) changed_files: Option<u64>,
-    /// The most bytes, and below the most files, in the caches of trials.
+    /// The most bytes in the caches of trials.
     pub(crate) caches: Option<u64>,
+    /// The most files in the caches of trials.
     pub(crate) cached_files: Option<u64>,
     /// True if the command must respect each [`Quota`].
     pub(crate) shared: bool,
@@ -110,8 +112,8 @@ pub enum Quota {
 }
 
 impl CommandLimits {
-    /// Returns the limits on a command. A person's command has no limits, except in a trial. Then co limits the amount that it
-    /// writes, and its share of shared resources.
+    /// Returns the limits on a command. A person's command has limits only in a trial: on the bytes and files that it writes, and
+    /// on its use of resources that other programs share.
     pub(crate) fn of(settings: &ExecSettings, caller: Caller, holder: Holder<'_>) -> Self {
         let level = match holder {
             // The engine limits a container.
@@ -153,7 +155,7 @@ fn lower(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 
 impl ProcessLimits {
     /// Returns the limits for each process, from the settings. The limit of threads is twice the command's limit of processes,
-    /// because it also counts other programs of the user. co checks the command's own limit separately.
+    /// because the kernel also counts the threads of the user's other programs. co checks the command's own limit separately.
     pub(crate) fn of(
         settings: &ExecSettings,
         caller: Caller,
@@ -226,8 +228,8 @@ impl ProcessLimits {
     }
 }
 
-/// Returns true if Linux of this release counts processes for each user namespace, as from 5.14 on. An older Linux counts all
-/// processes of the user.
+/// Returns true if this release of Linux counts the processes of each user namespace separately: release 5.14 or a later one. An
+/// older Linux counts all processes of the user together.
 fn counts_by_namespace(release: &[u8]) -> bool {
     let mut numbers = release
         .split(|byte| !byte.is_ascii_digit())

@@ -39,8 +39,8 @@ pub struct CommandOutcome {
     pub gap: Option<OutputGap>,
     /// The name of the confinement level at which the command ran, such as `read-only`.
     pub level: &'static str,
-    /// Files in the workspace that other programs run without a question, and that the command created or replaced although co
-    /// protects such files.
+    /// The files in the workspace that the command created or replaced, and that other programs run or load without a question,
+    /// such as the hooks of git.
     pub appeared: Vec<PathBuf>,
     /// A sentence about an end that the exit status does not explain, for example that the container has stopped.
     pub note: Option<String>,

@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The size in bytes of the number before each path.
+/// The size in bytes of the number with which each entry begins: the length of the prefix that it shares with the path before it.
 const NUMBER: usize = size_of::<u16>();
 
 /// A list of paths in a single allocation, which clones share.

@@ -231,7 +231,7 @@ impl<V: Packed> PathMap<V> {
         }
     }
 
-    /// Packs all entries again, with the changed ones.
+    /// Packs all entries again, including those that changed since the last packing.
     pub fn pack(&mut self) {
         let (mut bytes, mut blocks) = (Vec::with_capacity(self.packed.bytes.len()), Vec::new());
         let (mut last, mut value_bytes) = (PathBuf::new(), Vec::new());

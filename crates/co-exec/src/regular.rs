@@ -92,14 +92,14 @@ impl FileStamp {
     }
 
     /// Returns true if the file is the same as in `before` and only its metadata has changed, such as its mode, its owner or its
-    /// links.
+    /// number of hard links.
     pub(crate) fn is_unwritten_since(&self, before: &Self) -> bool {
         let contents = |it: &Self| (it.inode(), it.size, it.written);
         contents(self) == contents(before) && self.changed != before.changed
     }
 
-    /// Returns true if any later change of the file will change the stamp. This is not certain until the resolution of file times
-    /// has passed.
+    /// Returns true if any later change of the file is certain to change the stamp. This is so if the last change is longer ago
+    /// than the resolution of file times.
     pub fn is_settled(&self) -> bool {
         let Ok(nanos) = u64::try_from(self.changed.0) else {
             return false;

@@ -14,10 +14,11 @@ mod links;
 #[cfg(test)]
 mod tests;
 
-/// The prefix of co's temporary directories, which commands can write.
+/// The prefix of the names of co's temporary directories, in which commands can write.
 pub const OUR_TMP: &str = "co-tmp-";
 
-/// Names in a git directory that git runs or reads as configuration. A command must not create missing ones.
+/// The names of the files and directories in a git directory that git runs or reads as configuration. A command must not create
+/// one that is missing.
 pub(crate) const OBEYED_NAMES: &[&str] = &[
     "config",
     "config.worktree",
@@ -29,11 +30,11 @@ pub(crate) const OBEYED_NAMES: &[&str] = &[
     "remotes",
 ];
 
-/// Names in `worktrees/NAME` of a git directory that git runs or reads as configuration.
+/// The names of the files and directories in `worktrees/NAME` of a git directory that git runs or reads as configuration.
 pub(crate) const OBEYED_IN_WORK_TREE: &[&str] = &["config.worktree", "modules"];
 
-/// Names in a git directory that commands of git change, such as commit, merge, rebase, stash and gc. These commands also change
-/// names in capitals (`HEAD`, `MERGE_MSG`) and lock files.
+/// The names of the files and directories in a git directory that git's own commands change, such as commit, merge, rebase, stash
+/// and gc. These commands also change files with names in capitals (`HEAD`, `MERGE_MSG`) and lock files.
 pub(crate) const CHANGED_NAMES: &[&str] = &[
     "objects",
     "refs",
@@ -54,7 +55,8 @@ pub(crate) const CHANGED_NAMES: &[&str] = &[
     "ADD_EDIT.patch",
 ];
 
-/// Other names that git creates in a git directory: git neither reads them as configuration nor changes them later.
+/// The names of other files that git creates in a git directory. git neither reads these files as configuration nor changes them
+/// later.
 const OTHER_NAMES: [&str; 1] = ["description"];
 
 /// The git directories of a workspace.
@@ -118,13 +120,14 @@ pub fn has_git_names(has: impl Fn(&str) -> bool) -> bool {
     has("HEAD") && (has("commondir") || has("objects") && has("refs"))
 }
 
-/// Returns whether a path is an entry that git itself uses in a git directory, whatever the name of that directory.
+/// Returns true if a path is directly in a git directory (of any name) and has one of the names that git uses there.
 pub fn is_gits(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.is_some_and(is_gits_name) && path.parent().is_some_and(is_git_dir)
 }
 
-/// Returns whether a path in the directory `root` is such an entry of git ([`is_gits`]), or is below one.
+/// Returns true if a path is below the directory `root`, and if the path or a directory between the two is an entry of git
+/// ([`is_gits`]).
 pub fn is_below_gits(root: &Path, path: &Path) -> bool {
     let mut above = path.ancestors().take_while(|it| *it != root);
     path.starts_with(root) && above.any(is_gits)
@@ -142,8 +145,9 @@ pub(crate) fn may_change(name: &str) -> bool {
     reference || CHANGED_NAMES.contains(&name) || name.starts_with("sharedindex.")
 }
 
-/// Returns the git directories inside `workspace` (a canonical path) to which its `.git` leads, trusted or not. `.git` leads to
-/// them as a symbolic link, by its text, or by a `commondir`. The workspace itself may be among them.
+/// Returns the git directories inside `workspace` (a canonical path) to which its `.git` leads, trusted or not. `.git` is a
+/// directory, a symbolic link, or a file that names a directory. A file `commondir` in that directory may name a second git
+/// directory. The workspace itself may be among the results.
 pub fn inside(workspace: &Path) -> Vec<PathBuf> {
     let dot = workspace.join(".git");
     let own = match dot.is_dir() {
@@ -289,8 +293,8 @@ pub fn leads(dir: &Path, value: &Path, workspace: &Path) -> bool {
 /// Collects the values of `core.worktree` in the text of a git configuration into `values`. Returns `None` if the text contains
 /// anything that git may understand differently.
 ///
-/// git itself reads all other configuration for co. It cannot read this setting for co, because co reads the setting to decide
-/// whether git may use this directory. co does so for each verdict.
+/// co asks git for all other configuration. It cannot ask git for this setting, because the setting decides whether git may use
+/// the directory at all. co reads the setting for each verdict.
 fn work_trees(text: &str, values: &mut Vec<String>) -> Option<()> {
     let is_blank = |c| matches!(c, ' ' | '\t');
     let is_name = |name: &str, more: &[char]| {
@@ -345,7 +349,7 @@ fn check_independent(dir: &Path) -> Result<(), Untrusted> {
 
 /// Refuses a git directory that uses files or objects of another git directory, by symbolic links or alternates.
 ///
-/// Allows a symbolic link in place of `hooks`, because reading runs no hooks.
+/// Allows a symbolic link named `hooks`, because git runs no hooks while co only reads the repository.
 fn keeps_to_itself(dir: &Path) -> Result<(), Untrusted> {
     for (name, kind) in beneath::list_real(dir) {
         if kind.is_symlink() && name != "hooks" {

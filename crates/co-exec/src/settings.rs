@@ -13,7 +13,7 @@ use crate::settings::container::ContainerSettings;
 /// The settings of an [`Executor`](crate::Executor).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecSettings {
-    /// Names of further variables that commands get, or patterns such as `PREFIX_*`.
+    /// The names of variables that commands get besides those of co's own allowlist, or patterns such as `PREFIX_*`.
     pub env_allow: Vec<String>,
     /// True to use the PATH of the login shell.
     pub login_path: bool,
@@ -30,8 +30,9 @@ pub struct ExecSettings {
     pub flood_max: u64,
     /// The directory for spill files, with mode 0700.
     pub spill_dir: PathBuf,
-    /// The age at which spill files are removed; below, the most bytes of all spill files together.
+    /// The age at which spill files are removed.
     pub spill_age: Duration,
+    /// The most bytes of all spill files together.
     pub spill_total: u64,
     /// The most bytes of memory for a model's command with all its processes. Here and in the fields below, `None` means no
     /// limit.
@@ -40,25 +41,28 @@ pub struct ExecSettings {
     pub processes: Option<u64>,
     /// The most bytes in the private temporary directory of a model's confined command.
     pub tmp_size: Option<u64>,
-    /// The most bytes that a trial may write in the workspace; below, the most files. In the caches, a trial may write a tenth of
-    /// that number of files.
+    /// The most bytes that a trial may write in the workspace.
     pub trial_size: Option<u64>,
+    /// The most files that a trial may write in the workspace. In the caches, a trial may write a tenth of this number.
     pub trial_files: Option<u64>,
     /// The most bytes of ignored files and caches that trials keep for later trials, in all workspaces together.
     pub trial_cache: Option<u64>,
-    /// The limits on memory and on processes for commands that run without a question, if these are lower.
+    /// The most bytes of memory for a command that runs without a question, if this is lower than `memory`.
     pub unasked_memory: Option<u64>,
+    /// The most processes and threads for a command that runs without a question, if this is lower than `processes`.
     pub unasked_processes: Option<u64>,
     /// The most open files of each process of a command that runs without a question, if this is lower than `open_files`.
     pub unasked_open_files: Option<u64>,
-    /// The limits on each process of any command: processor time in seconds, number of open files, size of a file in bytes.
+    /// The most seconds of processor time for each process of any command.
     pub cpu_seconds: Option<u64>,
+    /// The most open files for each process of any command.
     pub open_files: Option<u64>,
+    /// The size in bytes that a file may reach when a process of any command writes it.
     pub file_size: Option<u64>,
-    /// True if commands get namespaces, if the kernel allows them.
+    /// True if commands should get namespaces. They get only those that the kernel allows.
     pub namespaces: bool,
-    /// Paths outside the workspace that confined commands may read in addition to system paths and tools. `~/` stands for the
-    /// home directory.
+    /// Paths outside the workspace that confined commands may read besides system paths and tools. `~/` stands for the home
+    /// directory.
     pub read_roots: Vec<PathBuf>,
     pub container: ContainerSettings,
 }
@@ -162,15 +166,15 @@ fn default_memory() -> Option<u64> {
     Some(kibibytes * 1024 / 4 * 3)
 }
 
-/// Returns a default for processes and threads: enough for a build that uses every processor, but low enough that co notices a
-/// fork bomb while the machine still responds.
+/// Returns the default number of processes and threads for a model's command: enough for a build that uses every processor, but
+/// low enough that co notices a fork bomb while the machine still responds.
 fn default_processes() -> u64 {
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     512 + 64 * processors
 }
 
-/// Returns a default for processes and threads: enough for the runtimes of read-only programs. Java and Go start threads for
-/// every processor.
+/// Returns the default number of processes and threads for a command that runs without a question: enough for the runtimes of
+/// read-only programs. Java and Go start threads for every processor.
 fn default_unasked_processes() -> u64 {
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     64 + 2 * processors

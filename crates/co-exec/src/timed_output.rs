@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions};
 use rustix::process::{getrlimit, kill_process_group, prlimit, waitid};
 
-/// The most bytes of memory that the program may write.
+/// The most bytes of writable memory that the program may have.
 const MAX_MEMORY: u64 = 2 << 30;
 /// The most bytes of the program's output. A program that prints more fails.
 const MAX_OUTPUT: u64 = 256 << 20;

@@ -58,19 +58,19 @@ const EVENT_BYTES: usize = 64 << 10;
 /// The most events that are read before one answer, because a program may cause events faster than co reads them.
 const MAX_EVENTS: usize = 200_000;
 
-/// The most events that a log keeps. A command that unpacks a large archive causes an event for each file.
+/// The most events that a [`NameLog`] keeps. A command that unpacks a large archive causes an event for each file.
 const MAX_LOGGED: usize = 200_000;
 
 /// The most changed directories that the watcher remembers.
 const MAX_CHANGED: usize = 50_000;
 
-/// The most watches that stay unpacked, in addition to the number of packed watches.
+/// If the unpacked watches outnumber the packed watches by more than this, all watches are packed again; see [`Watches`].
 const MAX_UNPACKED: usize = 4_096;
 
 /// The pause between two reads of the queue. To overflow the queue in this time, a program must cause 16,384 events.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The time without a question after which a watcher ends. Also the time after which a failed start is tried again.
+/// The time without a query for changes after which a watcher ends. Also the time after which a failed start is tried again.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
 
 /// The reason why a workspace is not watched.
@@ -109,14 +109,14 @@ enum Slot {
     Refused(Instant),
 }
 
-/// A mark for a moment in the life of a watcher.
+/// A moment in the life of a watcher. A later query can ask for all changes since this moment.
 #[derive(Debug, Clone)]
 pub struct ChangeMark {
     watcher: Arc<()>,
     number: u64,
 }
 
-/// The answer of a watcher.
+/// The answer of a watcher to a query for changes.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// The mark for the moment of this answer. `None` if the workspace is not watched.
@@ -137,7 +137,7 @@ pub(crate) struct NameLog {
 struct LoggedEvents {
     /// Returns true if the log skips the names in a directory, given by its path relative to the workspace.
     is_left_out: fn(&Path) -> bool,
-    /// The directories whose names are logged in any case.
+    /// The directories whose names are logged even if `is_left_out` returns true for them.
     wanted: HashSet<PathBuf>,
     events: Vec<NameEvent>,
     /// True if events were dropped because there were too many.
@@ -149,12 +149,12 @@ struct LoggedEvents {
 pub(crate) struct NameEvent {
     pub(crate) path: PathBuf,
     pub(crate) flags: ReadFlags,
-    /// A number that both halves of a move share.
+    /// The number that the two events of one move share: the name that disappears, and the name that appears.
     pub(crate) cookie: u32,
 }
 
 impl NameLog {
-    /// Adds directories, given by their canonical paths, whose names are logged in any case.
+    /// Adds directories, given by their canonical paths. From now on, the log never skips the names in them.
     pub(crate) fn want<'a>(&self, dirs: impl Iterator<Item = &'a Path>) {
         let mut log = self.events.lock();
         log.wanted.extend(dirs.map(Path::to_owned));
@@ -236,7 +236,7 @@ impl Watchers {
         changes
     }
 
-    /// Watches a workspace until no question has come for [`IDLE_LIMIT`].
+    /// Watches a workspace until nobody has asked for its changes for [`IDLE_LIMIT`].
     fn watch(slots: &Weak<Slots>, root: &Path) {
         let watchers = || slots.upgrade().map(Self);
         let made = Watcher::new(root).map(Arc::new);
@@ -286,7 +286,7 @@ impl Drop for Slots {
 /// Watches the directories of one workspace.
 #[derive(Debug)]
 pub struct Watcher {
-    /// The path of the workspace, in which symbolic links are allowed.
+    /// The path of the workspace. It may contain symbolic links.
     root: PathBuf,
     inotify: OwnedFd,
     /// Wakes the watcher's thread when the watcher must end.
@@ -297,7 +297,7 @@ pub struct Watcher {
 #[derive(Debug)]
 struct State {
     tree: Tree,
-    /// The time of the last question about changes.
+    /// The time of the last query for changes.
     asked: Instant,
     over: bool,
 }
@@ -305,7 +305,7 @@ struct State {
 /// The watched directories of a workspace, and their changes.
 #[derive(Debug)]
 struct Tree {
-    /// The identity of the watcher.
+    /// The identity of the watcher, which each of its [`ChangeMark`]s contains.
     id: Arc<()>,
     /// The canonical path of the workspace.
     root: PathBuf,
@@ -319,9 +319,9 @@ struct Tree {
     logs: Vec<Weak<Mutex<LoggedEvents>>>,
     /// The number of the next mark.
     number: u64,
-    /// The directories that have changed. The number is that of the first mark after the change.
+    /// The directories that have changed, each with the number of the first mark after its last change.
     changed: HashMap<Arc<Path>, u64>,
-    /// The number of the first mark since which all changes are remembered.
+    /// The lowest number of a mark since which `changed` contains all changes.
     known_since: u64,
 }
 
@@ -330,7 +330,8 @@ struct Tree {
 struct Watches {
     /// The watch descriptor of each directory.
     numbers: PathMap<Watch>,
-    /// The watch descriptors of packed entries, sorted, each with the index of its entry in `numbers`. Some are outdated.
+    /// The sorted watch descriptors of the packed entries of `numbers`, each with the index of its entry. Some of these
+    /// descriptors are outdated.
     packed: Vec<(i32, usize)>,
     /// The directories of the watches that are not packed yet.
     new: HashMap<i32, Arc<Path>>,
@@ -422,7 +423,7 @@ impl Watcher {
         (!state.over).then(|| state.tree.answer(since))
     }
 
-    /// Reads the queue until the watcher ends, or until no question has come for [`IDLE_LIMIT`].
+    /// Reads the queue of events until the watcher ends, or until nobody has asked for changes for [`IDLE_LIMIT`].
     fn follow(&self) {
         loop {
             let left = {
@@ -648,7 +649,7 @@ impl Tree {
         self.changed.insert(path, self.number);
     }
 
-    /// Returns true if no other file system is mounted in the workspace.
+    /// Returns true if the list of mounts has not changed, or if no other file system is mounted in the workspace.
     fn has_its_mounts(&self) -> bool {
         let mut fds = [PollFd::new(&self.mounts, PollFlags::PRI)];
         let polled = poll(&mut fds, Some(&Timespec::default()));

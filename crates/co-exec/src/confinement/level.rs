@@ -14,8 +14,7 @@ pub struct Level<'a> {
     pub(crate) words: &'static str,
     pub(crate) secrets: ClosedSecrets<'a>,
     pub(crate) access: Access<'a>,
-    /// Files and directories outside the workspace that this command may use in addition to the places that every command may
-    /// use.
+    /// Files and directories outside the workspace that this command may use besides those that every command may use.
     pub(crate) places: Option<&'a GrantedPlaces>,
     pub(crate) calls: Calls,
     pub(crate) network: Network,
@@ -29,7 +28,7 @@ pub struct Level<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClosedSecrets<'a> {
     pub(crate) workspace: &'a Path,
-    /// The secrets that the command may open all the same.
+    /// The secrets that the command may open, as exceptions.
     pub(crate) shown: &'a ShownSecrets,
     pub(crate) closed_by: ClosedBy,
 }
@@ -122,8 +121,8 @@ pub(crate) enum TmpPlace {
 pub(crate) struct LevelLimits {
     /// True if the settings have lower limits for commands of this level, because these commands run without a question.
     pub(crate) unasked: bool,
-    /// True if nobody approved this command. Its processes then have limits even if a person started it. The limits include a low
-    /// number of threads and of pending signals.
+    /// True if nobody approves the commands of this level. Their processes then have low limits on open files, threads and
+    /// pending signals, even if a person started the command.
     pub(crate) unapproved: bool,
     /// True if the disk usage of the layer and the caches is limited, even for a command of the person.
     pub(crate) layer: bool,
@@ -144,7 +143,7 @@ pub(crate) enum ClosedBy {
     WritableMounts,
 }
 
-/// The secret files of the workspace that a command may open all the same.
+/// The exceptions among the secrets of a workspace: the secret files that a command may open.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ShownSecrets {
     #[default]

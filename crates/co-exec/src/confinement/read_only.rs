@@ -6,7 +6,7 @@ use super::level::{
     Access, Calls, ClosedBy, ClosedSecrets, Level, LevelLimits, Network, ShownSecrets, TmpPlace,
 };
 
-/// The name of the read-only level, by the kernel or in a container.
+/// The name of the read-only level. A read-only command in a container has this level too.
 pub const NAME: &str = "read-only";
 
 pub(super) fn level(workspace: &Path) -> Level<'_> {

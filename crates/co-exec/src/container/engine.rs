@@ -34,7 +34,8 @@ pub async fn check_engine(
 #[derive(Debug, Clone)]
 pub struct Engine {
     pub(crate) program: PathBuf,
-    /// All environment variables, because engines find their service and their configuration by them.
+    /// The environment of the engine's client. It contains all variables, because the client finds its service and its
+    /// configuration by them.
     pub(crate) env: Variables,
 }
 

@@ -26,8 +26,10 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// An upper bound of the time by which the time stamp of a changed file may be behind the clock.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(20);
 
-/// The first pause between two checks whether processes that a person's command left still run; below, the longest such pause.
+/// The pause before the first check whether processes that a person's command left behind still run. Each later pause is twice as
+/// long.
 const FIRST_LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// The longest pause between two of these checks.
 const MAX_LOOK_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The exit statuses of the program `timeout` after a time-out: of coreutils, of coreutils after SIGKILL, and of busybox.
@@ -51,7 +53,8 @@ pub(crate) struct Inside {
     /// A time shortly before the command started.
     start: ChangeTime,
     pub(crate) secrets: Option<SecretWatch>,
-    /// The files that other programs run or read as configuration, to compare after the command.
+    /// The state, before the command, of the files that other programs run or read as configuration. co compares these files
+    /// after the command.
     pub(crate) watched: Arc<WatchedPaths>,
 }
 

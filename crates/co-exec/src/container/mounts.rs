@@ -1,4 +1,4 @@
-//! The mounts of a container: the workspace, and those of its files that a command must not change or open.
+//! The mounts of a container: the workspace, and the files in it that a command must not change or open.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

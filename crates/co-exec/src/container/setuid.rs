@@ -15,7 +15,7 @@ use crate::regular::ChangeTime;
 
 /// The longest time for a search of the workspace.
 const MAX_TIME: Duration = Duration::from_secs(10);
-/// The most nested directories that one relative path may pass through.
+/// The most directories in a path relative to an open directory. To search deeper, co opens a directory further down.
 const MAX_DEPTH: usize = 100;
 /// The most files that the message to the person names.
 const MAX_NAMED: usize = 10;
@@ -82,7 +82,7 @@ impl SetuidSearch {
         look
     }
 
-    /// Checks the files below a directory. `at` is the path of that directory in the workspace.
+    /// Checks the files below the open directory `top`, whose path in the workspace is `at`.
     fn below(&mut self, top: &Dir, at: &Path) {
         let (mut left, mut closed) = (vec![PathBuf::new()], Vec::new());
         while let Some(path) = left.pop() {
@@ -170,7 +170,7 @@ impl SetuidSearch {
     }
 }
 
-/// Makes a directory readable for this process. If this changes its mode, returns the old mode.
+/// Makes a directory readable for this process. If this changes the directory's mode, returns the old mode.
 fn open(dir: &Dir) -> io::Result<Option<u32>> {
     let mode = dir.itself()?.mode;
     if mode & 0o500 == 0o500 {

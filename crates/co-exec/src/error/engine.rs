@@ -34,8 +34,8 @@ pub enum FaultKind {
     Other,
 }
 
-/// Parts of the engine's messages, in lower case, and the kind of failure that each part means. The first part that the message
-/// contains decides.
+/// Texts that an engine's message may contain, in lower case, and the kind of failure that each text means. The first text in the
+/// list that the message contains decides.
 const MEANINGS: &[(&str, FaultKind)] = &[
     ("no space left", FaultKind::NoSpace),
     ("disk quota exceeded", FaultKind::NoSpace),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// The reason why a command cannot be confined, in one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SandboxRefusal {
-    /// The system does not allow the confinement, or the path does not. The sentence contains advice.
+    /// The system or the path of the workspace does not allow the confinement. Contains a sentence with advice.
     #[error("{0}")]
     Unable(String),
     /// The secrets cannot be hidden. A person may decide to run the command without hiding them.

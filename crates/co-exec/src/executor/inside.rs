@@ -24,7 +24,8 @@ pub(super) struct ReadyContainer {
     pub(super) container: Arc<Container>,
     /// The watch for the workspace's secrets, if the command must not open them.
     secrets: Option<SecretWatch>,
-    /// The files that other programs run or read as configuration, to compare after the command.
+    /// The state, before the command, of the files that other programs run or read as configuration. co compares these files
+    /// after the command.
     watched: Arc<WatchedPaths>,
 }
 

@@ -28,7 +28,8 @@ use crate::program_search::{is_program, search};
 use crate::sandbox::{ConfinedCommand, GateEnd, LaunchRequest, Launcher};
 use crate::secrets::exposure::SecretWatch;
 
-/// The paths of bash to try before PATH. co judged the command as a script for bash, so another shell must not run it.
+/// The paths of bash that co tries before it searches PATH for bash. co judged the command as a script for bash, so another shell
+/// must not run it.
 const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash"];
 
 /// A command to start, with its environment and limits.

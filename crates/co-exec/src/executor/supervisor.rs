@@ -453,15 +453,15 @@ impl Supervisor {
         }
     }
 
-    /// Returns true if processes that remain after the command may continue. In a trial they must not, because co compares its
-    /// changes.
+    /// Returns true if processes that remain after the command may continue. In a trial, they may not continue, because co
+    /// compares the changes after the end of the command.
     fn keeps(&self) -> bool {
         let confined = self.held.confined();
         self.caller == Caller::Person && !confined.is_some_and(ConfinedCommand::is_trial)
     }
 
-    /// Returns a note that replaces the output if a secret appeared, before the command ended, where the command could read it.
-    /// Returns `None` for a command that the person runs outside a trial: the output is for the person.
+    /// If the command could read a secret that appeared before the time `ended`, returns a note that replaces the output. Returns
+    /// `None` for a command that the person runs outside a trial, because the person may read the output.
     async fn withheld(&self, ended: Instant) -> Option<String> {
         let secrets = self.held.secrets()?.clone();
         let watch = secrets.clone();

@@ -1,6 +1,6 @@
 //! Distinguishes binary data from text that contains some NUL bytes, by the first bytes of a stream.
 
-/// The highest percentage of bytes that may not be text. Data with more such bytes is binary.
+/// The highest percentage of bytes that do not occur in text. If more bytes of the data are of this kind, the data is binary.
 const MAX_ODD_PERCENT: usize = 30;
 
 /// Returns true if the stream that begins with `start` is unreadable for a person.

@@ -13,8 +13,9 @@ use crate::output::text::Encoding;
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 /// The size of the first block in bytes. Most commands print less than this.
 const FIRST_BLOCK_BYTES: usize = 4 << 10;
-/// The least number of bytes to keep of the beginning of the stream, for a model; below, of its end.
+/// The least number of bytes to keep of the beginning of the stream, for a model.
 pub(crate) const MIN_HEAD_BYTES: usize = 16 << 10;
+/// The least number of bytes to keep of the end of the stream, for a model.
 pub(crate) const MIN_TAIL_BYTES: usize = 48 << 10;
 /// The most bytes to keep of the end of the stream, however long its lines are.
 const MAX_TAIL_BYTES: usize = 4 << 20;
@@ -52,8 +53,9 @@ pub(crate) struct Capture {
     spare: Option<Box<[u8]>>,
     /// The number of lines to keep at the end of the stream.
     keep: u64,
-    /// The number of bytes before the first block; below, the number of newlines in these bytes.
+    /// The number of bytes of the stream before the first block.
     dropped: u64,
+    /// The number of newlines in the stream before the first block.
     dropped_lines: u64,
     /// True if the first block begins inside a line.
     dropped_inside: bool,
@@ -204,7 +206,7 @@ impl Capture {
         &self.head[..self.head.len().min(BINARY_CHECK_BYTES)]
     }
 
-    /// Returns those bytes between the positions `at` and `end` that are still kept.
+    /// Returns the bytes between the positions `at` and `end`, without the bytes that were dropped.
     pub(crate) fn range(&self, at: u64, end: u64) -> Vec<u8> {
         let mut found = Vec::new();
         let mut start = self.dropped;

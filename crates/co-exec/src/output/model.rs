@@ -4,8 +4,9 @@ use crate::output::capture::HeadAndTail;
 use crate::output::text::{Encoding, Line, LineDecoder, MAX_LINE_CHARS};
 use co_text::{end_of, start_of};
 
-/// The least number of consecutive similar lines that are folded; below, the number of such lines that stay at each end.
+/// The least number of consecutive similar lines that are folded.
 const MIN_SIMILAR_LINES: usize = 16;
+/// The number of lines that stay visible at each end of the folded lines.
 const SIMILAR_LINES_AT_EACH_END: usize = 2;
 
 /// The text of an output for the model, and a line about the parts that this text leaves out.

@@ -23,14 +23,14 @@ pub struct NewOutput {
     pub notes: Vec<String>,
 }
 
-/// The most bytes of an unfinished line that the next piece repeats from the start of the line.
+/// The most bytes of an unfinished line that the next text for the model repeats. A longer line is not repeated.
 const OPEN_LINE: usize = 4 << 10;
 
 /// The output of a command, with the position up to which a model has read it.
 #[derive(Debug)]
 pub struct OutputReading {
     shared: Arc<SharedOutput>,
-    /// The most bytes of text in one piece.
+    /// The most bytes of text that a model gets at a time.
     max: usize,
     /// The path of the file with the whole output. The file exists once the output is long.
     spill: PathBuf,
@@ -44,7 +44,8 @@ pub struct OutputReading {
 /// The position up to which a model has read the output.
 #[derive(Debug, Default, Clone, Copy)]
 struct Position {
-    /// The position at which the next piece starts. If the last line was unfinished, this is the start of that line.
+    /// The position at which the next text for the model starts. If the last line was unfinished and is not too long, this is the
+    /// start of that line.
     at: u64,
     seen: u64,
     /// The number of lines of the output at the time when the model last read it; `None` if the output was withheld from the
@@ -136,7 +137,7 @@ impl OutputReading {
     }
 
     /// Returns the output from line `line` on, counted from 0. Returns `None` if there is no such line. The next call of
-    /// [`next`](Self::next) continues after it.
+    /// [`next`](Self::next) continues after the returned text.
     ///
     /// Blocks on files.
     pub fn from_line(&self, line: u64) -> Option<NewOutput> {
@@ -212,7 +213,8 @@ impl OutputReading {
     }
 }
 
-/// Returns the position at which the next piece starts. The piece `fresh` ends at the position `end`.
+/// Returns the position at which the next text for the model starts, after the text `fresh`, which ends at the position `end`. An
+/// unfinished last line is repeated if it has at most [`OPEN_LINE`] bytes.
 fn next_start(fresh: &[u8], end: u64, encoding: Encoding) -> u64 {
     let open = memchr::memrchr(b'\n', fresh).map_or(fresh.len(), |at| fresh.len() - at - 1);
     let at = if open > OPEN_LINE {

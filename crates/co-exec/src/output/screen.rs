@@ -12,11 +12,13 @@ use crate::output::capture::Capture;
 use crate::output::reader::SharedOutput;
 use crate::output::text::{Line, LineDecoder};
 
-/// The most new bytes, and below the most new lines, between two patches. More of them are a flood.
+/// The most new bytes between two patches. More new bytes are a flood.
 const FLOOD_BYTES: u64 = 128 << 10;
+/// The most new lines between two patches. More new lines are a flood.
 const FLOOD_LINES: u64 = 2_000;
-/// The number of lines in a screenful; below, its most bytes if lines are long.
+/// The number of lines in a screenful.
 const SCREENFUL_LINES: u64 = 100;
+/// The most bytes in a screenful. If lines are long, this limits the number of lines.
 const SCREENFUL_BYTES: u64 = 64 << 10;
 /// Replaces the hidden beginning of a line that is shown partly.
 const CUT: &str = "… ";
@@ -44,8 +46,9 @@ pub struct ScreenPatch {
 pub struct Style {
     /// The index of the line in [`ScreenPatch::lines`].
     pub line: usize,
-    /// The byte offset in the line at which the style starts; below, the offset at which it ends (exclusive).
+    /// The byte offset in the line at which the style starts.
     pub start: usize,
+    /// The byte offset in the line at which the style ends (exclusive).
     pub end: usize,
     /// The SGR parameters of the style in a normal form, such as `1;31` or `38;5;208`.
     pub sgr: String,
@@ -81,7 +84,7 @@ struct ScreenState {
 #[derive(Debug, PartialEq)]
 enum Phase {
     Live,
-    /// The screen shows the kept lines after a flood. Contains the decoded lines that no patch has had yet.
+    /// The screen shows the kept lines after a flood. Contains the decoded lines that are not in any patch yet.
     Tail(VecDeque<Line>),
     Done,
 }

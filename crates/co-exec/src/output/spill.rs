@@ -17,8 +17,9 @@ use crate::output::text::{Encoding, LineDecoder};
 /// The most reads whose bytes may wait for the disk, 1 MiB together. If the queue is full, the reader waits, and so does the
 /// command.
 const QUEUE_CAPACITY: usize = 16;
-/// The time-out for writing the rest of a file; below, the number of bytes for each of which the same time is added.
+/// The time-out for writing the rest of a small file. The time-out of a larger file is longer; see [`BYTES_PER_TIMEOUT`].
 const DISK_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time-out for writing a file grows by [`DISK_TIMEOUT`] for each time that the file contains this number of bytes.
 const BYTES_PER_TIMEOUT: u64 = 100 << 20;
 /// The most bytes of text that are shown of an output file. A message to the editor may have at most 16 MiB.
 const MOST_SHOWN: usize = 12 << 20;

@@ -31,8 +31,8 @@ impl CommandOutcome {
         }
     }
 
-    /// Returns the exceptional part of the status: how the command failed, which processes it left, and what its file lacks.
-    /// Returns an empty text if nothing exceptional happened.
+    /// Returns the exceptional part of the status: how the command failed, which processes remain, which files appeared, and
+    /// which part of the output its file leaves out. Returns an empty text if nothing exceptional happened.
     pub fn exceptions(&self) -> String {
         let ended = match self.nothing_found && !self.was_ended() {
             true => Some("exit 1".to_owned()),
@@ -59,7 +59,8 @@ pub(crate) fn line(outcome: &CommandOutcome) -> String {
     format!("{how}{after}, {}{more}", count_lines(outcome.lines))
 }
 
-/// Returns further remarks for the person: about remaining processes, files that appeared, and the output file.
+/// Returns the remarks after the exit status, for the person: about remaining processes, files that appeared, and the output
+/// file.
 fn remarks(outcome: &CommandOutcome) -> impl Iterator<Item = String> {
     let gap = (outcome.gap).map(|gap| {
         let lost = size_text(gap.bytes);
@@ -132,7 +133,7 @@ pub(crate) fn explain(outcome: &CommandOutcome) -> Option<String> {
     }
 }
 
-/// Returns a description of the exceeded limit if a signal means that.
+/// Returns a description of the exceeded limit if the kernel sends this signal because of a limit.
 fn limit_of_signal(signal: i32) -> Option<&'static str> {
     match Signal::try_from(signal) {
         Ok(Signal::SIGXCPU) => Some("its processor time is used up"),

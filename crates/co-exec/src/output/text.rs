@@ -55,8 +55,9 @@ pub(crate) struct LineDecoder {
     encoding: Encoding,
     longest: usize,
     keeps_nul: bool,
-    /// The first byte of an incomplete UTF-16 unit; below, the first half of a surrogate pair.
+    /// The first byte of an incomplete UTF-16 unit.
     half: Option<u8>,
+    /// The first half of an incomplete surrogate pair.
     surrogate: Option<u16>,
     /// The bytes of an incomplete UTF-8 character.
     partial: Vec<u8>,
@@ -65,9 +66,9 @@ pub(crate) struct LineDecoder {
     sgr: Sgr,
     cells: Vec<Cell>,
     column: usize,
-    /// The number of characters that were skipped since the cursor passed the end of the longest line; below, the highest such
-    /// number so far.
+    /// The number of characters that were skipped since the cursor reached column `longest`.
     beyond: u64,
+    /// The highest value of `beyond` in the current line.
     lost: u64,
     raw: u64,
     done: Vec<Line>,
@@ -358,7 +359,8 @@ impl LineDecoder {
         }
     }
 
-    /// Returns true if the parameters were kept completely and the sequence is not a private one.
+    /// Returns true if the current sequence sets colours or styles: all its parameters were kept, and it is not a private
+    /// sequence.
     fn is_sgr(&self) -> bool {
         let private = self
             .parameters

@@ -76,8 +76,8 @@ pub(crate) fn all(ours: impl Fn(&Process) -> bool) -> Vec<Process> {
     running(|pid| Process::read(pid).is_some_and(|process| ours(&process)))
 }
 
-/// Returns the running children that `ours` selects. If they keep ending during many readings, returns the children that ended
-/// last.
+/// Returns the running children that `ours` selects. If children still end during the last of [`MAX_READINGS`] readings, a
+/// running child may be missing, so returns the ended children instead of an empty list.
 ///
 /// When a process ends, the kernel appends its children to the list of their new parent. So a list is complete if all processes
 /// in it had ended before it was read. Otherwise a running process may be missing, and the list is read again.

@@ -25,7 +25,7 @@ const PERSONAL: &[&str] = &["SSH_AUTH_SOCK"];
 /// Variables that only a person's command in a terminal gets. Without a terminal, an editor would wait for keys forever.
 const PERSONAL_TERMINAL: &[&str] = &["EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"];
 
-/// Variables that describe the terminal of the editor itself.
+/// Variables that describe the terminal in which the editor runs. A command in a terminal of its own does not get them.
 const OUTER_TERMINAL: &[&str] = &["COLUMNS", "LINES", "TERMCAP", "COLORFGBG"];
 
 /// Variables that no command gets, whatever the settings say. They make a program run other code, change how a shell reads the
@@ -75,7 +75,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) host: &'a Variables,
     /// True if the command gets all variables of `host` that are not forbidden. Values are then forced only in a terminal.
     pub(crate) inherit: bool,
-    /// Further names, or patterns such as `PREFIX_*`, from the settings.
+    /// The names of more variables that the command gets, or patterns such as `PREFIX_*`, from the settings.
     pub(crate) allow: &'a [String],
     pub(crate) caller: Caller,
     /// The PATH of the login shell. `None` to keep the PATH of `host`.
@@ -124,7 +124,8 @@ pub struct Lists {
     pub personal: &'static [&'static str],
     /// The variables that co passes only to a person's commands in a terminal.
     pub terminal: &'static [&'static str],
-    /// The variables that co does not pass to commands in a terminal that otherwise get all variables.
+    /// The variables that co does not pass to a command in a terminal, even if the command gets all other variables of the
+    /// editor.
     pub outer: &'static [&'static str],
     /// The variables that co never passes.
     pub never: &'static [&'static str],

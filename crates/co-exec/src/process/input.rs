@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 use crate::process::pty::{self, TerminalSize};
 use crate::process::streams::Streams;
 
-/// The most writes, and below the most bytes, that may wait until the command reads them. A larger write is accepted if nothing
-/// else waits.
+/// The most writes that may wait until the command reads them.
 const MAX_WAITING_WRITES: usize = 256;
+/// The most bytes that may wait until the command reads them. A larger write is accepted if nothing else waits.
 const MAX_WAITING_BYTES: usize = 1 << 20;
 /// The end-of-file character of a terminal.
 const END_OF_FILE: u8 = 4;

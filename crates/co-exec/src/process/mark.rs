@@ -47,8 +47,9 @@ impl Mark {
     }
 }
 
-/// Returns a number below which no process has used a mark. It is far below an inherited mark: if another co process runs this
-/// process as a command, the other process continues to count down from the inherited mark.
+/// Returns the number from which this process counts its marks down. If another co process runs this process as a command, both
+/// count down: the other process from the mark that this process has inherited, and this process from a much lower number. So
+/// they never use the same mark.
 fn first() -> u64 {
     let given = rustix::process::getrlimit(Resource::Locks).maximum;
     let own = u64::from(procfs::own_pid().unsigned_abs()) << COUNT_BITS;

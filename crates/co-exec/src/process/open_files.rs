@@ -17,8 +17,9 @@ const MAX_COUNTED_WATCHES: u64 = 1 << 16;
 pub(crate) struct OpenFiles {
     /// The number of descriptors of all processes.
     pub(crate) descriptors: u64,
-    /// The number of epoll descriptors; below, the number of files that they watch.
+    /// The number of epoll descriptors.
     pub(crate) epolls: u64,
+    /// The number of files that the epoll descriptors watch.
     pub(crate) watches: u64,
     /// The most files that a single epoll descriptor watches.
     pub(crate) most_watched: u64,

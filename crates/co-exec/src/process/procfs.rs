@@ -127,7 +127,8 @@ fn threads(pid: i32) -> impl Iterator<Item = i32> {
     tasks.filter_map(|task| to_pid(task.file_name().to_str()?))
 }
 
-/// Returns the number of descriptors for which a process has room, even if its descriptors cannot be read.
+/// Returns the size of a process's table of descriptors, which is the most descriptors that it can have at the moment. This works
+/// even if the descriptors themselves cannot be read.
 pub(crate) fn room_for_descriptors(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let room = status.lines().find_map(|line| line.strip_prefix("FDSize:"));

@@ -80,7 +80,7 @@ pub enum Role {
     Watchdog(ExitCode),
 }
 
-/// The event after which the supervised process must end, in addition to signals.
+/// The event, besides signals, after which the supervised process must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndCondition {
     /// No event: the supervised process ends when its work is done.

@@ -24,7 +24,7 @@ const MAX_KNOWN: usize = 50_000;
 /// The time after a change within which another change may leave the stamp of a directory unchanged.
 const MIN_STABLE_AGE: Duration = Duration::from_secs(2);
 
-/// The directories that contain no symbolic links, with the stamps at which that was checked.
+/// The directories that contain no symbolic links, each with the stamp that it had at the check.
 static KNOWN: LazyLock<Mutex<HashMap<PathBuf, LinklessDirectory>>> = LazyLock::new(Mutex::default);
 
 struct LinklessDirectory {

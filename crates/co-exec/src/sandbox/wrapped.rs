@@ -39,7 +39,8 @@ pub struct ConfinedCommand {
     pub(super) layer: Option<Layer>,
     /// The watch for the workspace's secrets, if a model must not get them.
     pub(super) secrets: Option<SecretWatch>,
-    /// The files that other programs run or read as configuration, to compare after the command.
+    /// The state, before the command, of the files that other programs run or read as configuration. co compares these files
+    /// after the command.
     pub(super) watched: WatchedPaths,
     /// The placeholders of the command. Dropping them removes the placeholders that no other command needs.
     pub(super) _placeholders: Placeholders,

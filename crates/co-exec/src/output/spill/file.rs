@@ -1,8 +1,8 @@
 //! The output file of one command: the whole output, or its first and its last part if it exceeds the limit.
 //!
-//! The first half of the limit is written to the file at once. The rest goes into a second file, which is used as a ring of the
-//! other half and is appended to the first file at the end. Until then, and after a crash, a line at the end of the first half
-//! says that the rest is missing.
+//! The first half of the limit is written to the file at once. The rest goes into a second file: a ring buffer, whose size is the
+//! other half of the limit. At the end, the second file is appended to the first file. Until then, and after a crash, a line at
+//! the end of the first file says that the rest is missing.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -16,7 +16,7 @@ use crate::outcome::OutputGap;
 /// The suffix of the second file, which contains the last part of the output while the command runs.
 pub(super) const TAIL_SUFFIX: &str = "tail";
 
-/// The length in bytes of the note between the first part and the last part.
+/// The length in bytes of the note between the first part and the last part. A shorter note is padded with spaces.
 const MAX_NOTE_BYTES: usize = 120;
 /// The most bytes by which a cut is moved so that it falls on the end of a line.
 const MAX_CUT_SHIFT: u64 = 64 << 10;
@@ -182,8 +182,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Returns the position of the first kept byte to use. If earlier bytes are lost, this is the start of a line, or at least of
-    /// a character.
+    /// Returns the position from which the kept bytes are copied. If earlier bytes are lost, this is the start of a line, or at
+    /// least of a character.
     fn start(&self) -> io::Result<u64> {
         let oldest = self.written.saturating_sub(self.size);
         if oldest == 0 {
@@ -257,7 +257,8 @@ fn clamped(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Returns the most bytes by which a cut may be moved in a part of this size: at least the length of a character.
+/// Returns the most bytes by which a cut may be moved in a part of the file. `part` is the size of the part. The result is at
+/// least the length of a character, if the part is that long.
 fn reach(part: u64) -> u64 {
     (part / 8).clamp(4, MAX_CUT_SHIFT).min(part)
 }
