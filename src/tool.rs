@@ -64,15 +64,15 @@ pub struct ToolSet(Arc<Mutex<ToolList>>);
 #[derive(Clone)]
 struct ToolList {
     tools: Vec<Arc<dyn Tool>>,
-    /// The deny rules of the person and the workspace. A tool is turned off if one of them names the whole tool: then the model
-    /// does not get its description.
+    /// The deny rules of the person and the workspace. A tool is turned off if one of these rules names the whole tool. The model
+    /// does not get the description of such a tool.
     denied: Vec<Pattern>,
     /// The descriptions of the tools that are not turned off.
     specs: Arc<[ToolSpec]>,
 }
 
-/// co's own tools: first without the tool that sends scouts, then with it. Chats share the descriptions, so they are in memory
-/// only once.
+/// Two sets of co's own tools: the first set lacks the tool that sends scouts, the second set has it. Chats share the
+/// descriptions, so they are in memory only once.
 static BUILT_IN: [LazyLock<ToolList>; 2] = [
     LazyLock::new(|| ToolList::built_in(false)),
     LazyLock::new(|| ToolList::built_in(true)),

@@ -3,9 +3,9 @@
 //!
 //! `place` has the steps of a trial around its command. `layer` makes the directory of a layer, over the ignored files that
 //! earlier trials left (`ignored`). `changes` compares the layer with the workspace; `tree` and `content` read the files for it.
-//! `git` finds the changes in `.git`, for which `index` reads git's index, and `head` asks git which commits the command made.
-//! `report` makes texts about the changes. This module never asks the person. It blocks on file operations: call its functions
-//! from `spawn_blocking`, except `async` ones.
+//! `git` finds the changes in `.git`, and `head` asks git which commits the command made. `report` makes texts about the changes.
+//! This module never asks the person. It blocks on file operations: call its functions from `spawn_blocking`, except `async`
+//! ones.
 
 mod changes;
 mod content;

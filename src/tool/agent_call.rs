@@ -53,7 +53,7 @@ impl AgentCall {
         Call::new(id, NAME, self.arguments())
     }
 
-    /// Returns the call in the form of the arguments of its item in the transcript.
+    /// Returns the call as a JSON object. The item of the call in the transcript has this object as its arguments.
     pub fn arguments(&self) -> Value {
         let mut arguments = json!({ "title": self.title, "kind": self.kind, "input": self.input });
         if !self.places.is_empty() {
@@ -99,7 +99,7 @@ fn input_lines(input: &str, title: &str) -> Vec<String> {
     lines
 }
 
-/// Returns true if a text contains all texts and numbers of a value.
+/// Returns true if `text` contains all texts and numbers of a JSON value.
 fn is_in(value: &Value, text: &str) -> bool {
     match value {
         Value::Null | Value::Bool(_) => true,

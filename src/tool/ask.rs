@@ -15,8 +15,9 @@ use co_text::{one_line, printable, start_of};
 
 const NAME: &str = "ask_person";
 
-/// The largest number of questions in a call, and of choices in a question.
+/// The largest number of questions in a call.
 const MOST_QUESTIONS: usize = 4;
+/// The smallest and the largest number of choices of a question.
 const CHOICES: std::ops::RangeInclusive<usize> = 2..=6;
 
 /// The largest number of bytes of a text that the person sees.

@@ -38,8 +38,8 @@ pub(super) const CO_ITSELF: &str = "co itself";
 
 /// A call with valid arguments.
 ///
-/// The turn judges the call, asks the person if necessary, and starts the call. After each other call of the step, the turn
-/// judges it again, because the other call may have changed its effect.
+/// The turn judges the call, asks the person if necessary, and starts the call. After another call of the step has ended, the
+/// turn judges this call again, because the other call may have changed the effect of this call.
 #[async_trait]
 pub trait PlannedCall: Send + Sync {
     /// Returns the call as the chat shows it.
@@ -120,8 +120,8 @@ pub struct JudgedCall {
 pub enum CallKind {
     /// The call changes nothing, and may run in parallel with other calls.
     Looks,
-    /// The call changes nothing, but waits for the calls before it, because changes that a job makes meanwhile are recorded with
-    /// this call.
+    /// The call changes nothing. It waits for the calls before it, because a job may change files during this call, and co
+    /// records such changes as changes during this call.
     Watches,
     /// The call may change something.
     Acts,
@@ -144,10 +144,11 @@ pub struct AskedQuestion {
     pub prefix: Option<Pattern>,
     /// The rule that allows every tool of the server, if the call uses a tool server.
     pub server: Option<Pattern>,
-    /// The number of ended calls when the question was asked; none if bash computes no word of the command. Another call may
-    /// change a computed word.
+    /// The number of calls of the turn that had ended when the question was asked; none if bash computes no word of the command.
+    /// A later call may change a word that bash computes, for example from a glob.
     pub computed_at: Option<usize>,
-    /// The permissions that the answer `always` gives at least.
+    /// The permissions that the answer `always` gives for just this command or file. The scopes that the question does not offer
+    /// give them too.
     pub always: Vec<Allowance>,
 }
 
@@ -161,7 +162,8 @@ pub struct AuditedText {
     pub verdict: &'static str,
 }
 
-/// The work of a judged call. The further steps of a command are methods of `command::JudgedCommand`, which the turn calls.
+/// The work of a judged call. A command has further steps, such as its trial: the turn calls the methods of
+/// `command::JudgedCommand` for them.
 #[async_trait]
 pub trait CallAction: Any + Send + Sync {
     /// Returns the name under which `/undo` lists the changes of files during the call. Returns `None` if no file changes, or if
@@ -193,12 +195,13 @@ pub trait CallAction: Any + Send + Sync {
 pub struct DecidedCall {
     /// The id of the call.
     pub id: String,
-    /// The decision; none if the call needs none.
+    /// The decision about the call; none if the call needs no decision.
     pub decision: Option<Decision>,
     pub audited: Option<AuditedText>,
     /// The person's answers in a review; none if they answered about the whole change.
     pub hunks: Option<Vec<HunkAnswer>>,
-    /// True if the model has not been told in this turn that the confinement may have caused a failure.
+    /// True if the result of the call may say that the confinement may have caused a failure. The model gets this hint only once
+    /// in a turn.
     pub may_hint: bool,
 }
 
@@ -278,8 +281,8 @@ impl JudgedCall {
 const OF_AGENT: &str = "a confined agent makes the call, and this runs outside of its confinement, so no rule allows it";
 
 impl Resolution {
-    /// Applies the person's permissions to a verdict. If the policy allows a call but no rule of the person does, the call needs
-    /// approval here. `why` is the reason that the question shows, and `ask` makes the question.
+    /// Applies the person's permissions to a verdict. If the policy allows the call, but no rule of the person does, the call
+    /// needs approval: then `why` is the reason that the question shows. `ask` makes the question.
     pub fn of(
         verdict: &Verdict,
         why: Option<&'static str>,
@@ -458,7 +461,7 @@ impl CallResult {
     }
 }
 
-/// Joins the non-empty texts.
+/// Joins the texts that are not empty by semicolons.
 pub(super) fn joined(texts: &[&str]) -> String {
     let texts: Vec<_> = texts
         .iter()

@@ -77,8 +77,8 @@ impl CallContext {
         self.services.checkpoints.tell_changed();
     }
 
-    /// Waits for the first checkpoint of the workspace. Returns the reason if there is none. A turn of an agent is one
-    /// checkpoint, so it must not begin earlier.
+    /// Waits until the first checkpoint of the workspace has been taken. Returns the reason if co cannot take it. Call this
+    /// method before a turn of an agent begins, because all changes of the turn belong to one checkpoint.
     pub async fn first_checkpoint(&self) -> Option<String> {
         let (checkpoints, judge) = (Arc::clone(&self.services.checkpoints), self.judge.clone());
         let root = self.judge.root().to_owned();

@@ -54,8 +54,8 @@ pub struct CommandCall {
 #[derive(Clone)]
 pub struct EditedCommand {
     command: String,
-    /// The number of ended calls when the person wrote the command; none if bash computes no word of it. If bash computes a word,
-    /// the approval ends with the next call, because this call may change the word.
+    /// The number of calls of the turn that had ended when the person wrote the command; none if bash computes no word of the
+    /// command. If bash computes a word, the approval ends with the next call, because this call may change the word.
     computed_at: Option<usize>,
 }
 
@@ -423,8 +423,8 @@ async fn opens(
     named.unwrap_or_else(|_| Ok(Vec::new()))
 }
 
-/// Returns the range of `span` in the printable form of a command. Returns `None` if `span` is the whole command, or is not in
-/// the printable form.
+/// Converts a byte range of a command into the range of the same text in the printable form of the command. Returns `None` if
+/// `span` is empty, is the whole command, or is not a valid range of the command.
 fn shown_at(command: &str, span: &Range<usize>) -> Option<[usize; 2]> {
     let marked = command.get(span.clone())?;
     let whole = marked.is_empty() || marked.len() == command.len();

@@ -41,7 +41,8 @@ pub enum CallHalt {
     Unrecorded,
 }
 
-/// Asks the person about a command, in the chat of the command or for a run of the person.
+/// Asks the person questions about commands: one implementation for the commands of a chat, and another one for the runs (`:Co!`)
+/// of the person.
 #[async_trait]
 pub trait Questioner: Send + Sync {
     /// Asks the person a question. If the question is withdrawn, the sender of the reply is dropped.
@@ -84,8 +85,8 @@ pub trait ScoutStarter: Send + Sync {
 pub enum TurnKind {
     /// A usual turn: the calls run if the person or their rules allow them.
     Work,
-    /// A turn of a confined agent, which calls co's own tools. A call is read-only, or needs an answer of the person each time.
-    /// No rule allows it, because the agent may have written the code that it runs.
+    /// A turn that carries out calls of co's own tools for a confined agent. Each call that is not read-only needs an answer of
+    /// the person. No rule replaces this answer, because the agent may have written the code that the call runs.
     OfConfinedAgent,
     /// A turn that makes a plan. Calls that are not read-only are refused.
     Plan,
@@ -127,7 +128,7 @@ pub struct CallContext {
     pub kind: TurnKind,
     /// True if all calls of the turn share one checkpoint of the whole turn.
     pub one_checkpoint: bool,
-    /// The lines that the person selected. Edits may change only these.
+    /// The lines that the person selected. Edits may change only these lines.
     pub range: Option<EditRange>,
     pub to_chat: Arc<dyn CallChat>,
     pub scouts: Arc<dyn ScoutStarter>,
@@ -137,7 +138,7 @@ pub struct CallContext {
 }
 
 impl CallContext {
-    /// Waits for work until the turn is cancelled.
+    /// Waits for the result of `work`. Drops `work` when the turn is cancelled.
     ///
     /// # Errors
     /// The turn is cancelled.
@@ -164,8 +165,8 @@ impl CallContext {
         why.map(|why| format!("a plugin refuses it: {why}"))
     }
 
-    /// Returns a text for the model without secret values. The text was made after the time `since`. After a cancellation, waits
-    /// only for a short time.
+    /// Returns a text for the model without secret values. `since` must be a time before the text was made. After a cancellation,
+    /// waits only for a short time.
     ///
     /// # Errors
     /// The secrets cannot be found, or not in time. The error is a line that the model gets in place of the text.

@@ -29,8 +29,9 @@ pub const NAME: &str = "explore";
 /// The largest number of steps of a scout.
 pub const MOST_STEPS: u32 = 30;
 
-/// The largest number of bytes of a task, and the largest number of its bytes that the chat shows.
+/// The largest number of bytes of a task.
 const LONGEST_TASK: usize = 16 * 1024;
+/// The largest number of bytes of a task that the chat shows.
 const LONGEST_SHOWN: usize = 200;
 
 /// The result of a call for a scout that the person sent. The scout's report follows as the answer.

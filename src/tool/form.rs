@@ -10,14 +10,18 @@ use crate::protocol::{ChoiceKind, ChoiceQuestion, ChosenAnswer, OfferedChoice};
 use co_exec::secrets::redact::is_secret_variable;
 use co_text::{one_line, printable, shorten, size_text, start_of};
 
-/// The largest numbers of bytes that the person reads: of the program's message, of a field, and of a choice.
+/// The largest number of bytes of the program's message that the person reads.
 const LONGEST_MESSAGE: usize = 4_000;
+/// The largest number of bytes of the text about a field that the person reads.
 const LONGEST_ABOUT: usize = 1_000;
+/// The largest number of bytes of the label of a choice.
 const LONGEST_LABEL: usize = 200;
 
-/// The largest numbers of fields of a form, of choices of a field, and of bytes of all their texts. A larger form is refused.
+/// The largest number of fields of a form. co refuses a form with more fields.
 const MOST_FIELDS: usize = 20;
+/// The largest number of choices of a field.
 const MOST_CHOICES: usize = 50;
+/// The largest number of bytes of all texts of a form.
 const MOST_BYTES: usize = 64 << 10;
 
 /// Words that show that a form asks for a secret. The check only helps the person, because a form can use other words.
@@ -120,8 +124,8 @@ impl Form {
         }
     }
 
-    /// Returns the name of a field that asks for a secret, such as a password, or whose form asks for a secret. Returns `None` if
-    /// there is no such field.
+    /// Returns the name of the first field that asks for a secret, such as a password. If the message of the form asks for a
+    /// secret, returns the name of the first field of the form. Returns `None` if neither asks for a secret.
     pub fn secret(&self) -> Option<String> {
         if names_secret(&self.message) {
             let first = self.fields.first();
@@ -354,8 +358,9 @@ fn kind(property: &Value) -> Option<(FieldKind, Option<String>)> {
     })
 }
 
-/// Returns the values of a choice, each with its label. They are in the property `titled`, or in `enum`. Returns `Some(None)` if
-/// there are no choices, and `None` if co cannot parse them.
+/// Returns the values that a JSON schema lets the person choose, each with its label. `titled` is the name of the property that
+/// lists values with titles. If the schema lacks this property, the values are in `enum`. Returns `Some(None)` if the schema
+/// lists no values, and `None` if co cannot parse the list.
 fn choices(of: &Value, titled: &str) -> Option<Option<Vec<(String, String)>>> {
     if let Some(options) = of[titled].as_array() {
         let option = |it: &Value| {

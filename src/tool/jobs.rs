@@ -42,7 +42,7 @@ pub enum JobAction {
     Cancel,
 }
 
-/// The arguments of `job_output`. The arguments of the other tools follow; [`specs`] describes all of them.
+/// The arguments of `job_output`, as [`specs`] describes them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OutputArguments {
@@ -51,6 +51,7 @@ struct OutputArguments {
     wait: Option<i64>,
 }
 
+/// The arguments of `job_write`, as [`specs`] describes them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WriteArguments {
@@ -59,6 +60,7 @@ struct WriteArguments {
     close: Option<bool>,
 }
 
+/// The arguments of `job_cancel`, as [`specs`] describes them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CancelArguments {

@@ -21,7 +21,7 @@ pub enum Reply {
     /// Drop the changes of the trial, and run the command for real.
     Real,
     Try {
-        /// True if later commands of the workspace must be tried without a question.
+        /// True if co must also try later commands of the workspace before it asks.
         later: bool,
     },
 }

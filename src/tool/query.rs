@@ -95,8 +95,8 @@ impl FileQuery {
         judge.judge_query(self.name(), self.path(), self.wanted(), cwd)
     }
 
-    /// Returns the canonical path of the query, which started at the time `started`. Afterwards, opening this path follows no
-    /// symbolic link.
+    /// Returns the canonical path of the file or directory that the query reads. The path contains no symbolic link. `started` is
+    /// the time at which the query started.
     ///
     /// Blocks on files. Call it from `spawn_blocking`.
     ///

@@ -75,8 +75,9 @@ const FLAGS: [&str; 6] = [
     "ignore_case",
 ];
 
-/// Corrects arguments that models often send in another form: `30.0` or `"30"` for a number, `"true"` for a flag, and 0 for a
-/// number that is not set. Removes the description of the call. If both `argv` and `cmd` are given, removes an empty one.
+/// Corrects arguments that models often send in another form: `30.0` or `"30"` for a number, and `"true"` for a flag. Removes the
+/// argument `description`, and removes `timeout`, `offset` and `line` if they are 0. If the model sends both `argv` and `cmd`,
+/// and one of them is empty, removes the empty one.
 fn lenient(mut arguments: Value) -> Value {
     let Some(fields) = arguments.as_object_mut() else {
         return arguments;

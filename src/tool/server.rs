@@ -48,10 +48,11 @@ use co_text::{counted, end_of, one_line, printable, start_of};
 /// The largest number of bytes of a server's error message.
 const LONGEST_WORDS: usize = 2_000;
 
-/// The image types that models accept, the largest number of images in one result, and the largest number of base64 characters of
-/// an image.
+/// The image types that models accept.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
+/// The largest number of images in one result.
 const MOST_IMAGES: usize = 4;
+/// The largest number of base64 characters of an image.
 const MOST_IMAGE_BYTES: usize = 4 << 20;
 
 /// The largest number of questions that a server may ask the person in one call. co declines all further questions.
@@ -87,7 +88,7 @@ struct ServerList {
     servers: Vec<ChatServer>,
     /// The names of the tools in the chat's tool set that come from the servers.
     placed: Vec<String>,
-    /// The prompts and resources that Lua has been told.
+    /// The completions of the servers' prompts and resources that Lua got last.
     words: (Vec<ServerWord>, Vec<ServerWord>),
 }
 
@@ -454,7 +455,7 @@ pub struct ServerText {
     pub image: Option<Image>,
 }
 
-/// Returns the arguments of a prompt that these words give. Fails if a required argument is missing.
+/// Parses the words `given` as arguments of a prompt. Fails if a required argument is missing.
 fn arguments(prompt: &ServerPrompt, given: &[String]) -> Result<Map<String, Value>, String> {
     let found = arguments_of(prompt, given)?;
     let missing = prompt.required.iter().find(|it| !found.contains_key(*it));
@@ -464,7 +465,7 @@ fn arguments(prompt: &ServerPrompt, given: &[String]) -> Result<Map<String, Valu
     }
 }
 
-/// Returns the arguments of a prompt that these words give. Required arguments may be missing.
+/// Parses the words `given` as arguments of a prompt. Required arguments may be missing.
 fn arguments_of(prompt: &ServerPrompt, given: &[String]) -> Result<Map<String, Value>, String> {
     let mut found = Map::new();
     for word in given {
@@ -476,8 +477,8 @@ fn arguments_of(prompt: &ServerPrompt, given: &[String]) -> Result<Map<String, V
     Ok(found)
 }
 
-/// Returns the argument of a prompt that a word gives, and its value. The word is `NAME=value`, or a plain value for the first
-/// argument that is not given yet.
+/// Parses one word as an argument of a prompt. Returns the name and the value of the argument. The word is `NAME=value`, or a
+/// plain value, which belongs to the first argument for which `is_given` returns false.
 fn argument_of<'a>(
     prompt: &'a ServerPrompt,
     is_given: impl Fn(&str) -> bool,

@@ -18,16 +18,19 @@ use co_llm::ToolSpec;
 use co_llm::transcript::{Call, ShownPart};
 use co_text::{counted, one_line};
 
-/// The largest number of tools whose descriptions each request contains, and the largest number of tokens of these descriptions.
-/// If there are more, the model must search the list. A small model cannot do that (`docs/BENCHMARKS.md`).
+/// The largest number of tools whose descriptions each request contains. If there are more tools, the model must search the list.
+/// A small model cannot do that (`docs/BENCHMARKS.md`).
 const MOST_TOOLS: usize = 40;
+/// The largest number of tokens of the descriptions that each request contains. If there are more, the model must search the
+/// list.
 const MOST_TOKENS: usize = 8_000;
 
 /// The approximate number of bytes of a token in a description.
 const TOKEN_BYTES: usize = 4;
 
-/// The largest number of tools that one search describes, and the largest number of bytes of its result.
+/// The largest number of tools that the result of one search describes.
 const MOST_FOUND: usize = 8;
+/// The largest number of bytes of the result of one search.
 const MOST_BYTES: usize = 16 << 10;
 
 /// The largest number of names of tools that a search without a match returns.

@@ -1,5 +1,5 @@
-//! The result of a command that ran as a trial, for the model or for the person: makes the question about its changes, and keeps
-//! them.
+//! The result of a command that ran as a trial. The model or the person started the command. Makes the question about the changes
+//! of the trial, and keeps the changes.
 
 mod apply;
 
@@ -35,7 +35,7 @@ pub struct TriedCommand {
     /// The canonical path of the workspace.
     root: PathBuf,
     store: Arc<Store>,
-    /// The place of the trial, if its ignored files can still be left for later trials.
+    /// The place of the trial; none if co has already left the ignored files of the trial for later trials, or has dropped them.
     place: Option<TrialPlace>,
 }
 
@@ -192,8 +192,8 @@ impl TriedCommand {
         }
     }
 
-    /// Leaves the ignored files for later trials, if `kept_all` says that all other changes were kept. Otherwise, drops the
-    /// ignored files.
+    /// Leaves the ignored files for later trials, if `kept_all` is true, which means that all other changes were kept. Otherwise,
+    /// drops the ignored files.
     pub async fn settle_ignored(&mut self, kept_all: bool) {
         let undecided = self.changes.ignored.clone();
         self.changes.ignored.fate = Fate::Dropped;

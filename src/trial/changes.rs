@@ -13,7 +13,7 @@ use crate::checkpoint::Change;
 use crate::workspace::files::PathFilter;
 use co_text::size_text;
 
-/// The largest number of bytes of the files of one trial, before and after it.
+/// The largest total size in bytes of the files that co copies for one trial: the changed files before and after the trial.
 const MOST_BYTES: u64 = 500 << 20;
 /// The largest number of changes of one trial.
 const MOST_CHANGES: usize = 200_000;
@@ -110,8 +110,9 @@ impl TrialChanges {
         self.changes.is_empty() && self.not_kept.is_empty() && self.git.is_empty()
     }
 
-    /// Decides about the ignored files after all changes were read. If `may_stay` is false, they may be unfinished, and are
-    /// dropped. If nothing else has changed, leaves them for later trials.
+    /// Decides whether the ignored files are left for later trials. Call it after all changes were read. If `may_stay` is false,
+    /// the ignored files may be incomplete, and are dropped. If the trial changed nothing else, leaves the ignored files for
+    /// later trials.
     pub fn settle_ignored(
         &mut self,
         may_stay: bool,

@@ -10,10 +10,11 @@ use crate::checkpoint::shown;
 use crate::workspace::git_index::{Index, MOST_INDEX};
 use co_exec::beneath::{Dir, Kind, Node};
 
-/// The largest number of bytes of a file that is compared, other than an index. A larger file counts as changed.
+/// The largest number of bytes of a file in a git directory that co compares. A larger file counts as changed. Git's index has
+/// another limit, [`MOST_INDEX`].
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The largest number of paths of each kind that are kept.
+/// The largest number of paths in each set of [`GitChanges`].
 const MOST_PATHS: usize = 3;
 
 /// The names in a git directory that change with a commit, a branch, a tag or the stash.

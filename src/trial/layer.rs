@@ -53,8 +53,8 @@ const IGNORED: &str = "ignored";
 
 impl Layer {
     /// Creates the layer of a trial below the directory `dir` of all layers. `root` is the canonical path of the workspace. The
-    /// trial must start afterwards. In the background, removes the layers that killed processes left. The files that trials leave
-    /// for later trials take at most `most_left` bytes.
+    /// command of the trial must start after this function has returned. In the background, removes the layers that killed
+    /// processes left. The files that trials leave for later trials take at most `most_left` bytes.
     ///
     /// Blocks for some milliseconds. Otherwise, files that changed just before could count as changed during the trial.
     ///
@@ -149,7 +149,8 @@ impl Layer {
         left.is_ok_and(|left| left == Some(true))
     }
 
-    /// Calls `work` with the time at which it must end. Subtracts the time that it takes from the remaining time.
+    /// Calls `work` with the time at which `work` must end. Subtracts the time that `work` takes from the time that remains for
+    /// co's own work after the trial.
     pub(super) fn work<T>(&self, work: impl FnOnce(Instant) -> T) -> T {
         let mut left = self.time_left.lock();
         let end = Instant::now() + *left;
@@ -183,7 +184,8 @@ impl Layer {
         &self.rules
     }
 
-    /// Returns the survey of the workspace from the start of the trial. An empty survey contains no files.
+    /// Returns the survey of the workspace from the start of the trial. The survey is empty if [`Self::with_survey`] was not
+    /// called.
     pub(super) fn before(&self) -> &Arc<Survey> {
         &self.before
     }

@@ -36,8 +36,8 @@ impl RulesBefore {
     }
 }
 
-/// Returns true if the rules ignore a path. Ignore files themselves are never ignored, because they would decide about other
-/// files unseen.
+/// Returns true if the rules ignore a path. An ignore file itself is never ignored: it decides about other files, so the person
+/// must see its changes.
 pub(super) fn ignore(rules: &IgnoreRules, path: &Path, is_dir: bool) -> bool {
     !rules.is_file_of_rules(path) && rules.ignore(path, is_dir)
 }

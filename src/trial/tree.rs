@@ -1,4 +1,4 @@
-//! Reads the paths, marks and times of files in a layer.
+//! Reads the paths, the attributes of the overlay file system, and the times of files in a layer.
 
 use std::ffi::OsStr;
 use std::io;

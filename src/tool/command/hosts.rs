@@ -39,7 +39,7 @@ pub(crate) struct PersonAsker {
     questioner: Arc<dyn Questioner>,
     workspace: PathBuf,
     /// The hosts that the command may contact without a question: the hosts that its chat allowed before the command started, or
-    /// the hosts of its agent. A connection to them does not wait for an open question.
+    /// the hosts of its agent. A connection to such a host does not wait for an open question about other hosts.
     granted: Vec<HostPattern>,
     question: Question,
 }
@@ -112,8 +112,8 @@ impl PersonAsker {
         }
     }
 
-    /// Asks the person about targets, until `cancelled` is cancelled. An answer that arrives just before that still takes full
-    /// effect.
+    /// Asks the person about targets, until `cancelled` is cancelled. An answer that arrives just before the cancellation still
+    /// takes full effect.
     ///
     /// # Errors
     /// The reason why the command may not contact the targets; none if nobody answered before the token was cancelled.

@@ -107,7 +107,7 @@ impl JudgedCommand {
 
 impl AllowedCommand {
     /// Calls the hooks of plugins, starts the container engine if the command uses one, and reads the values of secrets that the
-    /// command may change. All of this may have effects, so the decision is already on disk.
+    /// command may change. All of this may have effects, so the caller must have written the decision to disk before.
     pub(super) async fn before_start(&self, context: &CallContext) -> Result<(), NotRun> {
         if let Some(why) = context.plugin_refusal(self.for_hooks(context)).await {
             return Err(NotRun::Because(why));
@@ -368,8 +368,8 @@ fn may_open(decision: &Decision, command: &str) -> bool {
     }
 }
 
-/// Returns the result of a command for the model and the person. `suffix` is appended to its status, and `more` is another
-/// remark.
+/// Returns the result of a command for the model and the person. `suffix` is appended to the status of the command. `more` is a
+/// further remark for the person; it may be empty.
 fn result_of(
     outcome: &CommandOutcome,
     told: RedactedText,

@@ -49,7 +49,8 @@ pub(super) struct EndedTrial {
 pub(super) struct TrialChoice {
     /// True if the command needs an answer and can run as a trial.
     pub is_possible: bool,
-    /// True if the person wants such commands to be tried first.
+    /// True if the person has allowed co to try commands of the workspace before it asks, and the setting `try_first` includes
+    /// this sort of command.
     pub by_rule: bool,
 }
 
@@ -279,7 +280,7 @@ impl EndedTrial {
         self.result.told(&told).noted(&noted)
     }
 
-    /// Returns the text about a trial that needs no answer: for the model and for the person.
+    /// Returns two texts about a trial that needs no answer: the first for the model, the second for the person.
     fn effect(&self) -> (String, String) {
         let ignored = &self.tried.changes.ignored;
         let reached = self.hosts.reached();
@@ -317,8 +318,8 @@ fn with_answer(noted: String, hunks: Option<&[HunkAnswer]>) -> String {
     }
 }
 
-/// Keeps the changes that the person accepted. Returns a text about the kept and the dropped changes: for the model and for the
-/// person.
+/// Keeps the changes that the person accepted. Returns two texts about the kept and the dropped changes: the first for the model,
+/// the second for the person.
 async fn keep_accepted(
     by: By,
     tried: &mut TriedCommand,
@@ -348,8 +349,8 @@ async fn keep_accepted(
     (told, noted)
 }
 
-/// Makes the changes of a trial in the workspace. Returns a text about the kept changes, for the model and for the person, and
-/// true if all changes are in the files now.
+/// Makes the changes of a trial in the workspace. Returns two texts about the kept changes: the first for the model, the second
+/// for the person. Also returns true if all changes are in the files now.
 ///
 /// # Errors
 /// The reason why no change was kept.
@@ -390,7 +391,7 @@ async fn keep_trial(
     Ok(((kept_words(&kept), kept.noted()), kept.is_all()))
 }
 
-/// Returns the text that says that no change was kept: for the model and for the person.
+/// Returns two texts that say that no change was kept: the first for the model, the second for the person.
 fn not_kept(why: &str) -> (String, String) {
     (
         format!("It ran as a trial. Its changes could not be kept: {why}."),

@@ -26,7 +26,7 @@ use co_exec::secrets::redact::RedactedText;
 use co_llm::transcript::{Decision, ShownPart};
 use co_policy::{Grant, Verdict};
 
-/// The additional time that a query may take after its time limit. A file system may hang.
+/// The time that co waits for a query after the query's own time limit. After that, co assumes that the file system hangs.
 const HANG_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The hint for the model after a refused query.

@@ -210,7 +210,7 @@ impl SearchQuery {
 struct Search<'a> {
     query: &'a SearchQuery,
     scope: &'a FileScope,
-    /// The directory that contains all files. Its path is `base`.
+    /// The directory below which all files are searched. Its path is `base`.
     dir: &'a Dir,
     base: &'a Path,
     matcher: RegexMatcher,
@@ -318,7 +318,7 @@ impl<'a> Search<'a> {
 struct Matches<'a> {
     query: &'a SearchQuery,
     scope: &'a FileScope,
-    /// The index in the walk after the batch that is being searched.
+    /// The number of entries that the walk had returned when this thread took the batch that it searches now.
     place: usize,
     lines: Vec<Line>,
     bytes: usize,
@@ -336,7 +336,7 @@ struct Matches<'a> {
 
 /// A line of the result, and its position.
 struct Line {
-    /// The place of its file in the walk, as in [`Matches::place`].
+    /// The place of the line's file in the walk; see [`Matches::place`].
     place: usize,
     text: String,
     matched: bool,
@@ -366,8 +366,8 @@ impl<'a> Matches<'a> {
         self.shown >= self.query.limit || self.bytes >= self.scope.bytes
     }
 
-    /// Adds a line. If there are already enough lines, only counts a matching line: the result of all threads then has enough
-    /// earlier lines.
+    /// Adds a line. If this thread already has as many lines as the result may contain, only counts the line if it matches. The
+    /// line cannot be in the result, because the walk met the other lines earlier.
     fn push(&mut self, line: Line) {
         if self.full() {
             self.more += usize::from(line.matched);
@@ -379,7 +379,7 @@ impl<'a> Matches<'a> {
         self.lines.push(line);
     }
 
-    /// Adds the counts of other matches. Does not add the counts of lines.
+    /// Adds the counts of another thread's matches. Leaves out the counts of stored lines, because [`Self::push`] counts these.
     fn add_counts(&mut self, other: &Self) {
         self.files += other.files;
         self.more += other.more;

@@ -109,15 +109,16 @@ fn argument(prompt: &ServerPrompt, given: &[String], word: &str) -> Option<(Stri
 #[derive(Debug)]
 struct OpenPart {
     argument: OpenArgument,
-    /// The typed text before the value; `after` is the text of the template after the variable.
+    /// The typed text before the value.
     before: String,
+    /// The text of the template between this variable and the next one.
     after: String,
     /// True if the value may contain characters that have a meaning in addresses, such as `/`.
     reserved: bool,
 }
 
-/// Returns the variable of a template whose value the typed address ends in. Returns `None` if the address does not match the
-/// template, or if the template has expressions other than `{name}` and `{+name}`.
+/// Returns the variable of a URI template whose value is at the end of the typed address. Returns `None` if the address does not
+/// match the template, or if the template has expressions other than `{name}` and `{+name}`.
 fn open_part(template: &str, typed: &str) -> Option<OpenPart> {
     let (mut rest, mut left) = (template, typed);
     let mut others = HashMap::new();

@@ -1,4 +1,4 @@
-//! Makes changes of files, on disk and in Neovim's buffers. `/undo` uses it, and a trial whose changes are kept.
+//! Makes changes of files, on disk and in Neovim's buffers: the changes of an `/undo`, or the changes of a trial that are kept.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

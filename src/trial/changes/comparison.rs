@@ -23,13 +23,19 @@ use co_exec::regular::ChangeTime;
 use co_exec::repository;
 use co_exec::secrets::{Survey, content};
 
-/// The reasons why a change of a trial is dropped.
+/// The reason for dropping a change if the file also changed in the workspace.
 const CHANGED: &str = "it changed in the workspace while the command ran";
+/// The reason for dropping a change if somebody removed the file from the workspace.
 const REMOVED: &str = "it was removed from the workspace while the command ran";
+/// The reason for dropping a change of a file that may be secret.
 const SECRET: &str = "it looks like a secret, or is a file of co's own";
+/// The reason for dropping a change that lets a program run as another user or group.
 const SETUID: &str = "it has a new setuid or setgid bit";
+/// The reason for dropping a change of a file with a name that is not text.
 const NOT_TEXT: &str = "its name is not UTF-8";
+/// The reason for dropping a change of a file with more than [`tree::MOST_DEPTH`] directories above it.
 pub(super) const DEEP: &str = "too many directories are above it";
+/// The reason for dropping a change of a file with several hard links.
 const LINKED: &str = "it has several names (hard links)";
 
 impl TrialChanges {
@@ -194,7 +200,7 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// Returns the value of `done`. If `done` says that the change is dropped, adds it to the dropped changes and returns `None`.
+    /// Returns the value of `done`. If `done` is [`Stop::NotKept`], adds `path` to the dropped changes and returns `None`.
     pub(super) fn noted<T>(
         &mut self,
         path: &Path,
@@ -250,7 +256,7 @@ impl<'a> Comparison<'a> {
         Ok(inner)
     }
 
-    /// Compares a file of the layer. If it is a directory, returns it.
+    /// Compares an entry of a directory of the layer. If the entry is a directory that must be compared too, returns it.
     fn compare(
         &mut self,
         pair: &DirPair,

@@ -22,7 +22,7 @@ const SIZE: &str = "size";
 /// The largest number of directories above a counted file. The topmost is [`FILES`] or the directory of caches.
 const MOST_COUNTED_DEPTH: usize = MOST_DEPTH + 1;
 
-/// The smallest number of bytes that a file counts.
+/// The smallest number of bytes that co counts for a file. A smaller file counts as if it had this size.
 const LEAST_ROOM: u64 = 4096;
 
 /// The ignored files and caches that the trials of a workspace have left.
