@@ -1,4 +1,5 @@
-//! The queue of messages to Neovim. Senders never wait. When Neovim is idle, the writer takes the messages of one frame.
+//! The queue of messages to Neovim. Senders never wait. When Neovim is idle, the writer takes one frame: the messages that go to
+//! Neovim in one call.
 //!
 //! Queued messages are merged: text is appended to text, and a newer state replaces an older one. The output of commands is not
 //! queued; it is taken from screens of bounded size when a frame is made. So the queue needs little memory even if Neovim waits
@@ -16,7 +17,7 @@ use co_exec::{Feed, Screen, ScreenPatch};
 /// The largest size of text and output in one frame, in bytes. A larger frame would delay keys noticeably.
 const FRAME_BYTES: usize = 64 << 10;
 
-/// The number of bytes of text that take Neovim as long as one line break.
+/// The number of bytes of text that cost Neovim as much time as one line break.
 const LINE_BYTES: usize = 8;
 const STYLE_BYTES: usize = 16;
 
@@ -43,7 +44,7 @@ struct Queue {
     entries: VecDeque<QueueEntry>,
     live: Vec<LiveEntry>,
     next: u64,
-    /// True if something waits for the next frame.
+    /// True if a message or output waits for the next frame.
     filled: bool,
     urgent: bool,
 }
@@ -182,7 +183,7 @@ impl Outbox {
         }
     }
 
-    /// Waits for an urgent message. It should be sent before the time of the next frame.
+    /// Waits for an urgent message. The caller should send it at once, and not wait for the time of the next frame.
     pub async fn urgent(&self) {
         while !self.shared.queue.lock().urgent {
             self.shared.urgent.notified().await;
@@ -441,7 +442,7 @@ fn append(old: &mut ToEditor, new: ToEditor) {
     }
 }
 
-/// Returns the size of a character for Neovim, in bytes of text that take as long.
+/// Returns the cost of a character for Neovim: the number of bytes of plain text that take Neovim as long.
 fn char_size(char: char) -> usize {
     if char == '\n' {
         LINE_BYTES
@@ -454,7 +455,7 @@ fn text_size(text: &str) -> usize {
     text.chars().map(char_size).sum()
 }
 
-/// Returns the length in bytes of the longest start of a text whose size for Neovim is at most `room`.
+/// Returns the length in bytes of the longest start of a text whose cost for Neovim is at most `room`. See [`char_size`].
 fn fitting(text: &str, room: usize) -> usize {
     let mut size = 0;
     let fits = |(_, char): &(usize, char)| {
@@ -465,7 +466,7 @@ fn fitting(text: &str, room: usize) -> usize {
     last.map_or(0, |(at, char)| at + char.len_utf8())
 }
 
-/// Returns the size of a patch for Neovim. A line or a style counts as some bytes of text.
+/// Returns the cost of a patch for Neovim, in bytes of plain text. A line and a style cost as much as some bytes of text.
 fn size(patch: &ScreenPatch) -> usize {
     let lines: usize = patch.lines.iter().map(|line| line.len() + LINE_BYTES).sum();
     lines + patch.styles.len() * STYLE_BYTES
@@ -478,7 +479,8 @@ fn chat_of(message: &ToEditor) -> Option<u64> {
     }
 }
 
-/// Returns true if a message may wait for the next message. Lua itself shows the line of a run that it started.
+/// Returns true if a message may wait until another message is sent. Lua already shows the line of a run that it started, so the
+/// message about this start is not urgent.
 fn may_wait(message: &ToEditor) -> bool {
     matches!(
         message,

@@ -2,7 +2,7 @@
 
 use crate::store;
 
-/// The text of an error for the person.
+/// The text of an error, as the person sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorText {
     /// The message, which names the failed object. It has no full stop at its end.

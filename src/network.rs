@@ -26,15 +26,15 @@ use co_text::size_text;
 pub use attempt::try_access;
 pub use decider::HostAsker;
 
-/// The port of the proxy in the command's network namespace. If a rule uses this port, the next free one is taken. Servers seldom
-/// use it.
+/// The port of the proxy in the command's network namespace. Servers seldom use this port. If a rule uses it, the next free port
+/// is taken.
 const PROXY_PORT: u16 = 17_480;
 
 /// The largest number of addresses of this machine that a command can connect to at its loopback interface. `localhost:8080`
 /// counts as two.
 const MAX_LOOPBACK: usize = 48;
 
-/// The largest number of hosts that a text names. The text only counts further hosts.
+/// The largest number of hosts that a text names. Of further hosts, the text says only the number.
 const MOST_NAMED: usize = 8;
 
 /// The access of a command to hosts, before the command starts. An asker decides about the hosts.
@@ -52,8 +52,8 @@ struct OwnAddresses {
     proxy: u16,
     /// A port that the caller serves itself. It is `None` if the caller asked for none.
     own: Option<u16>,
-    /// The addresses at the command's loopback interface that are forwarded to this machine. Each has the addresses of this
-    /// machine to connect to.
+    /// The addresses at the command's loopback interface that are forwarded to this machine. Each comes with the addresses of
+    /// this machine to which connections are forwarded.
     forwarded: Vec<(SocketAddr, Vec<SocketAddr>)>,
 }
 
@@ -66,7 +66,7 @@ pub struct OpenAccess {
 /// A running command with its access to hosts. The access is `None` if the command has none.
 pub type OpenCommand = (RunningCommand, Option<OpenAccess>);
 
-/// The reason why a command did not start or gets no access to hosts.
+/// The reason why a command did not start or has no access to hosts.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]
@@ -226,7 +226,7 @@ impl HostReport {
         self.0.is_empty()
     }
 
-    /// Returns the difference to an earlier report about the same command.
+    /// Returns the part of this report that is new since an earlier report about the same command.
     pub fn since(self, earlier: &Self) -> Self {
         let news = |it: TargetTraffic| {
             let old = earlier.0.iter().find(|old| old.target == it.target);

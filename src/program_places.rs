@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use co_exec::find_program;
 use co_exec::sandbox::is_tool_directory;
 
-/// The smallest depth, relative to the home directory, of a directory that is granted to a program because the program is in it.
+/// The smallest depth of a directory that is granted because a program is in it. The depth is relative to the home directory.
 const LEAST_DEPTH: usize = 3;
 
 /// The largest number of symbolic links that are followed for one path. It is the same as the kernel's limit.
@@ -51,13 +51,14 @@ pub(crate) fn of(program: &Path, words: &[String], around: &KnownDirectories<'_>
     found
 }
 
-/// Returns true if a path is in a workspace, or a symbolic link on the way to its target is.
+/// Returns true if a path is in a workspace, or if the path leads through a symbolic link that is in the workspace.
 pub(crate) fn is_chosen_by(path: &Path, workspace: &Path) -> bool {
     let real = workspace.canonicalize();
     path.starts_with(workspace) || leads_through(path, real.as_deref().unwrap_or(workspace))
 }
 
-/// Returns true if a path or a symbolic link on the way to its target is in the directory `dir`. `dir` must be a canonical path.
+/// Returns true if a path is in the directory `dir`, or if the path leads through a symbolic link that is in `dir`. `dir` must be
+/// a canonical path.
 fn leads_through(path: &Path, dir: &Path) -> bool {
     let names = |path: &Path| {
         let names = path.components().map(|it| it.as_os_str().to_owned());

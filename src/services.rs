@@ -77,7 +77,7 @@ pub struct Services {
     judges: Arc<Mutex<HashMap<PathBuf, CachedJudge>>>,
     /// The rules about hosts in the newest settings. Commands that started before a change of the settings use them too.
     host_settings: Arc<Mutex<HostRules>>,
-    /// The chats that co has already warned that it cannot write the audit file.
+    /// The ids of the chats that already got the warning about an audit file that co cannot write.
     unaudited: Arc<Mutex<HashSet<String>>>,
     ids: Arc<AtomicU64>,
 }
@@ -474,7 +474,7 @@ impl Services {
         }
     }
 
-    /// Warns that co cannot write the audit file. Each chat gets the warning only once.
+    /// Warns the person that co cannot write the audit file. Each chat gets the warning only once.
     pub fn unaudited(&self, chat: &str, error: &audit::Error) {
         let mut known = self.unaudited.lock();
         if known.insert(chat.to_owned()) {

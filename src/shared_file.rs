@@ -51,7 +51,7 @@ pub(crate) fn lock(dir: &Path) -> io::Result<File> {
     }
 }
 
-/// Replaces a file atomically, so that readers never see half of it. Only its owner can read it.
+/// Replaces a file atomically, so that readers never see half of the text. Only the owner can read the new file.
 ///
 /// # Errors
 /// The file cannot be written.

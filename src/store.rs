@@ -209,7 +209,7 @@ impl Store {
         TranscriptWriter::create(&path, &header)
     }
 
-    /// Returns the path of a chat's file. Checks the id first, because a person may have typed it.
+    /// Returns the path of a chat's file. Checks the id of the chat first, because a person may have typed it.
     fn path(&self, id: &str) -> Result<PathBuf, Error> {
         let plain = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
         let path = self.directory.join(format!("{id}.jsonl"));

@@ -11,7 +11,7 @@ use crate::tool::query;
 use co_llm::transcript::Decision;
 use co_text::{one_line, shorten, shorten_chars};
 
-/// The number of lines at the end of an output that stay visible if the call failed.
+/// The number of last lines of an output that stay visible if the call failed.
 const KEPT_FAILED: usize = 4;
 const KEPT: usize = 3;
 
@@ -41,7 +41,7 @@ pub(super) struct CallView {
     block: Option<u64>,
     /// The spill file with the whole output.
     spill: Option<PathBuf>,
-    /// True if the last run of the call was a trial.
+    /// True if the command of the call last ran as a trial.
     tried: bool,
     ended: bool,
     /// The earlier queries that this view also shows, in the order of the calls. It is empty if the view shows only one call.
@@ -197,7 +197,7 @@ impl CallView {
         self.scout.as_deref() == Some(call)
     }
 
-    /// Adds a query to this view, if it shows only successful queries. Returns false otherwise.
+    /// Adds a query to this view, if this view shows only successful queries. Returns false if it adds nothing.
     pub(super) fn absorb(&mut self, query: &Self) -> bool {
         let fits = self.kind == CallKind::Query && query.kind == CallKind::Query;
         if !fits || self.state != CallState::Looks || !self.remarks.is_empty() {
@@ -210,8 +210,8 @@ impl CallView {
         true
     }
 
-    /// Separates the last query of a group if it failed. Returns the view of the failed query, or `None` if there is nothing to
-    /// separate.
+    /// If the last query of a group failed, removes it from the group and returns a view of it. Returns `None` if there is
+    /// nothing to remove.
     pub(super) fn split_failed(&mut self) -> Option<Self> {
         if self.state != CallState::Failed {
             return None;

@@ -33,7 +33,7 @@ pub(super) struct Page {
     in_turn: bool,
     /// True if the text has the model's heading for this turn.
     headed: bool,
-    /// True if a call stood at the end of the text when the answer began. Then a blank line separates the two.
+    /// True if a call stood at the end of the text when the answer began. Then a blank line separates the call and the answer.
     answers_call: bool,
     /// The code block that the answer leaves open.
     code: OpenFence,
@@ -45,7 +45,7 @@ pub(super) struct Page {
     call: Option<(u64, CallView)>,
     /// The number of the call that shows the plan of the model's work in this turn.
     plan: Option<u64>,
-    /// The scouts that work before their calls are shown. Each has the number of its call.
+    /// The views of scouts that already work, before their calls are shown. Each has the number of its call.
     scouts: Vec<(u64, CallView)>,
     /// The running commands that the person typed. Each has the number of its call and the number of its output block.
     typed: Vec<(u64, u64, CallView)>,
@@ -86,7 +86,7 @@ pub(super) enum Edit {
     Append(Piece),
     /// A new call at the end, or the new state of an earlier call. The number identifies the call.
     Call(u64, CallLine),
-    /// A blank line above the last answer.
+    /// Puts a blank line above the last answer.
     SeparateAnswer,
 }
 
@@ -94,7 +94,7 @@ pub(super) enum Edit {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TranscriptText {
     pub text: String,
-    /// The ranges of rows to fold, each as its first and its last row. They are answers that the model no longer gets.
+    /// The ranges of rows to fold: answers that the model no longer gets. Each range has the first and the last row.
     pub folds: Vec<[usize; 2]>,
     /// The row in which the last answer begins.
     pub answer: Option<usize>,
@@ -302,7 +302,7 @@ impl Page {
         }
     }
 
-    /// Returns the piece that begins a message with this text.
+    /// Returns the piece that begins a message of the person or the model with this text.
     fn message(&mut self, text: &str, at: Option<u64>) -> Piece {
         let gap = self.close_code() + &self.gap(2);
         let message = Some(MessageStart {
@@ -362,7 +362,8 @@ impl Page {
         self.gap(1 + usize::from(self.last == Last::Remark))
     }
 
-    /// Returns a line break if the text does not end with one. The text of an answer after it can be folded.
+    /// Returns a line break if the text does not end with one. The text of the answer then begins in a new line, so that it can
+    /// be folded.
     pub(super) fn end_line(&mut self) -> String {
         self.gap(1)
     }
@@ -462,7 +463,7 @@ impl TranscriptText {
         self.push_text("\n");
     }
 
-    /// Adds the output of the last call, if it has one.
+    /// Ends the last call of the text: adds the last lines of its output. Does nothing if the number of the call is 0.
     fn end_call(&mut self, (number, text): &mut (u64, &str)) {
         if std::mem::take(number) == 0 {
             return;

@@ -156,7 +156,7 @@ impl NeovimChat {
         }
     }
 
-    /// Returns the message that ends a block. `patch` is its last change.
+    /// Returns the message that ends a block. `patch` is the last change of the block.
     fn block(&self, block: u64, patch: Option<ScreenPatch>) -> ToEditor {
         ToEditor::Block {
             chat: self.chat,

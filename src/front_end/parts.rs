@@ -11,7 +11,7 @@ const MOST_BYTES: usize = 64 << 10;
 /// The largest number of line breaks in a part.
 const MOST_ROWS: usize = 4_000;
 
-/// The smallest distance in bytes between two recorded starts of parts.
+/// The smallest number of bytes between two places of a text where a part may begin.
 const APART: usize = 2 << 10;
 
 /// The part of a text that was not taken yet. Parts are taken from its end.

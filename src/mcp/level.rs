@@ -106,7 +106,7 @@ pub fn may_write(settings: &McpServerSettings) -> bool {
 }
 
 /// Returns a hint about a failed call: the setting that would allow more. Returns `None` if the error message does not look like
-/// a refusal.
+/// the message of a refused operation.
 pub fn level_hint(settings: &McpServerSettings, text: &str) -> Option<String> {
     let setting = format!("mcp_servers.{}", settings.name);
     let program = settings.program()?;

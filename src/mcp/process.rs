@@ -39,7 +39,7 @@ pub struct ServerStart {
     pub executor: Executor,
     /// Decides which hosts the server may connect to.
     pub hosts: Arc<dyn HostAsker>,
-    /// The limits of the server's memory in bytes and of the number of its processes.
+    /// The memory limit in bytes, and the limit on the number of processes of the server. `None` means no limit.
     pub limits: [Option<u64>; 2],
     /// The person's home directory.
     pub person_home: PathBuf,
@@ -72,7 +72,7 @@ pub(super) enum StartFault {
     Late { advice: String },
 }
 
-/// Returns an addition to a sentence, such as the last output of a server.
+/// Returns `: ` and the words, to append to a sentence. Returns an empty text if there are no words.
 fn after(words: &str) -> String {
     match words {
         "" => String::new(),

@@ -66,7 +66,7 @@ pub struct ReadyServer {
     tools: Mutex<ToolList>,
     /// The secret files that the confinement hides from the server. The list was made when the server started.
     closed: HashSet<PathBuf>,
-    /// The secret values of the server's variables and headers. They are removed from its texts.
+    /// The secret values of the server's variables and headers. co removes them from the texts of the server.
     pub secrets: ServerSecrets,
     /// The access of the running server to hosts. It is `None` if the server may connect to none.
     access: Option<OpenAccess>,
@@ -241,7 +241,7 @@ impl ToolServer {
     }
 }
 
-/// Runs a server once, until it ends.
+/// Runs a server until it ends. Does not start it again.
 async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failures: u32) {
     let name = &start.settings.name;
     let fail = |why: String, failures: u32| {

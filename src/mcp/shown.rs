@@ -59,8 +59,7 @@ pub fn shown_tools(server: &str, tools: &[ServerTool]) -> (Vec<ShownTool>, usize
     (shown, others)
 }
 
-/// Returns the name of a tool for a model. If the server's name of the tool is too long or has characters that providers refuse,
-/// the result ends with a hash of that name, so that two tools never get the same name.
+/// The environment variables that make these programs use what they downloaded earlier, and no network.
 fn name(server: &str, tool: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let whole = format!("{server}__{tool}");

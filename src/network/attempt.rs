@@ -1,5 +1,5 @@
-//! Tests a command's access to hosts with three servers: an allowed one, one that is not allowed, and one that the command tries
-//! to reach without the proxy. All servers are co's own, on this machine.
+//! Tests a command's access to hosts with three servers of co on this machine. The command may connect to the first one. It may
+//! not connect to the second one. It tries to reach the third one without the proxy.
 
 use std::io;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use co_policy::HostRules;
 use co_proxy::Target;
 use co_text::one_line;
 
-/// The time-out of the test command.
+/// The time-out for the test command.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The script of the test command. It asks the proxy for the servers at the ports `$1` and `$2`, and tries to connect to the
-/// server at the port `$3` without the proxy. It prints a line for each.
+/// server at the port `$3` without the proxy. It prints one line for each server.
 const SCRIPT: &str = r#"
 ask() {
     exec 3<>"/dev/tcp/127.0.0.1/${HTTP_PROXY##*:}" || return

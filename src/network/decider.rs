@@ -18,10 +18,11 @@ use co_proxy::{Decider, Host, Permission, Target};
 /// The time-out for an answer of the person.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The time for which a question is delayed, to collect further hosts of the command in the same question.
+/// The delay of a question, in which co collects further hosts of the command for the same question.
 const GATHER_TIME: Duration = Duration::from_millis(100);
 
-/// The largest number of hosts of one command that the person is asked about. Without it, a command could ask forever.
+/// The largest number of hosts of one command that the person is asked about. Without this limit, a command could cause questions
+/// forever.
 const MAX_ASKED: usize = 100;
 
 /// The largest number of hosts in one question.
@@ -46,8 +47,8 @@ pub trait HostAsker: Send + Sync {
     /// The command may not connect to the targets. The error is the reason, which the command sees.
     async fn ask(&self, targets: &[Target]) -> Result<(), String>;
 
-    /// Returns a token that is cancelled when the current period ends. Then all answers of this period are forgotten, and
-    /// connections that no rule allows are ended.
+    /// Returns a token that is cancelled when the current period ends, such as a turn of an agent. Then all answers of this
+    /// period are forgotten, and connections that no rule allows are ended.
     fn period(&self) -> CancellationToken {
         CancellationToken::new()
     }
@@ -55,10 +56,10 @@ pub trait HostAsker: Send + Sync {
 
 type HostAnswer = Result<(), String>;
 
-/// A target that waits for an answer. The reply also has the token of the period in which the answer is valid.
+/// A target that waits for an answer. The answer comes with the token of the period in which it is valid.
 type Request = (Target, oneshot::Sender<(HostAnswer, CancellationToken)>);
 
-/// Decides by the rules. Asks about each other host once.
+/// Decides by the rules. Asks the person once about each host that no rule names.
 pub(super) struct RuleDecider {
     asker: Arc<dyn HostAsker>,
     /// The rules that the last decision used.

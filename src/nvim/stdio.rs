@@ -13,7 +13,7 @@ use tokio_util::compat::Compat;
 pub(super) type NvimInput = Box<dyn AsyncRead + Send + Unpin>;
 /// The stream of messages to Neovim.
 pub(super) type NvimOutput = Box<dyn AsyncWrite + Send + Unpin>;
-/// The output stream in the form that nvim-rs needs.
+/// The stream of messages to Neovim, in the form that nvim-rs needs.
 pub(super) type Pipe = Compat<NvimOutput>;
 
 /// Moves the descriptors 0 and 1. Afterwards, child processes read from `/dev/null`, and stray prints go to standard error.

@@ -1,4 +1,5 @@
-//! The task that writes to Neovim. It makes one call at a time. Each call takes all messages that were queued in the meantime.
+//! The task that writes to Neovim. It makes one call at a time. Each call takes all messages that were queued since the previous
+//! call.
 
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ struct NeovimCaller {
     failed: bool,
 }
 
-/// The error if Neovim has ended.
+/// The error that says that Neovim has ended.
 struct Disconnected;
 
 impl NeovimCaller {

@@ -18,8 +18,9 @@ const FIRST_BYTES: usize = 256 << 10;
 const FIRST_BYTES_OF_FILE: usize = 64 << 10;
 /// The number of bytes after which an excerpt contains only headings. After twice as many bytes, the excerpt ends.
 const EXCERPT_BYTES: usize = 256 << 10;
-/// The largest numbers of lines and bytes of an excerpt that are sent with the question. Neovim draws them at once.
+/// The largest number of lines of an excerpt that are sent with the question. Neovim draws these lines at once.
 const SHOWN_LINES: usize = 500;
+/// The largest number of bytes of an excerpt that are sent with the question.
 const SHOWN_BYTES: usize = 64 << 10;
 /// The number of unchanged lines that an excerpt shows around the changed lines.
 const CONTEXT_LINES: usize = 3;
@@ -27,7 +28,8 @@ const CONTEXT_LINES: usize = 3;
 /// The changes of files that a question shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Change {
-    /// True if the changes can only be made or dropped as a whole: the person reads the review, and answers the question.
+    /// True if the person cannot choose single parts of the changes. They read the review, and then answer the question about all
+    /// changes.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
     /// True if the question is about `/undo` or `/redo`. These take changes of a turn back, or bring them back.
@@ -128,7 +130,7 @@ pub struct OpenLines {
     pub lines: Vec<NewLines>,
 }
 
-/// A range of new lines. If the range is empty, lines were removed above the line `first`.
+/// A range of new lines of a file. If the range is empty, lines were removed above the line `first`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct NewLines {
     /// The number of the first line. Lines are numbered from 1.

@@ -28,8 +28,8 @@ pub enum FromEditor {
         #[serde(default)]
         settings: serde_json::Value,
     },
-    /// The person's choice with `/sandbox`, as a value of `sandbox_backend`. Lua sends it to a new backend after the earlier one
-    /// failed.
+    /// The person's choice with `/sandbox`, as a value of `sandbox_backend`. If a backend failed, Lua sends the choice to the
+    /// next backend.
     Sandbox { confinement: String },
     /// The person sent a prompt. `chat` is a number that Lua chooses, 1 or more. The first message with a new number makes the
     /// chat.
@@ -177,7 +177,7 @@ pub enum FromEditor {
     },
     /// Lua cannot answer a request because its code failed.
     Failed { request: u64 },
-    /// `before_command` is true if plugins have hooks before a command.
+    /// The state of the hooks of plugins. `before_command` is true if plugins have hooks before a command.
     Hooks { before_command: bool },
     /// The answer to a [`super::ToEditor::BeforeCommand`].
     CommandHooked {
@@ -225,15 +225,15 @@ pub struct QuestionAnswer {
     pub id: u64,
     pub decision: Answer,
     pub reason: Option<String>,
-    /// The scope that the person chose. It is set for `always`.
+    /// The scope that the person chose. It is set if the answer is `always`.
     pub scope: Option<Scope>,
-    /// The command to run instead. It is set for `edited`.
+    /// The command to run instead. It is set if the answer is `edited`.
     #[serde(default, with = "serde_bytes")]
     pub command: Option<Vec<u8>>,
-    /// The answers about the hunks of the change, in the order of the hunks. They are set for `reviewed`.
+    /// The answers about the hunks of the change, in the order of the hunks. They are set if the answer is `reviewed`.
     #[serde(default)]
     pub hunks: Vec<HunkAnswer>,
-    /// The answers to the questions with choices, in the order of the questions. They are set for `chosen`.
+    /// The answers to the questions with choices, in the order of the questions. They are set if the answer is `chosen`.
     #[serde(default)]
     pub chosen: Vec<ChosenAnswer>,
 }
@@ -270,7 +270,7 @@ pub enum ContextQuery {
     Text {
         paths: Vec<String>,
         text: String,
-        /// The whole lines, if `text` is only a part of them.
+        /// The whole lines that contain `text`. It is set if `text` begins or ends within a line.
         lines: Option<String>,
     },
     /// The diff of git, with staged and unstaged changes.
@@ -325,8 +325,9 @@ pub struct CommitPlace {
 pub struct LineRange {
     /// The canonical path of the file.
     pub file: String,
-    /// The number of the first line; `last` is the number of the last line. Lines are numbered from 1.
+    /// The number of the first line. Lines are numbered from 1.
     pub first: usize,
+    /// The number of the last line.
     pub last: usize,
 }
 
@@ -385,12 +386,13 @@ pub struct EditorAnswer {
     pub entries: Vec<EditorEntry>,
     /// The places of a name. The backend reads their lines.
     pub places: Vec<ServerPlace>,
-    /// The edits that rename a symbol, and the unit in which they count characters.
+    /// The edits that rename a symbol, for each file.
     pub files: Vec<FileEdits>,
+    /// The unit in which these edits count characters.
     pub unit: Option<CharacterUnit>,
     /// The number of entries or places that were left out because of the limit.
     pub more: usize,
-    /// The reason why there is no answer, as part of a sentence.
+    /// The reason why there is no answer, as a part of a sentence.
     pub problem: Option<String>,
 }
 
@@ -409,8 +411,9 @@ pub struct FileEdits {
 pub struct ServerPlace {
     #[serde(with = "serde_bytes")]
     pub file: Vec<u8>,
-    /// The row; `character` is the character in this row. Both count from 0.
+    /// The number of the row, from 0.
     pub row: usize,
+    /// The number of the character in this row, from 0. `unit` is the unit in which characters are counted.
     pub character: usize,
     pub unit: CharacterUnit,
 }
@@ -426,11 +429,12 @@ impl ServerPlace {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct EditorEntry {
-    /// The canonical path of the file that the line is about.
+    /// The canonical path of the file that this line of the answer is about.
     #[serde(with = "serde_bytes")]
     pub file: Vec<u8>,
-    /// The line in the file; `column` is its byte column. Both count from 1.
+    /// The number of the line in the file, from 1.
     pub line: Option<u64>,
+    /// The number of the byte in the line, from 1.
     pub column: Option<u64>,
     #[serde(with = "serde_bytes")]
     pub text: Vec<u8>,

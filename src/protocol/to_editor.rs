@@ -111,8 +111,8 @@ pub enum ToEditor {
     OpenChanges { chat: u64, files: Vec<OpenLines> },
     /// Asks the person a question.
     Question(Box<Question>),
-    /// The first checkpoint was taken, or could not be taken. The field `no_undo` of the chat's open questions changes to this
-    /// reason, or to none.
+    /// The first checkpoint was taken, or could not be taken. Lua sets the field `no_undo` of the chat's open questions to `why`:
+    /// the reason if it could not be taken.
     NoUndo {
         chat: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -134,7 +134,7 @@ pub enum ToEditor {
     },
     /// Asks the person whether they trust a file of the workspace, or whether a context may be sent.
     Trust(TrustQuestion),
-    /// The question no longer waits. Lua closes its float.
+    /// The question no longer waits for an answer. Lua closes the float of the question.
     Settled { id: u64, decision: String },
     /// A run started. Lua can now show its line `$ cmd`.
     RunStarted {
@@ -248,7 +248,7 @@ pub enum ToEditor {
     ReviewPart {
         id: u64,
         file: usize,
-        /// The number of bytes of the text before this part.
+        /// The number of bytes of the whole text before this part.
         from: usize,
         text: String,
         /// True if more text follows.
@@ -356,9 +356,9 @@ pub struct EditorQuery {
     pub topic: EditorTopic,
     /// The canonical path of the file that language servers are asked about.
     pub file: Option<String>,
-    /// The name to look up. `line` is the line that contains it, numbered from 1. Without `line`, the name is looked up in the
-    /// whole file.
+    /// The name to look up.
     pub name: Option<String>,
+    /// The number of the line that contains the name, from 1. If it is `None`, the name is looked up in the whole file.
     pub line: Option<u64>,
     /// The new name. It is set for [`EditorTopic::Rename`].
     pub new_name: Option<String>,
@@ -415,8 +415,9 @@ pub enum EditorTopic {
 /// New lines of a buffer that replace a range of lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BufferReplacement {
-    /// The first replaced line; `end` is the line after the last replaced one. Lines are numbered from 0.
+    /// The index of the first replaced line, from 0.
     pub start: usize,
+    /// The index of the line after the last replaced line.
     pub end: usize,
     /// The new lines, without line breaks.
     pub lines: Vec<BufferLine>,
@@ -439,8 +440,9 @@ impl Serialize for BufferLine {
 /// New lines that replace a range of lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Replacement {
-    /// The first replaced line; `end` is the line after the last replaced one. Lines are numbered from 0.
+    /// The index of the first replaced line, from 0.
     pub start: usize,
+    /// The index of the line after the last replaced line.
     pub end: usize,
     /// The new lines, without line breaks.
     pub lines: Vec<String>,
@@ -599,7 +601,8 @@ pub struct Question {
     /// True if no permission would apply to a later call, so that `always` is not possible.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub only_once: bool,
-    /// The reason why only a key in the float can approve the command: it may reach a secret file or leave the workspace.
+    /// The reason why only a key in the float can approve the command: the command may reach a secret file or leave the
+    /// workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alone: Option<String>,
     /// The reason why the changes of the command cannot be taken back; none if they can.
@@ -784,9 +787,9 @@ pub struct TrustQuestion {
     pub id: u64,
     /// The name of the file in the workspace.
     pub name: String,
-    /// The absolute path. The path and the texts below are printable.
+    /// The absolute path of the file. This path and all texts of the question are printable.
     pub path: String,
-    /// The size in bytes.
+    /// The size of the file in bytes.
     pub size: usize,
     /// The content of the file.
     pub text: String,

@@ -37,7 +37,7 @@ const FOR_REAL: &str = ":Co! without ++try runs it for real";
 pub(super) struct TrialRun<'a> {
     pub(super) services: &'a Services,
     pub(super) questions: &'a RunQuestions,
-    /// Cancelled by the person, or when Neovim ends.
+    /// A token that the person cancels. It is also cancelled when Neovim ends.
     pub(super) token: &'a CancellationToken,
     pub(super) run: u64,
     pub(super) command: String,

@@ -9,8 +9,8 @@ use tokio::sync::broadcast;
 use crate::blocking::blocking;
 use crate::trust::{FileText, Trust, TrustAnswer};
 
-/// The capacity of the channel of revoked files. A person revokes answers one by one, so it is enough. A chat that misses a
-/// message cancels its turn too.
+/// The capacity of the channel of revoked files. It is large enough because a person revokes answers one by one. A chat that
+/// misses a message cancels its turn too.
 const MAX_WAITING_REVOKED: usize = 16;
 
 /// The answers about trust in files, and the open questions.

@@ -151,8 +151,8 @@ pub(super) fn entry(path: &Path) -> Option<ChatSummary> {
     })
 }
 
-/// Returns the header with the last title, the first prompt, and the number of items. Parses only a few lines, because a list may
-/// have many long files.
+/// Returns the header with the newest title, the first prompt, and the number of items. Parses only a few lines, because a list
+/// may have many long files.
 fn skim(bytes: &[u8]) -> (Header, String, usize) {
     let mut header = Header::default();
     let mut prompt = String::new();

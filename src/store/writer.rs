@@ -151,7 +151,8 @@ impl TranscriptWriter {
 }
 
 impl Drop for TranscriptWriter {
-    /// Unlocks the file explicitly, because a child process that is just starting may keep the file open a little longer.
+    /// Unlocks the file. Closing it is not enough, because a child process that is just starting may keep it open a little
+    /// longer.
     fn drop(&mut self) {
         if let Err(error) = flock(&self.file, FlockOperation::Unlock) {
             tracing::warn!(%error, "a chat stayed locked until its file is closed");

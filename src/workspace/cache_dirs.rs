@@ -26,8 +26,8 @@ pub(crate) fn is_name(name: &OsStr) -> bool {
     NAMES.iter().any(|cache| name == *cache)
 }
 
-/// Returns true if a file is a cache directory, or is inside one. A directory in which git tracks files does not count. `path` is
-/// relative to the workspace.
+/// Returns true if a path is a cache directory, or is inside one. A cache directory in which git tracks files does not count.
+/// `path` is relative to the workspace.
 pub(crate) fn contain(path: &Path, is_dir: bool, tracked: &IndexedFiles<'_>) -> bool {
     let dirs = path.ancestors().skip(usize::from(!is_dir));
     let caches = dirs.filter(|dir| dir.file_name().is_some_and(is_name));

@@ -18,7 +18,7 @@ use co_exec::secrets::content;
 use co_policy::facts::{Facts, FileKind, PathFact, ProgramFact, WorkspacePath};
 use co_policy::paths;
 
-/// The time for which the stamps of PATH's directories stay valid. It is long enough for the commands of one list.
+/// The time for which the [`FileStamp`]s of PATH's directories stay valid. It is long enough for the commands of one list.
 const STAMP_LIFETIME: Duration = Duration::from_millis(20);
 
 /// The sandbox for commands that run without approval.
@@ -29,7 +29,7 @@ pub(super) struct Sandbox {
     pub env: Vec<(OsString, OsString)>,
 }
 
-/// The stamps of the directories in PATH.
+/// The [`FileStamp`]s of the directories in PATH.
 type Stamps = Arc<[FileStamp]>;
 
 /// The facts about one workspace.
@@ -105,7 +105,7 @@ impl WorkspaceFacts {
         self.own.iter().any(|own| path.starts_with(own))
     }
 
-    /// Returns the stamps of the directories in PATH. They are read once for the commands of one list.
+    /// Returns the [`FileStamp`]s of the directories in PATH. They are read once for the commands of one list.
     fn stamps(&self) -> Stamps {
         let mut last = self.path_stamps.lock();
         if let Some((at, stamps)) = last.as_ref()
@@ -156,8 +156,8 @@ impl WorkspaceFacts {
         owner && meta.mode() & 0o022 == 0 && parent_ok && !inside(&real, &self.root)
     }
 
-    /// Returns the canonical path of the part that exists, with the rest of the path appended. Returns `None` if it cannot be
-    /// determined.
+    /// Makes a path canonical, even if its end does not exist: the end then stays as it is. Returns `None` if the canonical path
+    /// cannot be determined.
     fn real(path: &Path) -> Option<PathBuf> {
         if let Ok(real) = path.canonicalize() {
             return Some(real);

@@ -34,9 +34,10 @@ use co_text::{counted, one_line, shorten};
 /// The name by which rules refer to the tool that types into a job.
 pub const JOB_WRITE: &str = "job_write";
 
-/// The largest number of faults in a workspace's rules that the person is told at once, and the largest number of bytes of each.
-/// The rules may come from anyone.
+/// The largest number of faults in a workspace's rules that the person is told at once. There is a limit because the rules may
+/// come from anyone.
 const MOST_FAULTS: usize = 5;
+/// The largest number of bytes of each fault that the person is told.
 const LONGEST_FAULT: usize = 300;
 
 /// The configuration of a [`Judge`].
@@ -93,7 +94,7 @@ pub struct Judge {
     /// The rules of the workspace whose faults the person has been told.
     told: Mutex<Option<Result<WorkspaceRules, String>>>,
     tracked: TrackedFiles,
-    /// The surveys, for a judge without a sandbox.
+    /// The surveys of the workspace, if the judge has no sandbox. The surveys of a sandbox belong to its launcher.
     surveys: Surveys,
 }
 
@@ -521,14 +522,14 @@ impl Judge {
         self.readable_by(self.survey())
     }
 
-    /// Returns the same filter for a call that started at the time `since`.
+    /// Returns the filter of [`Self::readable`] for a call that started at the time `since`.
     ///
     /// Blocks on files. Call it from `spawn_blocking`.
     pub fn readable_since(self: &Arc<Self>, since: Instant) -> PathFilter {
         self.readable_by(self.survey_since(since))
     }
 
-    /// Returns the same filter, made from an existing survey of this workspace.
+    /// Returns the filter of [`Self::readable`], made from an existing survey of this workspace.
     pub fn readable_by(self: &Arc<Self>, survey: Arc<Survey>) -> PathFilter {
         Arc::new(Readable {
             judge: Arc::clone(self),

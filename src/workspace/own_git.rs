@@ -14,10 +14,12 @@ use co_exec::{Caller, CommandSpec, Confinement, Environment, ExecSettings, Execu
 /// The time-out of git.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The factor between the needed output and the output limit. The executor keeps at least the first sixth of an output.
+/// The factor between the output that the caller needs and the output limit. The executor keeps at least the first sixth of an
+/// output.
 const KEPT_PARTS: usize = 6;
-/// The smallest and the largest value of the setting `shell_max_output`.
+/// The smallest value of the setting `shell_max_output`.
 const SMALLEST_OUTPUT: usize = 1000;
+/// The largest value of the setting `shell_max_output`.
 const LARGEST_OUTPUT: usize = 4 << 20;
 
 /// The largest number of bytes of a commit id, including its line break.
@@ -26,7 +28,7 @@ const LONGEST_COMMIT_ID: usize = 65;
 /// The options that make git print plain output.
 const PLAIN: [&str; 3] = ["--no-pager", "-c", "color.ui=false"];
 
-/// The options that keep `git diff` and `git show` from starting the programs that the settings of a repository name. Such
+/// The options that keep `git diff` and `git show` from starting the programs that the git settings of a repository name. Such
 /// programs could only fail.
 pub const PLAIN_DIFF: [&str; 3] = [
     "--no-ext-diff",

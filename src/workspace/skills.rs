@@ -17,9 +17,11 @@ const FILE: &str = "SKILL.md";
 /// person's own skills have precedence over these.
 pub const WORKSPACE_DIRS: [&str; 3] = [".co/skills", ".claude/skills", ".agents/skills"];
 
-/// The largest number of skills, the largest number of bytes of all their texts, and the largest number of bytes of a name.
+/// The largest number of skills.
 const MOST: usize = 200;
+/// The largest number of bytes of the texts of all skills.
 const MOST_BYTES: usize = 8 << 20;
+/// The largest number of bytes of the name of a skill.
 const LONGEST_NAME: usize = 64;
 
 /// The largest number of bytes of a skill's text that a model gets.
@@ -39,7 +41,7 @@ pub struct Skill {
     pub of_person: bool,
 }
 
-/// The skills of a chat, and a sentence about the first problem with other skills.
+/// The skills of a chat, and a sentence about the first problem with a skill that cannot be used.
 #[derive(Debug, Default)]
 pub struct FoundSkills {
     pub skills: Vec<Skill>,

@@ -120,7 +120,7 @@ pub(crate) async fn change_buffer(
     (changed, elsewhere)
 }
 
-/// The state of a file that is opened relative to the directory descriptor of its workspace.
+/// The state of a file. The file is opened relative to the directory descriptor of its workspace.
 #[derive(PartialEq)]
 struct FileState {
     /// The device and the inode of the file's directory; none if the directory does not exist.

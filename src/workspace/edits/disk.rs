@@ -186,7 +186,7 @@ pub(crate) fn parent_of_new<'a>(
     })
 }
 
-/// Returns the file of [`temporary`], with the mode from the options.
+/// Creates a file as [`temporary`] does, and sets the mode from the options.
 fn new_file<'a>(
     dir: &'a Dir,
     bytes: &[u8],

@@ -70,7 +70,7 @@ pub enum PlannedEdit {
 }
 
 /// Returns the change that a request would make. `places` are the files of the request. `open` contains the buffers of the loaded
-/// files. `seen` contains the texts that the model has read. Changes nothing.
+/// files. `seen` contains the texts that the model has read. This function changes nothing.
 ///
 /// Blocks on files. Call it from `spawn_blocking`.
 ///
@@ -254,7 +254,7 @@ impl Proposal {
     }
 
     /// Returns a change of the same file whose new text is `text`. This text contains only the accepted parts of the change. Adds
-    /// `notes`.
+    /// `notes` to the notes of the change.
     pub(super) fn with_text(self, text: &str, notes: Vec<String>) -> Result<Self, EditRefused> {
         let mut all = self.notes;
         all.extend(notes);
@@ -318,8 +318,8 @@ impl Proposal {
         }
     }
 
-    /// Returns the text before and after autocommands changed the lines of the buffer. This happened after the change was made in
-    /// the buffer. Returns `None` if there is no buffer, or if its content is not text.
+    /// Returns the new text of this change, and the text of the buffer after autocommands changed it. `lines` are the lines of
+    /// the buffer after the autocommands. Returns `None` if there is no buffer, or if its content is not text.
     pub(super) fn after_autocommands(&self, lines: &[u8]) -> Option<[FileText; 2]> {
         let ProposedChange::Replace { old, new, .. } = &self.change else {
             return None;

@@ -37,7 +37,7 @@ pub enum EditRequest {
 }
 
 impl EditRequest {
-    /// Returns an edit of a file with no text, which is used only to judge the file.
+    /// Returns an edit of a file that replaces nothing. It is only used to judge whether the file may be changed.
     pub fn any_of(path: &str) -> Self {
         Self::Edit {
             path: path.to_owned(),

@@ -23,7 +23,7 @@ impl Proposal {
     }
 }
 
-/// Returns the hunks that the person accepted. If the person wrote other lines for a hunk, it has these lines.
+/// Returns the hunks that the person accepted. If the person wrote other lines for a hunk, the returned hunk has these lines.
 fn accepted_hunks<'a>(
     hunks: &[Hunk],
     answers: impl IntoIterator<Item = &'a HunkAnswer>,

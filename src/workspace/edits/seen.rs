@@ -53,8 +53,8 @@ impl SeenTexts {
         });
     }
 
-    /// Checks that nobody except the model has changed a file since it had the text with the hash `given`. `current` is its
-    /// current text.
+    /// Checks that only the model has changed a file since the file had the text with the hash `given`. `current` is the current
+    /// text of the file.
     ///
     /// # Errors
     /// Somebody else has changed the file. The message shows the changes.

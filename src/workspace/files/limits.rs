@@ -23,8 +23,8 @@ pub trait PathRule: Send + Sync {
     /// Returns true if the model may learn about a file. Considers all hard links of the file. Blocks on files.
     fn allows(&self, path: &Path) -> bool;
 
-    /// Returns true if the model may learn about a file. Considers only this path. If the file has several hard links, also call
-    /// [`Self::allows`] before reading the file.
+    /// Returns true if the model may learn about a file. Considers only this path of the file. If the file has several hard
+    /// links, also call [`Self::allows`] before reading the file.
     fn allows_name(&self, path: &Path) -> bool {
         self.allows(path)
     }
@@ -154,7 +154,8 @@ impl Deadline {
     }
 }
 
-/// Returns the first `most` bytes of a line as text, and a mark if the line is longer. Bytes that are not UTF-8 are escaped.
+/// Returns the first `most` bytes of a line as text. `whole` is the length of the line, of which `line` may be only the start. If
+/// the result is shorter than the line, a mark shows how many bytes are missing. Bytes that are not UTF-8 are escaped.
 pub(crate) fn shorten(line: &[u8], most: usize, whole: u64) -> String {
     let mut kept = &line[..line.len().min(most)];
     if (kept.len() as u64) < whole

@@ -31,7 +31,7 @@ pub(crate) struct Walk<'a> {
     scope: &'a FileScope,
     /// The directory of the walk; none if the path is a file or cannot be opened.
     root: Option<Dir>,
-    /// The depth from which on directories are not read.
+    /// The smallest depth at which directories are visited but not read.
     most_depth: usize,
     /// The entries to visit. The last element is visited next.
     todo: Vec<PendingEntry>,
@@ -60,7 +60,7 @@ struct ReadDirectory {
 #[derive(Default)]
 struct LeftOut {
     secret: usize,
-    /// The number of directories whose `.gitignore` cannot be read as an ignore file.
+    /// The number of directories with a `.gitignore` that cannot be read as an ignore file.
     unruly: usize,
     /// The number of directories that could not be read.
     unread: usize,
