@@ -30,7 +30,7 @@ pub struct Assessment {
     /// Simple commands that only deny and ask rules check: commands that run only under some readings of the text, and commands
     /// that run in a container or on another machine.
     pub possible: Vec<CommandAssessment>,
-    /// The reasons why the command requires approval, except its sort.
+    /// The reasons, besides its sort, why the command requires approval.
     pub problems: Vec<Reason>,
     pub denied: Vec<DenyRuleMatch>,
     /// True if a part of the command is too long, too large or nested too deeply to be parsed. No rule can match this part.
@@ -84,7 +84,7 @@ pub struct CommandAssessment {
 /// The properties of a trial that can show what a command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PossibleTrial {
-    /// The most dangerous sort among the simple commands. A part that fetches packages counts as one that runs code.
+    /// The most dangerous sort among the simple commands. A simple command that fetches packages counts as one that runs code.
     pub sort: Sort,
     /// True if the command fetches packages. Then its trial needs hosts.
     pub fetches: bool,

@@ -148,7 +148,7 @@ impl CommandForm {
         lookup(&self.program, &self.subcommand)
     }
 
-    /// Returns the options that are in one list of their table rows. `list` selects the list of a row.
+    /// Returns the options of the command that are in a certain list of their table rows. `list` returns this list of a row.
     pub(crate) fn options_in(
         &self,
         list: fn(&Program) -> &OptionList,
@@ -293,7 +293,7 @@ fn key(program: &str, subcommand: &[String]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Converts words of bash for this module. Expands brace lists, so one word may give several.
+/// Converts words of bash to [`FormWord`]s. Expands brace lists, so one word may become several.
 pub(crate) fn expanded(words: &[Word]) -> Vec<FormWord> {
     let forms = words.iter().flat_map(|word| {
         let list = word.forms().len() > 1;
@@ -307,7 +307,7 @@ pub(crate) fn expanded(words: &[Word]) -> Vec<FormWord> {
     forms.enumerate().map(form_word).collect()
 }
 
-/// Converts words of bash for this module, each into one word.
+/// Converts each word of bash to one [`FormWord`], without expanding brace lists.
 pub(crate) fn single(words: &[Word]) -> Vec<FormWord> {
     let words = words
         .iter()
@@ -315,7 +315,7 @@ pub(crate) fn single(words: &[Word]) -> Vec<FormWord> {
     words.enumerate().map(form_word).collect()
 }
 
-/// Converts literal words for this module.
+/// Converts literal words to [`FormWord`]s.
 pub(crate) fn literal<S: AsRef<str>>(words: &[S]) -> Vec<FormWord> {
     let words = words.iter().map(|word| (word.as_ref().to_owned(), true));
     words.enumerate().map(form_word).collect()

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use co_text::one_line;
 
-/// A row of the table: names of files and directories that have the same reason.
+/// A row of the table: names of files and directories whose edits require approval for the same reason.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
@@ -17,7 +17,7 @@ struct Row {
     reason: String,
     #[serde(default)]
     names: String,
-    /// Further names with this reason. Commands confined to the workspace cannot change these files.
+    /// More names with this reason, besides `names`. Commands confined to the workspace cannot change these files.
     #[serde(default)]
     held: String,
 }
@@ -75,7 +75,8 @@ pub fn reason(path: &Path) -> Option<String> {
     found.map(|(at, reason)| format!("`{}`: {reason}", one_line(&shown[at])))
 }
 
-/// Returns the paths in a workspace that commands confined to it cannot change. Programs load these files by themselves.
+/// Returns the paths in a workspace that commands confined to the workspace cannot change. Programs load these files by
+/// themselves.
 pub fn held() -> impl Iterator<Item = &'static str> {
     let rows = FILE.row.iter();
     let names = rows.flat_map(|row| row.held.split_whitespace());

@@ -200,7 +200,7 @@ pub struct Program {
     pub(crate) given: Option<GivenCode>,
     /// The number of operands in the prefix that the answer `always` offers.
     pub(crate) prefix: Option<usize>,
-    /// The sub-commands whose options this row has too.
+    /// The names of the sub-commands whose options are valid for this row too.
     #[serde(default)]
     pub(crate) like: Vec<String>,
     /// Equivalent commands. Deny and ask rules for them also apply to this command.
@@ -364,7 +364,7 @@ impl Program {
         self.flags.has(name)
     }
 
-    /// Returns the options that have a name with this start.
+    /// Returns the options that have a name with the prefix `start`, and the kind of value of each.
     pub(crate) fn options_from(
         &self,
         start: &str,
@@ -477,7 +477,7 @@ struct ProgramFile {
 /// Maps the names of programs and sub-commands to their rows. Names of the same row share it.
 struct Table {
     programs: HashMap<String, Arc<Program>>,
-    /// The sub-commands of each program or sub-command. Each has the word on the command line and the usual name.
+    /// The sub-commands of each program or sub-command: the words on the command line, and the usual name for each word.
     subcommands: HashMap<String, BTreeMap<String, String>>,
     /// The main name of each program, by its other names.
     also: HashMap<String, String>,

@@ -180,7 +180,7 @@ impl SortedCommand {
         }
     }
 
-    /// Makes the sort of shell syntax: an assignment, or the call of a function.
+    /// Makes a sorted command of shell syntax: an assignment, or the call of a function. Its sort is read-only.
     fn syntax(words: &[Word]) -> Self {
         Self {
             syntax: true,

@@ -15,7 +15,7 @@ impl JoinedText {
     }
 }
 
-/// Joins continued lines in the same way as bash before it splits words.
+/// Joins continued lines. bash does the same before it splits a text into words.
 pub(super) fn join_lines(source: &str) -> JoinedText {
     if !source.contains("\\\n") {
         return JoinedText {

@@ -67,8 +67,8 @@ impl ToolServerCall {
     }
 }
 
-/// Decides about a tool call. The first that applies decides: deny rules, ask rules, the confinement of the server, and then the
-/// allow rules of the chat, the saved and the configured ones.
+/// Decides about a tool call. The first of these that applies decides: deny rules, ask rules, the confinement of the server, the
+/// allow rules of the chat, the saved allow rules, and the configured allow rules.
 ///
 /// `acts` describes what the server may do, or is `None` if the confinement makes approval unnecessary. `workspace` is an error
 /// if the workspace's rule file cannot be read.

@@ -87,8 +87,8 @@ pub struct Rules {
     pub saved: Vec<Pattern>,
 }
 
-/// Decides about a command. The first that applies decides: deny rules, ask rules, the sort if it is read-only, and then the
-/// allow rules of the chat, the saved and the configured ones.
+/// Decides about a command. The first of these that applies decides: deny rules, ask rules, the sort if it is read-only, the
+/// allow rules of the chat, the saved allow rules, and the configured allow rules.
 ///
 /// A read-only command runs at the read-only level, even if a rule allows it.
 pub fn decide(assessment: &Assessment, rules: &Rules, chat: &[Pattern]) -> Verdict {
@@ -261,7 +261,8 @@ fn enters_workspace(command: &RuleCommand) -> bool {
     is_cd && command.uncovered.is_none()
 }
 
-/// Adds a reason if a rule has the words of the command but does not allow it.
+/// Adds the reason why a rule of the person does not allow the command, if the rule matches the words of one of its simple
+/// commands. If there are no other reasons, also adds the reason why the kernel cannot confine the command.
 fn with_rule_reason(
     mut reasons: Vec<Reason>,
     assessment: &Assessment,
@@ -293,7 +294,7 @@ fn with_rule_reason(
     reasons
 }
 
-/// Returns the prefix that the answer `always` offers, if the command could run with it.
+/// Returns the prefix that the answer `always` offers, if a rule with this prefix would allow the command.
 fn prefix_for_always(assessment: &Assessment) -> Option<Pattern> {
     let [command] = assessment.literal.as_deref()? else {
         return None;

@@ -10,7 +10,7 @@ use crate::programs::{self, GivenCode, Program};
 const MAX_DEPTH: usize = 6;
 /// The largest number of commands that are searched.
 const MAX_FOUND: usize = 400;
-/// The number of words of an unknown wrapper at which its command may begin.
+/// The number of words of an unknown wrapper that are tried as the start of its command.
 const MAX_GUESSES: usize = 16;
 
 /// The names of shells, which run the text after `-c`.
@@ -218,7 +218,8 @@ impl Commands {
         self.add_words(words, dir, depth)
     }
 
-    /// Adds the commands that begin at other words if an unknown option is read in another way: with or without a value.
+    /// Adds the other commands that a wrapper may start. An unknown option may or may not take the next word as its value, so the
+    /// started command may begin at different words.
     fn add_readings(&mut self, command: &SimpleCommand, form: &CommandForm, depth: usize) {
         for reading in CommandForm::readings(&form::single(&command.words)) {
             let Some(row) = reading.syntax().filter(|_| reading.starts != form.starts) else {
@@ -339,8 +340,8 @@ impl Commands {
         Starts::Known
     }
 
-    /// Adds the commands in a text, which is in `word`. If bash expands the word, the real commands are unknown, and these are
-    /// only a guess.
+    /// Adds the commands in a text, which is the text of `word`. If bash expands the word, the real commands are unknown, and the
+    /// added commands are only a guess.
     fn add_text(
         &mut self,
         text: &str,

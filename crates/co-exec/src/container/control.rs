@@ -33,7 +33,7 @@ pub(crate) struct Reports {
     pub(crate) out_of_memory: bool,
     /// The programs that the image lacks.
     pub(crate) missing: Vec<String>,
-    /// The lines that are not reports: messages of the engine.
+    /// The lines on standard error that are not reports of the script: messages of the engine.
     pub(crate) words: String,
 }
 

@@ -136,7 +136,7 @@ impl Container {
         }
     }
 
-    /// Sets whether the container is already removed.
+    /// Records whether the container is already removed.
     pub(super) fn set_removed(&self, removed: bool) {
         self.removed.store(removed, Ordering::Relaxed);
     }

@@ -142,8 +142,7 @@ impl Containers {
         self.create(container).await
     }
 
-    /// Returns a new name for a container. The name differs from the name of the container before, in which commands may still
-    /// run.
+    /// Returns a new name for a container. The name differs from that of an earlier container, in which commands may still run.
     fn name(&self, purpose: &ContainerUse) -> String {
         let mut hasher = DefaultHasher::new();
         let made = self.made.fetch_add(1, Ordering::Relaxed);

@@ -34,7 +34,7 @@ use crate::settings::ExecSettings;
 
 /// If a command has ended and nothing is printed for this long, its output counts as complete.
 const OUTPUT_IDLE_TIME: Duration = Duration::from_millis(50);
-/// The longest time to read the output of processes that remain after the command.
+/// The longest time for which co reads the output of processes that remain after the command has ended.
 const REMAINING_OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
 /// The longest wait for the end of the output after all processes have ended.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);

@@ -77,7 +77,7 @@ fn with_place(text: String, place: Option<&str>) -> String {
     }
 }
 
-/// Returns the number of lines and the number of bytes of the output that the shown fragments lack.
+/// Returns how much of the output the shown fragments leave out: the number of lines, and the number of bytes.
 fn missing<'a>(ends: &HeadAndTail, shown: impl Iterator<Item = &'a Fragment>) -> (u64, u64) {
     shown.fold((ends.lines, ends.bytes), |(lines, bytes), piece| {
         (

@@ -52,7 +52,7 @@ impl SharedOutput {
     }
 
     /// Waits until `pending` returns true. The argument of `pending` is true if the output has ended. Returns false if the output
-    /// ends before that.
+    /// ends and `pending` still returns false.
     pub(crate) async fn until(&self, pending: impl Fn(bool) -> bool) -> bool {
         loop {
             let changed = self.changed.notified();

@@ -81,7 +81,7 @@ impl OutputReading {
         lines.map_or_else(|| "its output is withheld".to_owned(), count_lines)
     }
 
-    /// Returns the output so far, or the part of its beginning that is kept.
+    /// Returns the output so far if all of it is kept. Otherwise returns only its kept beginning.
     pub fn beginning(&self) -> Vec<u8> {
         let HeadAndTail {
             mut head,

@@ -38,7 +38,7 @@ struct RepositoryWatch {
     links: BTreeMap<PathBuf, Option<PathBuf>>,
 }
 
-/// A path to report to the person, and a fingerprint of the thing at the path that a later program would run or follow.
+/// A path to report to the person, and a fingerprint of what another program would later run or follow there.
 type Trace = (PathBuf, String);
 
 impl WatchedPaths {
@@ -57,8 +57,8 @@ impl WatchedPaths {
         }
     }
 
-    /// Also records the repositories in a workspace, to find new ones. Uses a survey that was checked after the moment `since`:
-    /// its repositories are not new.
+    /// Also records the repositories that a workspace contains, so that new repositories can be found later. Takes them from a
+    /// survey that was checked after the time `since`.
     pub(crate) fn with_repositories(
         mut self,
         surveys: &Surveys,

@@ -1,4 +1,5 @@
-//! Finds the paths that a command may read and write. Caches the paths until a directory that was listed for them changes.
+//! Finds the paths that a command may read and write. Caches the paths until one of the directories that were listed to find them
+//! changes.
 
 mod granted;
 mod mount_points;
@@ -37,7 +38,7 @@ pub(super) use self::workspace_paths::{FoundPaths, GrantRequest};
 pub(super) struct Grants {
     home: PathBuf,
     own: Vec<PathBuf>,
-    /// Further paths that commands may read. A path that starts with `~/` is in the home directory.
+    /// The paths of the setting `read_roots`, which commands may read too. A path that starts with `~/` is in the home directory.
     read_roots: Vec<PathBuf>,
     root: bool,
     kept: Mutex<Option<Arc<WorkspacePaths>>>,
@@ -54,7 +55,7 @@ impl Grants {
         }
     }
 
-    /// Returns new grants with other further readable paths, and with an empty cache.
+    /// Returns new grants with other paths of the setting `read_roots`, and with an empty cache.
     pub(super) fn with_read_roots(&self, read_roots: Vec<PathBuf>) -> Self {
         Self {
             read_roots,
@@ -127,7 +128,7 @@ impl Grants {
         Ok(kept.hidden(request))
     }
 
-    /// Checks that reading the workspace can be granted without its secrets.
+    /// Checks that a command can be allowed to read the workspace without its secrets.
     ///
     /// # Errors
     /// As for [`Grants::find`] at the read-only level.

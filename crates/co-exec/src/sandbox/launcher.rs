@@ -109,7 +109,8 @@ impl Launcher {
         self
     }
 
-    /// Sets further paths that commands may read. `~/` at the start of a path stands for the home directory.
+    /// Sets the paths that commands may read besides system paths and tools. `~/` at the start of a path stands for the home
+    /// directory.
     #[must_use]
     pub fn read_roots(mut self, roots: Vec<PathBuf>) -> Self {
         self.grants = Arc::new(self.grants.with_read_roots(roots));
@@ -334,8 +335,8 @@ impl Launcher {
         watched.transpose()
     }
 
-    /// Returns the command line that starts the launcher, with the files that exist for this command. Also returns variables to
-    /// set for the command.
+    /// Returns the command line that starts the launcher, with the files that must exist while the command runs. Also returns the
+    /// variables to set for the command.
     fn launch_confined(
         &self,
         grant_request: &GrantRequest<'_>,

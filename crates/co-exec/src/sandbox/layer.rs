@@ -27,7 +27,8 @@ const DOWNLOADS_WORK: &str = "downloads-work";
 #[derive(Debug)]
 pub(super) struct Layer {
     upper: PathBuf,
-    /// The directories with caches and downloaded packages, and the directories with the command's changes of both.
+    /// The directories with caches and downloaded packages, and the directories of the layer with the command's changes of these
+    /// caches and packages.
     caches: Vec<PathBuf>,
     /// The work directories of the kernel. They are removed on drop, because the kernel leaves subdirectories in them that even
     /// their owner cannot list.
@@ -103,7 +104,8 @@ impl Layer {
         &self.upper
     }
 
-    /// Returns the directories with caches and downloaded packages, and the directories with the command's changes of both.
+    /// Returns the directories with caches and downloaded packages, and the directories of the layer with the command's changes
+    /// of these caches and packages.
     pub(super) fn caches(&self) -> &[PathBuf] {
         &self.caches
     }

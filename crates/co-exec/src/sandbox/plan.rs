@@ -25,7 +25,8 @@ pub(super) const LOWEST_DESCRIPTOR: RawFd = 10;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Task {
-    /// Probes the features that this kernel supports. Contains the mounts for trying a trial, if they could be prepared.
+    /// Probes the features that this kernel supports. Contains the mounts with which the probe tries a trial, if they could be
+    /// prepared.
     Probe(Option<Box<Mounts>>),
     /// Becomes a command.
     Start(Box<Plan>),
@@ -68,12 +69,12 @@ pub(super) struct ConfinedPlan {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Grant(pub Right, pub PathBytes);
 
-/// A directory that contains a closed path at any depth. Only the listed entries are readable.
+/// A directory that contains, at any depth, a path that the command must not read. Only the listed entries are readable.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OpenedDirectory {
-    /// The number of opened directories above this one. Among the directories before it in the list, the last one with a smaller
-    /// number is its parent.
+    /// The number of opened directories above this one. The parent of this directory is the last directory before it in the list
+    /// that has a smaller number.
     pub depth: usize,
     /// The name of the directory in its parent. For the first directory, its whole path.
     pub name: PathBytes,
@@ -130,7 +131,7 @@ pub(super) struct PidNamespace {
 }
 
 /// The mounts of a command. The whole file system is read-only, except for `writable`, `replaced` and overlays. The paths in
-/// `held` are read-only in any case.
+/// `held` are read-only even inside these directories.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mounts {
@@ -139,7 +140,7 @@ pub(super) struct Mounts {
     /// Overlays over package directories of toolchains. If the system refuses an overlay, its directory stays read-only.
     pub downloads: Vec<PackageOverlay>,
     pub writable: Vec<PathBytes>,
-    /// Directories over which another directory is mounted, in which the command may write.
+    /// Directories over which another directory is mounted. The command may write in the mounted directory.
     pub replaced: Vec<ReplacedDirectory>,
     /// Directories that the command cannot rename, sorted by depth.
     pub pinned: Vec<PathBytes>,
@@ -194,7 +195,7 @@ pub(super) struct MemoryDirectory {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HiddenPaths {
-    /// A temporary directory in which the files for hiding paths are prepared.
+    /// A temporary directory for the file and the directory that are mounted over the hidden paths.
     pub by: Option<PathBytes>,
     pub paths: Vec<PathBytes>,
 }

@@ -37,7 +37,7 @@ pub struct SandboxReport {
     /// The program that runs as a launcher to probe the kernel.
     exe: PathBuf,
     home: PathBuf,
-    /// True if commands should get a mount namespace, if the kernel allows it.
+    /// True if commands should get a mount namespace. They get one only if the kernel allows it.
     pub(super) wants_namespaces: bool,
     pub(super) probe_limit: Duration,
     pub(super) probe_directory: PathBuf,
@@ -109,7 +109,7 @@ impl SandboxReport {
     }
 
     /// Checks that another agent or a tool server can be confined. This needs mounts, because nothing else can hide the secrets
-    /// of the workspace from them, and they work without questions.
+    /// of the workspace from an agent or a server, which both work without questions.
     ///
     /// # Errors
     /// They cannot be confined. The error is a sentence with the reason and the next step.
@@ -177,7 +177,8 @@ impl SandboxReport {
         Ok(())
     }
 
-    /// Returns the effects on commands of features that this kernel's version of Landlock lacks.
+    /// Returns the restrictions on commands that follow from an old version of Landlock: one sentence for each feature that this
+    /// kernel's version lacks.
     pub fn lacks(&self) -> Vec<&'static str> {
         let version = self.support().abi.unwrap_or(0);
         let lacks = LANDLOCK.iter().filter(|(from, _)| version < *from);

@@ -19,14 +19,14 @@ use tokio::io::{AsyncWriteExt, Interest};
 use super::plan::LOWEST_DESCRIPTOR;
 use crate::inherited;
 
-/// The launcher's message that everything is protected, and the answer that the command may start. Any other message of the
-/// launcher is a path that was moved.
+/// The message by which the launcher reports that everything is protected. co sends the same message back to start the command.
+/// Any other message of the launcher is a path that was moved.
 const READY: &[u8] = b".";
 
 /// The most listening sockets of one command.
 pub(super) const MAX_LISTENERS: usize = 64;
 
-/// The size of the buffer for a message with that many descriptors.
+/// The size of the buffer for the descriptors of [`MAX_LISTENERS`] listening sockets.
 const SPACE: usize = rustix::cmsg_space!(ScmRights(MAX_LISTENERS));
 
 /// The gate in the process that starts the launcher.

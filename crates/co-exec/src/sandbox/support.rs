@@ -36,8 +36,8 @@ pub struct SandboxSupport {
     pub trials: bool,
     /// True if a command can have its own network, in which only the loopback interface is up.
     pub own_network: bool,
-    /// The reason why a feature is missing: the first missing one of Landlock, seccomp, dropping of capabilities, and mount
-    /// namespaces.
+    /// The reason why a feature is missing. If several are missing, the first of these counts: Landlock, seccomp, dropping of
+    /// capabilities, mount namespaces.
     pub why: Option<String>,
     /// The reason why commands cannot have their own network.
     pub why_no_own_network: Option<String>,

@@ -70,8 +70,8 @@ impl Drop for PrivateTmp {
     }
 }
 
-/// Locks a new directory. Returns `None` if another process is removing it, because that process takes it for the directory of a
-/// killed process.
+/// Locks a new directory. Returns `None` if another process is removing it, because an unlocked directory looks like one that a
+/// killed process left.
 fn hold(path: &Path) -> io::Result<Option<OwnedFd>> {
     let held = match open(path) {
         Ok(held) => held,

@@ -104,8 +104,8 @@ impl ConfinedCommand {
         self.layer.as_ref().map(Layer::upper)
     }
 
-    /// Returns the directories with caches and downloaded packages, and the directories with a trial's changes of both. The list
-    /// is empty if there are no caches.
+    /// Returns the directories with caches and downloaded packages, and the directories of the layer with a trial's changes of
+    /// these caches and packages. The list is empty if there are no caches.
     pub(crate) fn caches(&self) -> &[PathBuf] {
         self.layer.as_ref().map_or(&[], Layer::caches)
     }

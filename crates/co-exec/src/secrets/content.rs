@@ -68,7 +68,7 @@ pub fn is_secret_in(dir: &Dir, path: &Path) -> bool {
     }
 }
 
-/// Returns true for the name of a file whose content often makes it secret.
+/// Returns true for the name of a file that may be secret because of its content, so that its content must be checked.
 pub(super) fn decides(name: &str) -> bool {
     names::is_key(name) || is_json(name)
 }

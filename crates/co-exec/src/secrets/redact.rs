@@ -123,7 +123,7 @@ fn blocks(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
     found.extend(block.map(|open| (open, "private key")));
 }
 
-/// The first line of a block, which ends after the marker.
+/// The first line of a private-key block. Nothing but spaces follows the marker in this line.
 static BEGINS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----\s*$")
         .expect("the shape is tested to compile")

@@ -755,7 +755,7 @@ fn find_keys(
     keys.map(|file| path.join(file)).collect()
 }
 
-/// Returns whether a path, relative to its workspace, is in a directory of generated files or is one.
+/// Returns true if a path, relative to its workspace, is a directory of generated files or is inside one.
 pub(crate) fn is_generated(below: &Path) -> bool {
     let is_one = |part| GENERATED_DIRECTORIES.iter().any(|made| part == *made);
     below.iter().any(is_one)

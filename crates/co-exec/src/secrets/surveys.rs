@@ -199,7 +199,7 @@ impl Surveys {
 }
 
 impl Last {
-    /// Returns the state with a new survey, and with the paths of secrets that are gone.
+    /// Returns the next state, which has a new survey. Its `closed_earlier` gets the paths of the secrets that are gone.
     fn next(&self, survey: Arc<Survey>) -> Self {
         let closed: HashSet<&PathBuf> = survey.closed().collect();
         let gone = self.survey.closed().chain(&*self.closed_earlier);

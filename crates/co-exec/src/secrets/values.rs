@@ -136,7 +136,8 @@ impl KnownValues {
         held
     }
 
-    /// If there is no room for all values, forgets those that no file contains any more. Returns the new values among `held`.
+    /// If there is no room for all values, forgets the known values that are not in `held`, because no file contains them any
+    /// more. Returns the values in `held` that are not known yet.
     fn make_room(&mut self, held: BTreeSet<SecretValue>) -> BTreeSet<SecretValue> {
         let known = self.known.keys().chain(&held);
         if known.map(|value| value.text.len()).sum::<usize>() > 2 * MAX_BYTES {

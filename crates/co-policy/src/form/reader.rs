@@ -59,8 +59,8 @@ impl CommandForm {
         forms.pop().unwrap_or_default()
     }
 
-    /// Returns all forms that the words may have. If the tables lack an option, the next word may or may not be its value. Each
-    /// form has all options and operands that its words may be.
+    /// Returns all forms that the words may have. If the tables lack an option, the next word may or may not be its value. If a
+    /// word may be an option, a value or an operand, the form contains each of these possibilities.
     pub(crate) fn readings(words: &[FormWord]) -> Vec<Self> {
         FormReader::new(words, true).forms()
     }
@@ -193,7 +193,8 @@ impl<'a> FormReader<'a> {
         found
     }
 
-    /// Reads options and operands from the position `from` on. Stops at an operand with `until` operands before it.
+    /// Reads options and operands from the position `from` on. Stops at the first operand that has `until` operands before it. If
+    /// `until` is `usize::MAX`, stops after `--` instead.
     fn scan(&self, rows: &Rows, depth: usize, from: usize, until: Option<usize>) -> Scan {
         let mut scan = Scan::default();
         let mut seen = BTreeSet::new();

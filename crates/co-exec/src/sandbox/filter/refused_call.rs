@@ -11,7 +11,8 @@ pub(in crate::sandbox) struct FilterConfig {
     /// The version of Landlock that is used with the filter.
     pub abi: i32,
     pub network: Network,
-    /// True if a read-only file system already prevents some of the calls.
+    /// True if the command has a mount namespace, in which only the writable paths can be changed. The filter then allows calls
+    /// that change modes, owners, times and extended attributes.
     pub mounted: bool,
     /// True if the command has its own PID namespace, so that it cannot signal processes outside it.
     pub pid_namespace: bool,
@@ -33,7 +34,7 @@ pub(super) enum Condition {
     Always,
     /// True if the argument has any bit of the mask.
     AnyBit(u8, u32),
-    /// True if the argument, after the mask, equals the value.
+    /// True if the bits of the argument that the mask selects equal the value.
     Masked(u8, u32, u32),
     In(u8, &'static [u32]),
     NotIn(u8, &'static [u32]),

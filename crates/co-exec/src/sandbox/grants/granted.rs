@@ -1,4 +1,4 @@
-//! Grants one command further paths, in addition to the paths that every command gets.
+//! Grants one command more paths than those that every command gets.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use super::super::plan::{OpenedDirectory, PathBytes};
 use crate::secrets::Survey;
 
-/// Returns the directories of a workspace that contain a closed path at any depth. Each directory comes before its
-/// subdirectories. The list is empty if nothing in the workspace is closed.
+/// Returns the directories of a workspace that contain, at any depth, a path in `closed`: a path that the command must not read.
+/// Each directory comes before its subdirectories. The list is empty if the workspace contains no such path.
 pub(super) fn around(
     workspace: &Path,
     closed: &HashSet<&Path>,

@@ -129,7 +129,8 @@ impl FoundTools<'_> {
         self.root(place);
     }
 
-    /// Adds the root above a directory of programs. If the root belongs to a known toolchain, adds only its readable paths.
+    /// Adds the root above a directory of programs. If the root belongs to a known toolchain, adds only the toolchain's readable
+    /// paths.
     fn root(&mut self, dir: &Path) {
         let named = |name: &std::ffi::OsStr| PROGRAMS.iter().any(|it| name == *it);
         let Some(root) = dir.parent().filter(|_| dir.file_name().is_some_and(named)) else {

@@ -40,7 +40,7 @@ pub(in crate::sandbox) struct FoundPaths {
     pub mounts: Option<Mounts>,
     /// Variables to set for the command.
     pub env: Vec<(OsString, OsString)>,
-    /// Paths to compare after the command has ended.
+    /// The paths whose state co records before the command and compares after it.
     pub watched: Vec<PathBuf>,
     /// Paths in `watched` that are missing, so that nothing protects them.
     pub absent: BTreeSet<PathBuf>,

@@ -18,13 +18,13 @@ pub(crate) struct ProtectedPaths {
     pub(crate) pinned: Vec<PathBuf>,
     /// Paths that commands cannot change. Some of them may not exist.
     pub(crate) held: Vec<PathBuf>,
-    /// Directories inside `held` directories that commands may change all the same.
+    /// Directories inside `held` directories that commands may change, as exceptions.
     pub(crate) writable: Vec<PathBuf>,
     /// Secrets, which commands cannot open.
     pub(crate) hidden: Vec<PathBuf>,
     /// Paths that git reads as configuration. A missing path needs a placeholder.
     pub(crate) obeyed: Vec<PathBuf>,
-    /// Paths to compare after a command has ended.
+    /// The paths whose state co records before a command and compares after it.
     pub(crate) watched: Vec<PathBuf>,
 }
 

@@ -136,7 +136,7 @@ impl Patch {
         Some((dir, read))
     }
 
-    /// Checks an entry that exists now. Returns `None` if it may be a secret, or is no longer one.
+    /// Checks an entry that exists now. Returns `None` if the entry may be a secret, or if it was one and no longer is.
     fn check(&mut self, dir: &Dir, path: &Path, kind: FileType) -> Option<()> {
         if !kind.is_file() {
             return Some(());
@@ -195,7 +195,7 @@ impl Patch {
         Some(())
     }
 
-    /// Returns whether the parent of a path is in a directory of generated files, or is one.
+    /// Returns true if the parent of a path is a directory of generated files or is inside one.
     fn is_generated(&self, path: &Path) -> bool {
         let below = path.parent().map(|dir| dir.strip_prefix(&self.survey.root));
         !below.is_some_and(|below| below.is_ok_and(|below| !is_generated(below)))
