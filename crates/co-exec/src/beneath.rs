@@ -272,7 +272,7 @@ impl Dir {
     /// Returns the target of a symbolic link.
     ///
     /// # Errors
-    /// The path is no symbolic link, or a directory in the path is one.
+    /// The path is not a symbolic link, or a directory in the path is a symbolic link.
     pub fn target(&self, path: impl AsRef<Path>) -> io::Result<PathBuf> {
         let (dir, name) = self.parent(path.as_ref())?;
         let target = rustix::fs::readlinkat(&dir, name, Vec::new())?;
@@ -677,8 +677,8 @@ fn checked(path: &Path) -> rustix::io::Result<&Path> {
     }
 }
 
-/// Converts the result of an open to `None` if the file does not exist, or if a component of its path is a symbolic link or no
-/// directory.
+/// Converts the error of an open to `None` if the file does not exist, or if a component of its path is a symbolic link, or if a
+/// component before the last one is not a directory.
 fn found<T>(opened: rustix::io::Result<T>) -> io::Result<Option<T>> {
     match opened {
         Ok(opened) => Ok(Some(opened)),

@@ -27,10 +27,10 @@ pub const GIT_ENVIRONMENT: [(&str, &str); 9] = [
 /// The source from which a command gets its shell and its variables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Environment {
-    /// Uses bash, and those variables of the executor that the allowlist names.
+    /// Uses bash, and the variables of the executor that are in the allowlist.
     #[default]
     Executor,
-    /// Uses bash, and those of the given variables that the allowlist names.
+    /// Uses bash, and the given variables that are in the allowlist.
     Restricted(HostEnvironment),
     /// Uses the given shell, and all given variables except forbidden ones.
     Inherit(HostEnvironment),

@@ -223,9 +223,9 @@ impl Executor {
         started.map(|(running, _)| running)
     }
 
-    /// Starts a command that has its own network, as [`Self::start_on`] does. The loopback interface of that network has a
-    /// listening socket at each of these addresses. The command can connect to the sockets; only the caller can accept
-    /// connections.
+    /// Starts a command in the same way as [`Self::start_on`]. The command must have its own network. The loopback interface of
+    /// this network gets a listening socket at each of the given addresses. The command can connect to the sockets; only the
+    /// caller can accept connections.
     ///
     /// # Errors
     /// The command did not start, and nothing of it ran. If the level does not have its own network, the command never starts.

@@ -34,7 +34,7 @@ pub(crate) fn close(last: i32, kept: Option<BorrowedFd<'_>>) -> io::Result<()> {
     }
 }
 
-/// Marks all descriptors except the standard three as close-on-exec, so that no command inherits them.
+/// Marks all descriptors except the three standard streams as close-on-exec, so that no command inherits them.
 ///
 /// Call it before any thread starts.
 pub(crate) fn keep() {

@@ -33,8 +33,8 @@ pub(crate) struct ProcessLimits {
 /// that co notices it and reports it.
 const SPARE_THREADS: u64 = 8;
 
-/// The most open files of each process of a confined command. When such a process sends descriptors over a socket, the same
-/// number limits the descriptors in flight of all the user's programs.
+/// The most open files of each process of a confined command. When such a process sends descriptors over a socket, the kernel
+/// also compares this limit with the number of descriptors in flight of all the user's programs.
 pub(crate) const CONFINED_OPEN_FILES: u64 = 1024;
 
 /// The most pending signals of a command that nobody approved. All programs of the user share the limit of Linux, whose default

@@ -70,8 +70,8 @@ fn syntax_tree(text: &str) -> Option<tree_sitter::Tree> {
 /// text.
 ///
 /// The grammar's scanner calls C functions such as `isspace`, which accept values up to 255. A larger character made it read
-/// outside a table and crash. The grammar also takes every `{` at the start of a word for a group of commands. In bash, `{git,}
-/// push` begins with a brace list.
+/// outside a table and crash. The grammar also treats every `{` at the start of a word as the start of a group of commands. In
+/// bash, `{git,} push` begins with a brace list.
 fn readable(text: &str) -> Vec<u8> {
     let letter = |byte: u8| if byte.is_ascii() { byte } else { b'x' };
     let mut bytes: Vec<u8> = text.bytes().map(letter).collect();

@@ -115,8 +115,8 @@ impl HostRules {
         self.deny.iter().find(denies)
     }
 
-    /// Returns the addresses of the loopback interface that the rules allow. For each of them, the value lists the addresses to
-    /// connect to, the first to try first.
+    /// Returns the addresses of the loopback interface that the rules allow. The value of each address lists the addresses to
+    /// connect to, in the order in which to try them.
     ///
     /// A rule about `localhost` allows both addresses of the interface, and the server may listen on only one of them. A rule
     /// about an address allows only this address.

@@ -13,7 +13,7 @@ use co_text::one_line;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
-    /// The reason, as a sentence whose subject (the file) is left out, such as "git obeys it".
+    /// The reason, as a sentence in which "it" means the file, such as "git obeys it".
     reason: String,
     #[serde(default)]
     names: String,

@@ -41,7 +41,7 @@ pub struct ApprovalQuestion {
     pub destructive: bool,
     /// The prefix that the person may allow with the answer `always`, as an alternative to this exact command.
     pub prefix: Option<Pattern>,
-    /// True if a part of the command could not be parsed, so that deny rules cannot match it, or if the command changes a file
+    /// True in two cases: a part of the command could not be parsed, so deny rules cannot match it; or the command changes a file
     /// that other programs execute. Such a question is always asked, whatever permissions exist.
     pub unread: bool,
     /// The trial (in a layer over the workspace) that can show what the command does. It is `None` in three cases: the command

@@ -59,7 +59,8 @@ impl GrantedPlaces {
     }
 }
 
-/// The command's access to its workspace. Secrets, and files that run later, are protected even if the command may write.
+/// The command's access to its workspace. Secrets, and files that other programs run later, are protected even if the command may
+/// write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access<'a> {
     Read,

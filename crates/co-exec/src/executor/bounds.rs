@@ -1,5 +1,5 @@
-//! The bounds on what a command may use. This module checks the bounds that neither the kernel nor the reader of the output
-//! enforces.
+//! The bounds on the resources that a command may use. This module checks the bounds that neither the kernel nor the reader of
+//! the output enforces.
 //!
 //! | bound | counted by | where | how often | reported as |
 //! |---|---|---|---|---|

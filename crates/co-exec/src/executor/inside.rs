@@ -110,7 +110,7 @@ impl Executor {
         }
     }
 
-    /// Returns the paths that the container must protect, and the paths to compare after a command.
+    /// Returns the paths that the container must protect. Also returns the state of the paths that co compares after the command.
     async fn protected(
         &self,
         confinement: &Confinement,

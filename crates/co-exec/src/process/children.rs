@@ -45,7 +45,7 @@ pub(crate) fn spawn(start: impl FnOnce() -> io::Result<Pid>) -> io::Result<(Pid,
     Ok((pid, mark))
 }
 
-/// Runs `start`, which starts a process that belongs to no command and so must not get the mark of one.
+/// Runs `start`. The process that it starts belongs to no command, and gets no mark of a command.
 pub(crate) fn unmarked<T>(start: impl FnOnce() -> T) -> T {
     // Locked, because the mark of a command belongs to the whole process while the command starts.
     let _owned = OWNED.lock();

@@ -1,7 +1,7 @@
 //! Reads the usage of resources that all programs of the machine share.
 //!
-//! The kernel does not tell which process owns memory that no process maps, or the buffers of a connection that nobody has
-//! accepted. So co attributes a large growth after the start of a command to that command.
+//! For memory that no process maps, and for the buffers of an unaccepted connection, the kernel does not tell the owner. So co
+//! attributes a large growth after the start of a command to that command.
 
 use std::fs;
 

@@ -2,8 +2,8 @@
 
 use crate::inherited;
 
-/// Gives up the controlling terminal, so that no command can ask for input there. Marks all descriptors except the standard three
-/// as close-on-exec.
+/// Gives up the controlling terminal, so that no command can ask for input there. Marks all descriptors except the three standard
+/// streams as close-on-exec.
 ///
 /// Call it in the child of the watchdog, before any thread starts.
 pub fn detach_terminal() {

@@ -117,7 +117,8 @@ fn number(call: i64) -> u32 {
     u32::try_from(call).expect("the number of a system call is small")
 }
 
-/// Returns the instructions for one refusal. If a condition of the refusal is false, they end at the instruction after them.
+/// Returns the instructions for one refusal. If a condition of the refusal is false, the kernel continues with the instruction
+/// after them.
 fn body(refusal: RefusedCall) -> Vec<sock_filter> {
     let and = condition(refusal.and, 1);
     let mut steps = condition(refusal.when, and.len() + 1);

@@ -34,7 +34,8 @@ pub(super) fn enter(
     Ok(locks)
 }
 
-/// Locks those lower directories of the overlays that co itself changes while no trial runs.
+/// Locks the lower directories of each overlay, except the last one, which belongs to the person. co itself changes the locked
+/// directories while no trial runs.
 fn lock_below(mounts: &Mounts) -> io::Result<Vec<OwnedFd>> {
     let downloads = mounts.downloads.iter().map(|it| &it.overlay);
     let overlays = mounts.overlays.iter().chain(downloads);

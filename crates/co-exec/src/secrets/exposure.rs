@@ -319,7 +319,8 @@ impl WatchState {
     }
 }
 
-/// Returns the secrets in the survey `now` that a command could read if its secrets were closed by the survey `before`.
+/// Returns the secrets in the survey `now` that a command could read if the survey `before` decided which secrets were closed to
+/// the command.
 fn new_secrets(before: &Survey, now: &Survey, closed_by: ClosedBy) -> Vec<PathBuf> {
     let new = now.closed().filter(|path| !before.closes(path));
     let readable = |path: &Path| {

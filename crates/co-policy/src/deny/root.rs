@@ -37,7 +37,7 @@ const SYSTEM: [&str; 23] = [
 /// The directories in `/` that contain home directories.
 const HOMES: [&str; 2] = ["home", "Users"];
 
-/// Returns the operand of a command that makes it delete the root, a system directory or the home directory.
+/// Returns the operand by which a command deletes the root, a system directory or the home directory.
 pub(super) fn deleted_operand(
     name: &str,
     rest: &[String],

@@ -305,8 +305,8 @@ fn truncation() -> Vec<RefusedCall> {
 }
 
 /// Restricts signals, because Landlock before version 6 does not control them and there is no PID namespace. A command may signal
-/// only its own process group, and threads only with the signal that some runtimes use to interrupt their own threads, which is
-/// ignored by default.
+/// only its own process group. It may signal threads only with one signal, which some runtimes use to interrupt their own
+/// threads. Programs ignore this signal by default.
 fn signals() -> Vec<RefusedCall> {
     let harmless = &[0, SIGURG as u32];
     let always = |call| RefusedCall::new(call, Condition::Always);

@@ -3,8 +3,8 @@
 //!
 //! These calls are omitted on purpose, at all levels: those that read or trace other processes, create mounts or namespaces, open
 //! files by handles, watch files, or share memory or queues without a path. Also omitted are calls that take their arguments from
-//! memory, which a filter cannot read (`clone3`, `openat2`, `io_uring`). The same holds for `vmsplice`, which gives a pipe pages
-//! that co cannot count, and for `io_setup`, which takes from a quota that all programs of the machine share.
+//! memory, which a filter cannot read (`clone3`, `openat2`, `io_uring`). Two other calls are omitted too: `vmsplice` puts pages
+//! into a pipe, where co cannot count them, and `io_setup` uses a quota that all programs of the machine share.
 
 use nix::libc::*;
 

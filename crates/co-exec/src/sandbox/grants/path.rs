@@ -19,7 +19,7 @@ const LOCAL: &str = ".local";
 /// The parent of most home directories, including those that `/etc/passwd` does not list.
 const HOMES: &str = "/home";
 
-/// The directories that limit the paths that are granted for a tool.
+/// The directories that co must know to decide which paths it may grant for a tool.
 pub(super) struct KnownPlaces<'a> {
     pub home: &'a Path,
     pub workspace: &'a Path,

@@ -119,8 +119,8 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Returns the directories for temporary files over which the trial's private directory can be mounted, because they contain
-/// nothing that the command needs.
+/// Returns the directories for temporary files that contain nothing that the command needs. The trial's private directory can be
+/// mounted over these directories.
 fn temporary<'a>(
     kept: &'a WorkspacePaths,
     others: impl Iterator<Item = &'a Path>,

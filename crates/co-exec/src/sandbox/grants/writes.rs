@@ -157,8 +157,8 @@ fn texts<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<PathBytes> {
 
 /// Returns the canonical path of the existing part of a path, followed by the rest as written.
 ///
-/// The code that judges calls resolves paths in the same way, but refuses a symbolic link to a missing target, because a verdict
-/// must not depend on that target. Here, a path that cannot be resolved is protected as written.
+/// The code that judges calls resolves paths in the same way. But it refuses a symbolic link to a missing target, because a
+/// verdict must not depend on that target. Here, a path that cannot be resolved is protected as written.
 fn resolved(path: &Path) -> PathBuf {
     let mut rest = Vec::new();
     let mut at = path;

@@ -258,7 +258,8 @@ fn read_events(inotify: &OwnedFd, dirs: &HashMap<i32, PathBuf>) -> Option<Vec<Na
 pub(super) struct Places {
     before: Arc<Survey>,
     closed_by: ClosedBy,
-    /// The paths of secrets: present ones, earlier ones, and those to which secrets moved. Also the directories in these paths.
+    /// The present paths of secrets, their earlier paths, and the paths to which secrets moved. Also the directories between the
+    /// workspace and these paths.
     known: HashSet<PathBuf>,
     /// The directories that are granted entry by entry.
     opened: HashSet<PathBuf>,
