@@ -26,8 +26,8 @@ pub use place::{Layers, TrialPlace, keeping};
 
 use co_exec::CommandOutcome;
 
-/// Returns true if a command ended by itself and cannot have read a secret. Otherwise its files may be incomplete or contain a
-/// secret.
+/// Returns true if a command ended by itself and cannot have read a secret. For any other command, the files that it wrote may be
+/// incomplete or contain a secret.
 pub fn ended_by_itself(outcome: &CommandOutcome) -> bool {
     outcome.exit.is_some()
         && outcome.limit.is_none()

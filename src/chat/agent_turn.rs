@@ -300,7 +300,7 @@ impl Progress {
         Ok(End::Failed)
     }
 
-    /// Sends the prompt and follows the agent to the end of the prompt. Returns `None` if the agent's process has ended.
+    /// Sends the prompt, and follows the agent until it has answered the prompt. Returns `None` if the agent's process has ended.
     async fn prompt(
         &mut self,
         process: &mut AgentProcess,
@@ -481,7 +481,7 @@ impl Progress {
         self.turn.note(text.trim_end()).await
     }
 
-    /// Follows the agent to the end of its prompt. Returns `None` if the agent has ended.
+    /// Follows the agent until it has answered the prompt. Returns `None` if the agent's process has ended.
     async fn follow(
         &mut self,
         process: &mut AgentProcess,

@@ -35,7 +35,7 @@ use co_text::{one_line, start_of};
 const LONGEST: usize = 512 << 10;
 /// The largest number of lines that co reads of a definition.
 const DEFINITION_LINES: usize = 40;
-/// The largest number of bytes of a text that the question about it shows.
+/// The largest number of bytes of a text that the question about the text shows.
 const LONGEST_SHOWN: usize = 64 << 10;
 /// The capacity of the channel of questions. A reader waits until the chat has received its question.
 const MAX_WAITING: usize = 1;

@@ -19,7 +19,7 @@ pub enum ChatEvent {
     Prompt {
         text: String,
         context: Vec<Context>,
-        /// The time in seconds since 1970; none if unknown.
+        /// The time of the prompt, in seconds since 1970; none if unknown.
         at: Option<u64>,
     },
     TurnStarted,
@@ -27,7 +27,7 @@ pub enum ChatEvent {
     AnswerStarted,
     /// A piece of the model's text.
     Text(String),
-    /// The model starts to think. co sends this event and the next three only if the settings show thoughts.
+    /// The model starts to think. co sends the events about thoughts only if the settings show thoughts.
     ThinkingStarted,
     /// The lines of the thought from index `from` on are now `lines`.
     Thinking {

@@ -38,7 +38,7 @@ pub(super) struct Jobs {
     chat: u64,
     next: u64,
     entries: BTreeMap<u64, JobEntry>,
-    /// Ends all jobs except those that the person keeps.
+    /// Cancelled to end all jobs except those that the person keeps.
     over: CancellationToken,
     tell: mpsc::UnboundedSender<u64>,
     ended: mpsc::UnboundedReceiver<u64>,

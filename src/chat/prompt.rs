@@ -14,7 +14,8 @@ use co_text::start_of;
 const TEMPLATE: &str = include_str!("prompt/system.md");
 const SCOUT_TEMPLATE: &str = include_str!("prompt/scout.md");
 
-/// The largest number of bytes that co sends of an instruction file. No person would read a longer text.
+/// The largest number of bytes that co sends of an instruction file. A person who must decide whether to trust the file would not
+/// read a longer text.
 pub(super) const LONGEST_INSTRUCTIONS: usize = 32 * 1024;
 
 const INSTRUCTIONS: &str = "# Instructions of the person and the workspace

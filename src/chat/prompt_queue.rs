@@ -64,12 +64,13 @@ impl PromptQueue {
         self.waiting.iter().filter(|prompt| prompt.steer).count()
     }
 
-    /// Removes the prompt for the next turn from the queue. Prompts that came too late to steer the last turn come first.
+    /// Removes the prompt for the next turn from the queue and returns it. Prompts that came too late to steer the last turn come
+    /// first.
     pub(super) fn next(&mut self) -> Option<Prompt> {
         self.next_steering().or_else(|| self.waiting.pop_front())
     }
 
-    /// Removes the next prompt that steers the running turn from the queue.
+    /// Removes the next prompt that steers the running turn from the queue and returns it.
     pub(super) fn next_steering(&mut self) -> Option<Prompt> {
         let at = self.waiting.iter().position(|prompt| prompt.steer)?;
         self.waiting.remove(at)

@@ -9,7 +9,7 @@ use crate::protocol::{
 };
 use crate::tool::permissions::{Permissions, Reply};
 
-/// The open questions of a chat or of the runs.
+/// The open questions of one chat, or of all runs (`:Co!`) of the person.
 pub struct OpenQuestions {
     editor: Editor,
     open: Vec<OpenQuestion>,

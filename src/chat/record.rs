@@ -20,7 +20,7 @@ use co_text::{first_line, shorten_chars};
 /// The time between two writes of streamed text. co shows a text only after it is written.
 const WRITE_INTERVAL: Duration = Duration::from_millis(30);
 
-/// The number of characters of the first prompt that the title of a chat contains.
+/// The largest number of characters of the title that a chat gets from its first prompt.
 const TITLE_CHARS: usize = 60;
 
 /// Writes the transcript of a chat, and shows the written text.
@@ -270,7 +270,7 @@ impl Recorder {
         recorded
     }
 
-    /// Replaces the transcript on the screen by this one.
+    /// Replaces the transcript on the screen by the resumed one.
     ///
     /// # Errors
     /// The front end failed.

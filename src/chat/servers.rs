@@ -108,7 +108,8 @@ fn ask(context: &ChatContext, file: &FileText, trust: FileTrust) -> bool {
     true
 }
 
-/// Lists the tool servers, or shows details of the server with this name. The arguments `fetch NAME` fetch a server.
+/// Lists the tool servers, or shows details of the server with this name. With the arguments `fetch NAME`, starts the server
+/// `NAME` once so that its program is downloaded.
 pub(super) async fn list_or_fetch(context: &ChatContext, servers: &ChatServers, arguments: &str) {
     match arguments.split_once(' ') {
         Some(("fetch", name)) => fetch(context, servers, name.trim()),

@@ -15,8 +15,9 @@ use crate::workspace::skills::{FoundSkills, Skill};
 use co_llm::transcript::InstructionFile;
 use co_text::{one_line, start_of};
 
-/// The largest number of bytes of one skill's description in the system prompt, and of all descriptions together.
+/// The largest number of bytes of one skill's description in the system prompt.
 const LONGEST_DESCRIPTION: usize = 500;
+/// The largest number of bytes of all skills' descriptions in the system prompt.
 const LONGEST_TOGETHER: usize = 8 << 10;
 
 /// The skills that the last turn offered.

@@ -53,7 +53,8 @@ pub(super) struct Turn {
     /// The names of the images in the prompt.
     pub images: Vec<String>,
     pub limits: LoopLimits,
-    /// The limit of the model's context window. It is set after the provider refused a request as too long.
+    /// The context window in tokens that the next request must fit into. It is set after the provider refused a request as too
+    /// long, until the provider accepts one.
     pub window_limit: Option<u64>,
     /// True if the model repeats the same calls.
     pub repeats_calls: bool,

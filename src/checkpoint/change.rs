@@ -21,7 +21,7 @@ pub fn named(mut paths: Vec<String>) -> String {
 }
 
 /// Returns a path as text for a person. Two different paths never look the same: as in git, a path with invisible characters,
-/// quotes or backslashes is quoted, and their bytes become octal numbers.
+/// quotes or backslashes is quoted, and the bytes of these characters become octal numbers.
 pub fn shown(path: &Path) -> String {
     let is_plain = |text: &str| !text.contains(['"', '\\']) && one_line(text) == text;
     if let Some(text) = path.to_str().filter(|text| is_plain(text)) {

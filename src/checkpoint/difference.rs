@@ -10,8 +10,9 @@ use co_edit::{FileText, Hunk, Names, hunks, unified};
 use co_policy::obeyed;
 use co_text::counted;
 
-/// The usual modes of new files, and the usual modes of new directories. A diff shows any other mode.
+/// The usual modes of new files. A diff shows any other mode of a new file.
 const USUAL_FILE_MODES: [u32; 2] = [0o644, 0o664];
+/// The usual modes of new directories. A diff shows any other mode of a new directory.
 const USUAL_DIRECTORY_MODES: [u32; 2] = [0o755, 0o775];
 
 /// The lines of a file before and after a change.
@@ -66,7 +67,8 @@ impl Change {
         diff
     }
 
-    /// Returns the word for a new or removed directory. Returns `None` if the next change is below the directory.
+    /// If the change creates or removes a directory, returns a word that says so. Returns `None` if the next change is below this
+    /// directory, because it shows the same.
     pub fn directory_word(&self, next: Option<&Self>) -> Option<&'static str> {
         if next.is_some_and(|next| next.path.starts_with(&self.path)) {
             return None;

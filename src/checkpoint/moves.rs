@@ -106,8 +106,8 @@ fn by_end(path: &Path) -> ByEnd<'_> {
     path.components().rev().collect()
 }
 
-/// Returns the files sorted by the number of last components that their paths have in common with `end`. The largest number comes
-/// first.
+/// Returns the files, sorted by the number of components at the end of their paths that are the same as in `end`. The file with
+/// the most such components comes first.
 fn nearest<'m, 'a>(
     files: &'m MadeFiles<'a>,
     end: &'m ByEnd<'a>,
@@ -123,7 +123,8 @@ fn nearest<'m, 'a>(
     })
 }
 
-/// Returns the number of last components that the next path of `files` has in common with `end`; none if there is no next path.
+/// Returns the number of components at the end of the next path of `files` that are the same as in `end`; none if there is no
+/// next path.
 fn common<'m, 'a: 'm, V>(
     files: &mut Peekable<impl Iterator<Item = (&'m ByEnd<'a>, V)>>,
     end: &ByEnd<'_>,

@@ -48,7 +48,7 @@ pub struct Workspace {
 #[derive(Default)]
 struct LatestSnapshot {
     snapshot: Snapshot,
-    /// The watcher's position just before the snapshot; none if no watcher ran.
+    /// The moment just before the snapshot, from which on the file watcher is asked for changes; none if no watcher ran.
     mark: Option<ChangeMark>,
     /// The time of the snapshot; none before the first snapshot.
     taken: Option<Instant>,
@@ -431,7 +431,8 @@ impl Workspace {
         }
     }
 
-    /// Takes a snapshot, and assigns the changes since the last snapshot to the command that ran alone.
+    /// Takes a snapshot. Assigns the changes since the last snapshot to the running command, if only one command runs. Otherwise,
+    /// their cause is unclear.
     fn step(&self, latest: &mut LatestSnapshot) -> Result<(), String> {
         let root = self.open();
         // Before the snapshot: what changes meanwhile is read again.

@@ -140,7 +140,8 @@ pub enum Resolution {
 #[derive(Clone)]
 pub struct AskedQuestion {
     pub question: Question,
-    /// The prefix that the answer `always` may allow.
+    /// The wider rule that the answer `always` may give: for all commands with the same first words, or for all files of a
+    /// directory.
     pub prefix: Option<Pattern>,
     /// The rule that allows every tool of the server, if the call uses a tool server.
     pub server: Option<Pattern>,

@@ -186,7 +186,7 @@ impl CallContext {
         EditCheckpoint { by, before }
     }
 
-    /// Records the changes of an edit; they are `None` if the edit was not made.
+    /// Records the changes of an edit. `applied` is `None` if the edit was not made.
     pub(super) async fn end_edit(
         &self,
         checkpoint: EditCheckpoint,

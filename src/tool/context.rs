@@ -75,7 +75,7 @@ pub trait CallChat: Questioner {
 
 /// Starts the scouts of a turn.
 pub trait ScoutStarter: Send + Sync {
-    /// Returns the future that runs a scout with the services of a turn. It ends soon after the token of the context is
+    /// Returns the future that runs a scout with the services of a turn. The future ends soon after the token in `context` is
     /// cancelled.
     fn scout(&self, context: CallContext, asked: ScoutTask) -> RunningScout;
 }

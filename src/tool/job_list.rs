@@ -119,7 +119,7 @@ impl JobView {
         self.control.write(text.into_bytes(), close)
     }
 
-    /// Returns the start of a typed line that has no line break yet.
+    /// Returns the last line that was sent to the job's input, if the line has no line break yet; otherwise an empty text.
     pub(crate) fn line(&self) -> String {
         self.control.line()
     }

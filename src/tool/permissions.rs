@@ -88,7 +88,7 @@ impl Permissions {
         self.everything || services.config.auto_confirm
     }
 
-    /// Returns true if a question is about hosts, and the person has allowed all of them for the command or for this chat.
+    /// Returns true if a question is about hosts, and the person has allowed all these hosts for the command or for this chat.
     pub fn reach(&self, question: &Question) -> bool {
         let known = self.hosts.iter().cloned();
         let rules = HostRules {

@@ -29,7 +29,7 @@ use co_exec::sandbox::{LAYER_DOWNLOADS, Removals};
 
 /// The directory of the caches of programs. It is next to [`FILES`].
 const CACHES: &str = "caches";
-/// The file that exists while files are moved. It is next to these directories.
+/// The file that exists while files of a trial are moved. It is next to [`FILES`] and [`CACHES`].
 const MOVING: &str = "moving";
 
 /// The longest time to wait for another trial that is starting or ending.
@@ -114,12 +114,12 @@ impl IgnoredLayer {
         Ok(None)
     }
 
-    /// Returns the directory of the files, for [`co_exec::Confinement::Trial`].
+    /// Returns the directory of the ignored files, for [`co_exec::Confinement::Trial`].
     pub(super) fn path(&self) -> PathBuf {
         self.top.join(FILES)
     }
 
-    /// Returns the directory of the caches of programs, for the same confinement.
+    /// Returns the directory of the caches of programs, for [`co_exec::Confinement::Trial`].
     pub(super) fn caches(&self) -> PathBuf {
         self.top.join(CACHES)
     }

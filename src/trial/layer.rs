@@ -46,7 +46,8 @@ pub struct Layer {
     pub(super) time_left: Mutex<Duration>,
 }
 
-/// The subdirectory of the trial. The executor locks it while the trial runs.
+/// The name of the subdirectory that the executor uses for the trial, in the directory of the layer. The executor locks it while
+/// the trial runs.
 const TRIAL: &str = "trial";
 /// The directory of the ignored files that trials leave. It is next to the layers.
 const IGNORED: &str = "ignored";

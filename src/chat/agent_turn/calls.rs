@@ -67,7 +67,7 @@ pub(super) struct LoggedCall {
     pub call: ToolCall,
     /// The id of the call in the transcript.
     pub id: String,
-    /// The fields of the call that the types of the protocol do not know.
+    /// The fields of the call that co's types of the protocol do not contain.
     unread: Vec<String>,
     /// The output that arrived in pieces.
     streamed: StreamedOutput,

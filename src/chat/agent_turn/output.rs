@@ -166,7 +166,7 @@ impl AgentOutput {
         self.drain().await
     }
 
-    /// Shows each message and each call that is still open as ended. Call it at the end of the turn.
+    /// Shows the end of each message and of each call that is still open. Call it at the end of the turn.
     pub(super) async fn close_all(&mut self) -> Result<(), Halt> {
         self.log.go_on();
         self.show_all().await?;

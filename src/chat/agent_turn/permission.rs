@@ -16,8 +16,9 @@ use co_exec::Program;
 use co_policy::{Grant, Verdict};
 use co_text::{one_line, printable, start_of};
 
-/// The largest number of bytes of a question, and of the name of an option.
+/// The largest number of bytes of the text of a question.
 const LONGEST_QUESTION: usize = 20_000;
+/// The largest number of bytes of the name of an option.
 const LONGEST_NAME: usize = 500;
 
 /// The largest number of options in a question. The key of each option is one digit.
@@ -240,8 +241,8 @@ impl ShownCall {
 }
 
 impl AskedCall<'_> {
-    /// Returns true if co may allow the call for the person: the agent is confined, and the call is a command in this directory
-    /// and nothing else.
+    /// Returns true if co may allow the call for the person: the agent is confined, and the call does nothing but run a command
+    /// in the directory `cwd`.
     fn may_be_allowed(&self, cwd: &Path) -> bool {
         let only_command = self
             .input

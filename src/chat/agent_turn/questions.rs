@@ -123,7 +123,7 @@ impl AgentQuestions {
         Ok(())
     }
 
-    /// Withdraws the questions about a call that has ended, and answers the requests that they belong to.
+    /// Withdraws the questions about a call that has ended. Answers the agent's requests to which these questions belong.
     pub(super) async fn call_ended(
         &mut self,
         connection: &mut AgentConnection,

@@ -205,7 +205,7 @@ impl SubAgent {
         }
     }
 
-    /// Returns `text` on a line of its own, and ends the text before it.
+    /// Returns `text` on a line of its own. Ends the last text of the sub-agent, so that the next piece begins a new text.
     fn line(&mut self, text: &str) -> String {
         self.last = None;
         format!("\n{text}")

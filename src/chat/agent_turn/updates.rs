@@ -23,7 +23,7 @@ const MOST_ODD: usize = 20;
 const MOST_COMMANDS: usize = 200;
 
 impl Progress {
-    /// Handles an update. `unread` are the fields of the update that the types of the protocol do not know.
+    /// Handles an update. `unread` are the fields of the update that co's types of the protocol do not contain.
     pub(super) async fn updated(
         &mut self,
         process: &mut AgentProcess,
@@ -277,7 +277,7 @@ impl Progress {
         }
     }
 
-    /// Shows that the agent summarizes its session: a call whose output is the summary.
+    /// Shows that the agent summarizes its session. The chat shows this as a call whose output is the summary.
     async fn compacted(
         &mut self,
         process: &mut AgentProcess,

@@ -41,10 +41,10 @@ pub(super) const CANCELLED: &str = "it was cancelled";
 /// The largest number of bytes of the changes that the model gets.
 const LONGEST_CHANGES: usize = 64 << 10;
 
-/// The largest number of bytes of the conversation that the model gets. They come from its end.
+/// The largest number of bytes of the conversation that the model gets. co takes these bytes from the end of the conversation.
 const LONGEST_CONVERSATION: usize = 16 << 10;
 
-/// The largest size in bytes of changes that co does not shorten after a refusal.
+/// The largest number of bytes of changes that count as short. After a refusal, co does not shorten such changes further.
 const SHORT_CHANGES: usize = 4 << 10;
 
 /// The largest number of refusals after which co asks again with fewer changes.
@@ -62,7 +62,8 @@ pub(in crate::chat) struct CommitRequest {
 pub(in crate::chat) enum CommitEvent {
     Used(Usage),
     Ask {
-        /// Cancelled if a later request replaces this one, or if the person stops it. `Run` has the same token.
+        /// Cancelled if a later request for a commit message replaces this one, or if the person stops it. The event
+        /// [`CommitEvent::Run`] has a clone of this token.
         cancel: CancellationToken,
         question: Box<Question>,
         reply: oneshot::Sender<Reply>,
@@ -279,7 +280,7 @@ struct CommitText {
     instructions: Vec<InstructionFile>,
     conversation: String,
     changes: String,
-    /// A note about the refusal of the last request.
+    /// A note to the model about the refusal of the last request.
     refusal: Option<Item>,
 }
 

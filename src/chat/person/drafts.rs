@@ -12,8 +12,8 @@ use co_llm::transcript::Item;
 const MOST_PROMPTS: usize = 200;
 const MOST_BYTES: usize = 1 << 20;
 
-/// Prepares the transcript of a draft. If there is no transcript and `begins` is true, begins one. Returns the draft without
-/// secret values. Returns `None`, perhaps after a notice, if the draft cannot be saved.
+/// Prepares to save a draft with the transcript. If there is no transcript and `begins` is true, begins one. Returns the draft
+/// without secret values. Returns `None`, perhaps after a notice, if the draft cannot be saved.
 pub(in crate::chat) async fn prepare(
     context: &ChatContext,
     recorder: &mut Recorder,

@@ -26,7 +26,7 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The model of one chat.
 #[derive(Default)]
 pub(in crate::chat) struct ChatModel {
-    /// The provider; none until the first turn needs it, and after each change of the choice.
+    /// The provider. It is `None` before the first turn needs it, and again after the person has chosen another model.
     provider: Option<Arc<dyn Provider>>,
     /// The model and the effort that the person chose for this chat.
     choice: ModelChoice,

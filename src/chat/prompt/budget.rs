@@ -91,8 +91,8 @@ impl Budget {
         told
     }
 
-    /// Returns the number of last items that fill at most a third of the window. The first of them begins a turn or a step, so
-    /// that no call is separated from its result.
+    /// Returns the number of items at the end of the transcript that fill at most a third of the window. The first of them begins
+    /// a turn or a step, so that no call is separated from its result.
     fn keep(&self, items: &[Item], fixed: u64) -> usize {
         let mut room = (self.window / 3).saturating_sub(fixed);
         let mut keep = 0;

@@ -28,7 +28,7 @@ use co_exec::container::WORKSPACE_INSIDE;
 use co_exec::secrets::redact::RedactedText;
 use co_llm::transcript::{Call, Decision, Item, Outcome};
 
-/// The names of the arguments of tools that are paths.
+/// The names of those arguments of tools whose values are paths.
 const PATH_ARGUMENTS: [&str; 4] = ["path", "from", "to", "cwd"];
 
 /// The reason that a repeated question shows.

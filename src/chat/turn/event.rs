@@ -29,7 +29,7 @@ pub(in crate::chat) enum TurnEvent {
     /// An event for the front end.
     Show(ChatEvent),
     State(ChatState, String),
-    /// A question to the person. If the reply is dropped, the answer is a denial.
+    /// A question to the person. If the chat drops the sender of the reply, the answer is a denial.
     Question(Box<Question>, oneshot::Sender<Reply>),
     /// Withdraws a question.
     Withdraw(u64),

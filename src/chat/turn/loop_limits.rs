@@ -130,7 +130,8 @@ impl LoopLimits {
         Repetition::Harmless
     }
 
-    /// Returns the number of last calls that form repeated cycles of `length` calls; 0 if the cycle does not repeat.
+    /// Returns the number of calls, counted back from the last call, that form repeated cycles of `length` calls; 0 if the cycle
+    /// does not repeat.
     fn repeated(&self, length: usize) -> usize {
         let last = self.calls.len();
         let repeated = (length..last)

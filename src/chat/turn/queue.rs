@@ -143,8 +143,8 @@ impl CallState {
 }
 
 impl QueuedCall {
-    /// Returns a call that waits. An error in `planned` is the reason why the call is not valid, or that the step has too many
-    /// calls.
+    /// Returns a call that waits. If `planned` is an error, the call does not run. The error is the reason for the model: the
+    /// call is not valid, or the step has too many calls.
     pub(super) fn new(call: Call, planned: Result<Box<dyn PlannedCall>, String>) -> Self {
         Self {
             call,
@@ -154,7 +154,7 @@ impl QueuedCall {
         }
     }
 
-    /// Replaces the call by a changed one. Its question is dropped.
+    /// Replaces the call by a changed one. Drops the question about the earlier call.
     pub(super) fn replace(&mut self, planned: impl PlannedCall + 'static) {
         self.state = CallState::proposed(Box::new(planned));
         self.question = None;

@@ -423,9 +423,10 @@ impl Turn {
         self.compact(items, 0).await
     }
 
-    /// Asks the model to summarize all but the last `keep` of `items`, which are the transcript so far. Records the summary.
+    /// Asks the model to summarize the transcript, except its last `keep` items. Records the summary. `items` are all items of
+    /// the transcript so far.
     ///
-    /// The request starts in the same way as the requests before it, so that the provider has its start in the cache.
+    /// The request starts in the same way as the requests before it, so that the provider can use its cache.
     pub(super) async fn compact(&mut self, mut items: Vec<Item>, keep: usize) -> Result<(), Halt> {
         items.truncate(items.len().saturating_sub(keep));
         items.push(Item::user(SUMMARY_REQUEST));

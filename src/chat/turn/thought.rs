@@ -3,8 +3,7 @@
 use super::super::events::ChatEvent;
 use co_text::start_of;
 
-/// The smallest number of bytes of a thought that the chat shows before their line is complete. Fewer bytes wait for the end of
-/// the line.
+/// The smallest number of waiting bytes of a thought that the chat shows at once. Fewer bytes wait until their line is complete.
 const MAX_WAITING_BYTES: usize = 80;
 
 /// The largest number of bytes of a line on the screen. A longer line is split, because each new piece replaces the whole last

@@ -27,10 +27,10 @@ use crate::services::Services;
 use crate::tool::permissions::Reply;
 use co_text::{code_block, counted, one_line};
 
-/// The largest number of lines of a part that a prompt contains.
+/// The largest number of lines of one part of a change that a prompt with comments contains.
 const MOST_PART_LINES: usize = 40;
 
-/// The index of a file in the review, and the answers about its parts.
+/// The index of a file in the review, and the answers about the parts of its change.
 pub(super) type FileAnswers = (usize, Vec<PartAnswer>);
 
 /// The open changes of a chat in one workspace: the changes that the person has neither accepted nor rejected yet.
@@ -715,7 +715,7 @@ impl Review {
         }
     }
 
-    /// Returns a quickfix entry for each part.
+    /// Returns a quickfix entry for each part of the open changes.
     fn quickfix(&self) -> Vec<QuickfixEntry> {
         let mut entries = Vec::new();
         for file in &self.files {

@@ -175,7 +175,7 @@ pub(super) fn call_words(record: &Record) -> Option<String> {
     Some(format!("{} · {decision}", one_line(&short_command(what))))
 }
 
-/// Returns the changes of files. If only directories changed, returns the changes of directories.
+/// Returns the changes without those of directories. If only directories changed, returns all changes.
 pub(super) fn without_directories<'a>(
     changes: impl Iterator<Item = &'a checkpoint::Change> + Clone,
 ) -> Vec<&'a checkpoint::Change> {

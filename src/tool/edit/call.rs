@@ -442,7 +442,7 @@ fn accepted(
     Ok(accepted)
 }
 
-/// Checks that a change stays inside the lines that the person selected. If they selected none, accepts every change.
+/// Checks that a change stays inside the lines that the person selected. If the person selected no lines, accepts every change.
 pub(in crate::tool) fn check_range(
     range: Option<&EditRange>,
     reviewed: &ProposedChange,

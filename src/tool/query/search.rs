@@ -330,7 +330,7 @@ struct Matches<'a> {
     large: usize,
     binary: usize,
     unread: usize,
-    /// The number of files whose unsaved buffers were searched instead.
+    /// The number of files whose unsaved buffers were searched instead of the files on disk.
     unsaved: usize,
 }
 

@@ -31,7 +31,7 @@ const REMOVED: &str = "it was removed from the workspace while the command ran";
 const SECRET: &str = "it looks like a secret, or is a file of co's own";
 /// The reason for dropping a change that lets a program run as another user or group.
 const SETUID: &str = "it has a new setuid or setgid bit";
-/// The reason for dropping a change of a file with a name that is not text.
+/// The reason for dropping a change of a file whose name is not UTF-8.
 const NOT_TEXT: &str = "its name is not UTF-8";
 /// The reason for dropping a change of a file with more than [`tree::MOST_DEPTH`] directories above it.
 pub(super) const DEEP: &str = "too many directories are above it";

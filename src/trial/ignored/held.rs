@@ -9,7 +9,8 @@ use std::path::Path;
 /// The directory of the ignored files.
 pub(super) const FILES: &str = "files";
 
-/// Returns true if the attempt to lock without waiting succeeded.
+/// Returns true if an attempt to lock without waiting succeeded, and false if somebody else holds the lock. `locked` is the
+/// result of the attempt.
 ///
 /// # Errors
 /// The file system does not support locks.

@@ -21,7 +21,7 @@ pub(super) struct Texts {
 type TextPlace = (usize, Option<usize>);
 
 impl Texts {
-    /// Returns the items to send. Shortens the texts in them that earlier requests of `transcript` shortened.
+    /// Returns the items to send. Shortens those texts of the items that earlier requests shortened, according to `transcript`.
     pub(super) fn new(told: Vec<Item>, transcript: &[Item]) -> Self {
         let known = recorded(transcript);
         let mut texts = Self {
@@ -209,7 +209,7 @@ fn short_name(text: &LongText) -> &str {
     }
 }
 
-/// Cuts each text of an item that is longer than twice `each` bytes in its middle.
+/// Cuts each long text of an item in its middle. The first and the last `each` bytes of the text remain.
 pub(super) fn cut(item: &mut Item, each: usize) {
     let shorten = |text: &mut String| {
         if text.len() > 2 * each + SHORT_BYTES {
