@@ -32,7 +32,7 @@ pub struct Record {
     pub verdict: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// Names the decider: `policy`, `rule`, `person`, `auto_confirm` or `nobody`.
+    /// The decider: `policy`, `rule`, `person`, `auto_confirm` or `nobody`.
     pub decided: String,
     /// The confinement in one word, such as `landlock`.
     pub confinement: String,
@@ -101,7 +101,7 @@ impl Audit {
     /// Appends one line with a single write.
     ///
     /// # Errors
-    /// The file cannot be written. The next record tries again.
+    /// The file cannot be written. The next call tries again.
     pub fn write(&self, record: Record) -> Result<(), Error> {
         let mut file = self.file.lock();
         let mut append = || {

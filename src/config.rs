@@ -96,7 +96,7 @@ pub struct Config {
 /// A wrong setting, or a layer of settings that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongSettings {
-    /// The name for messages: `the setting model`, or the path of a settings file.
+    /// The name of the setting or of the layer for messages: `the setting model`, or the path of a settings file.
     pub what: String,
     /// True if the confinement of approved commands may be wrong because of the wrong setting or the unread layer.
     pub confines: bool,

@@ -394,7 +394,7 @@ fn block_of(chat: u64, block: u64, patch: ScreenPatch, done: bool) -> ToEditor {
     }
 }
 
-/// Returns true if `new` continues the lines of the same block at their end, as the next piece of a thought does.
+/// Returns true if `new` can be merged into `old`: both change the same block, and the lines of `new` follow those of `old`.
 fn continues(old: &ToEditor, new: &ToEditor) -> bool {
     match (old, new) {
         (
@@ -421,7 +421,7 @@ fn continues(old: &ToEditor, new: &ToEditor) -> bool {
     }
 }
 
-/// Appends the lines of `new`, which continues the block of `old`.
+/// Appends the lines of `new` to the message `old`. Both change the same block; see [`continues`].
 fn append(old: &mut ToEditor, new: ToEditor) {
     if let (
         ToEditor::Block {

@@ -512,7 +512,7 @@ pub(crate) fn withheld(why: &str) -> String {
 }
 
 /// Returns the first id. The id contains the process id, because Lua may still know ids of an earlier backend. A Lua number can
-/// represent it exactly.
+/// represent the id exactly.
 fn first_id() -> u64 {
     (u64::from(std::process::id()) << 24) | 1
 }

@@ -118,9 +118,9 @@ fn hint(install: &Option<&'static str>) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionBegin {
     New,
-    /// An earlier session continues.
+    /// An earlier session continues. The agent does not repeat its content.
     Resumed,
-    /// An earlier session continues. The early updates repeat its content.
+    /// An earlier session continues. The early updates of the agent repeat its content.
     Loaded,
     /// The session is new, because the agent does not continue the earlier one. The text is the reason.
     Lost(String),
@@ -205,7 +205,7 @@ pub struct AgentProcess {
 }
 
 impl AgentProcess {
-    /// Returns true if the process can serve the turn of `start`: it is the same agent in the same directories.
+    /// Returns true if the process can serve the turn of `start`: the agent and the directories are the same.
     pub fn serves(&self, start: &AgentStart) -> bool {
         self.spec == start.spec && self.workspace == start.workspace && self.cwd == start.cwd
     }

@@ -22,7 +22,7 @@ pub enum AgentOption {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentWish {
     pub option: AgentOption,
-    /// The word of the value in the slash command, or the name of the value.
+    /// The word of the value in the slash command, or the name of the value as the agent gives it.
     pub value: String,
 }
 
@@ -45,7 +45,7 @@ pub struct SessionValue {
 
 /// The values of one option.
 struct ValueGroup {
-    /// True if the slash command is named after this option.
+    /// True if the slash command is named after the option of this group.
     is_main: bool,
     values: Vec<SessionValue>,
 }
@@ -93,8 +93,8 @@ impl AgentOption {
 }
 
 impl SessionState {
-    /// Returns the values for a slash command. The values of its main option come first. The words of other options' values begin
-    /// with the id of their option.
+    /// Returns the values for a slash command. The values of the option after which the command is named come first. The word for
+    /// a value of another option begins with the id of this option.
     pub fn values(&self, option: AgentOption) -> Vec<SessionValue> {
         let groups = self.groups(option).into_iter();
         groups.flat_map(|group| group.values).collect()
@@ -171,7 +171,7 @@ impl SessionState {
         values.any(|it| it.is_current && it.change == *change)
     }
 
-    /// Applies a change that was sent to the agent.
+    /// Applies a change to this state, after the change was sent to the agent.
     pub fn apply(&mut self, change: &SessionChange) {
         match change {
             SessionChange::Mode(mode) => {

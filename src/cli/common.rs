@@ -1,4 +1,4 @@
-//! Functions that several commands share.
+//! Functions that several commands of `co-nvim` share.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

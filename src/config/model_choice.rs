@@ -6,7 +6,8 @@ use co_llm::transcript::Item;
 /// The model that a chat uses instead of the model in the settings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelChoice {
-    /// The provider of the table that serves `model`. If it is `None`, the usual provider or the profile in `model` serves it.
+    /// The name of a provider in the provider table, which serves `model`. If it is `None`, the usual provider or the profile in
+    /// `model` serves it.
     pub provider: Option<String>,
     /// The name of a model of the usual provider, the name of a profile, or both as `profile/model`.
     pub model: Option<String>,
@@ -16,7 +17,7 @@ pub struct ModelChoice {
 }
 
 impl ModelChoice {
-    /// Returns the last choice in a transcript, and the name of the profile in it.
+    /// Returns the last choice in a transcript, and the name of the profile in this choice.
     pub fn recorded(items: &[Item]) -> (Self, Option<&str>) {
         let chosen = items.iter().rev().find_map(|item| match item {
             Item::ModelChosen {

@@ -18,7 +18,7 @@ const KEPT: usize = 3;
 /// The largest number of characters in the call's line. A longer command is shown in full below the line.
 const LONGEST: usize = 400;
 
-/// The largest number of lines above an output. The question about the call shows all lines.
+/// The largest number of lines above an output. The question about the call shows all of these lines.
 const LONGEST_LEAD: usize = 200;
 const LONGEST_LEAD_LINE: usize = 2_000;
 
@@ -411,7 +411,7 @@ impl CallView {
         }
     }
 
-    /// Returns a group of queries as one line. Its fold has a line for each query.
+    /// Returns a group of queries as one line. The fold below the line has one line for each query.
     fn group_line(&self, words: &str) -> CallLine {
         let mut queries = self.group.clone();
         queries.push(self.query());

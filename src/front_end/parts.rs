@@ -136,7 +136,7 @@ impl TextParts {
         }
     }
 
-    /// Returns the place, or the start of the call that contains it. A call is never split.
+    /// Returns the place `at`, or the start of the call that contains this place. A call is never split.
     fn before_call(&self, mut at: PartStart) -> PartStart {
         let above = self.calls.partition_point(|call| call.row <= at.row);
         let Some(call) = above.checked_sub(1).and_then(|it| self.calls.get(it)) else {

@@ -57,7 +57,7 @@ fn downloader(settings: &McpServerSettings) -> Option<(&ServerProgram, &'static 
     found.filter(|_| is_confined).map(|it| (server, it))
 }
 
-/// Returns a hint for a server that did not start because it may not be downloaded yet. Returns `None` if the server has no
+/// Returns a hint for a server that did not start, perhaps because it was never downloaded. Returns `None` if the server has no
 /// downloader, or may connect to the downloader's hosts.
 pub fn advice(settings: &McpServerSettings) -> Option<String> {
     let (

@@ -32,7 +32,7 @@ pub(super) struct ServerEnvironment {
 pub struct ServerSecrets(Arc<[String]>);
 
 impl ServerEnvironment {
-    /// Reads the variables. A program that prints a variable runs with all rights of the person.
+    /// Reads the variables. A program that prints the value of a variable runs with all rights of the person.
     ///
     /// # Errors
     /// A program printed nothing, or a header uses a variable without a value. The error is a sentence that contains no secret.

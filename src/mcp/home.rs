@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::config::McpServerSettings;
 use crate::paths::{self, private_dir, workspace_name};
 
-/// The environment variables that name directories for programs, with the directories in a home directory.
+/// The environment variables that name directories for programs. Each comes with the path of the directory, relative to the home
+/// directory.
 const DIRECTORIES: [(&str, &str); 4] = [
     ("XDG_CONFIG_HOME", ".config"),
     ("XDG_CACHE_HOME", ".cache"),
@@ -26,7 +27,7 @@ pub(super) fn place(servers: &Path, settings: &McpServerSettings, workspace: &Pa
     below.join(workspace_name(workspace))
 }
 
-/// Returns the value of a variable with a `~/` at its start replaced by the home directory.
+/// Returns the value of a variable. If it begins with `~/`, the home directory replaces the `~`.
 pub(super) fn in_home(home: &Path, value: &str) -> String {
     match value.strip_prefix("~/") {
         Some(below) => home.join(below).display().to_string(),

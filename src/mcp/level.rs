@@ -63,8 +63,8 @@ pub fn level_words(settings: &McpServerSettings) -> String {
     }
 }
 
-/// Returns a clause for a question about the actions of a call that need approval. Returns `None` if the call can do nothing that
-/// needs approval.
+/// Returns a clause for a question: the actions of a call for which the call needs approval. Returns `None` if the call can do
+/// nothing that needs approval.
 pub fn acting_words(settings: &McpServerSettings) -> Option<String> {
     let program = match &settings.kind {
         ServerKind::Program(program) => program,

@@ -37,7 +37,7 @@ pub struct ServerStart {
     /// The judge of the workspace, which knows its secret files.
     pub judge: Arc<Judge>,
     pub executor: Executor,
-    /// Decides which hosts the server may connect to.
+    /// Decides about the hosts that the server may connect to.
     pub hosts: Arc<dyn HostAsker>,
     /// The memory limit in bytes, and the limit on the number of processes of the server. `None` means no limit.
     pub limits: [Option<u64>; 2],

@@ -1,4 +1,4 @@
-//! A tool server with its state and restarts, and the list of all servers that run.
+//! A tool server with its state and its restarts, and the list of all running servers.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -51,7 +51,7 @@ pub enum ServerState {
     Starting,
     Ready(Arc<ReadyServer>),
     Failed {
-        /// The reason for the person. The model does not get it, because the server may have written it.
+        /// The reason why the server failed, for the person. The model does not get it, because the server may have written it.
         why: String,
         /// The time before which the server is not started again.
         until: Instant,

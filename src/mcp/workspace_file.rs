@@ -14,7 +14,7 @@ use crate::config::{
 use co_exec::names_variables;
 use co_text::one_line;
 
-/// The name of the file, which is in the workspace's root directory.
+/// The name of the workspace's file that names tool servers. The file is in the root directory of the workspace.
 pub const WORKSPACE_FILE: &str = ".mcp.json";
 
 /// The largest number of servers in a file.

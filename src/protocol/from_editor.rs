@@ -63,8 +63,8 @@ pub enum FromEditor {
     },
     /// The person typed `<C-c>` in a chat. The first `<C-c>` cancels the turn, and a second one drops the queued prompts.
     Cancel { chat: u64 },
-    /// Asks for the part of a resumed text above the text that the chat shows. `above` is the value from the last part that Lua
-    /// got.
+    /// Asks for the part of a resumed text above the text that the chat shows. `above` is the value of the field `above` in the
+    /// last part that Lua got.
     EarlierText { chat: u64, above: usize },
     /// The draft of a prompt changed. The backend saves the draft with the transcript. If the chat has no transcript and `begins`
     /// is true, the backend begins one.
@@ -112,7 +112,7 @@ pub enum FromEditor {
     /// accepts only `once` or `deny`, and a `Changes` accepts only `reviewed` or `deny`.
     Answer(QuestionAnswer),
     /// Asks for the next part of a text under review, after its first `from` bytes. `id` is the id of the question or of the
-    /// [`super::ToEditor::Changes`]. `file` is the index in its list of files.
+    /// [`super::ToEditor::Changes`]. `file` is the index of the file in the list of files of this message.
     ReadReview { id: u64, file: usize, from: usize },
     /// Saves the answers about the parts of a file in a `/review`, because Neovim may end before the review does. `id` and `file`
     /// have the same meaning as in [`ReadReview`](Self::ReadReview).
@@ -241,10 +241,10 @@ pub struct QuestionAnswer {
 /// The answer to a question with choices.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct ChosenAnswer {
-    /// The numbers of the choices. Choices are numbered from 1.
+    /// The numbers of the choices that the person chose. Choices are numbered from 1.
     #[serde(default)]
     pub choices: Vec<usize>,
-    /// The text that the person wrote.
+    /// The text that the person wrote, if they wrote one.
     #[serde(default)]
     pub text: Option<String>,
 }
@@ -384,7 +384,7 @@ pub struct BufferChanged {
 #[serde(default)]
 pub struct EditorAnswer {
     pub entries: Vec<EditorEntry>,
-    /// The places of a name. The backend reads their lines.
+    /// The places at which a name occurs. The backend reads the lines at these places.
     pub places: Vec<ServerPlace>,
     /// The edits that rename a symbol, for each file.
     pub files: Vec<FileEdits>,
@@ -466,9 +466,9 @@ pub struct PromptFile {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RunOptions {
-    /// The value of `++env=`. `None` means the setting `run_environment`.
+    /// The value of `++env=`. `None` means the value of the setting `run_environment`.
     pub environment: Option<RunEnvironment>,
-    /// The value of `++timeout=` in seconds; 0 means no limit. `None` means the setting `run_timeout`.
+    /// The value of `++timeout=` in seconds; 0 means no limit. `None` means the value of the setting `run_timeout`.
     pub timeout: Option<u64>,
     /// True for `/sandbox build`, which builds the container image of the settings. The build replaces the command, and runs
     /// without confinement.

@@ -12,8 +12,8 @@ use co_llm::transcript::{Cost, Image, Usage};
 pub enum ToEditor {
     /// The versions of plugin and backend match. Lua can now send the messages that waited.
     Ready { protocol: u32, version: String },
-    /// The confinement of commands that run without approval, for the winbar, such as `unasked: read-only`. If there is none, the
-    /// reason.
+    /// The confinement of commands that run without approval, for the winbar, such as `unasked: read-only`. If these commands
+    /// have no confinement, the reason.
     Isolation { isolation: String },
     /// `/sandbox` has changed the confinement of approved commands to this value of `sandbox_backend`.
     Sandbox { confinement: String },
@@ -285,7 +285,7 @@ pub enum ToEditor {
         #[serde(skip_serializing_if = "Option::is_none")]
         to: Option<String>,
     },
-    /// Asks Neovim or a language server. Lua answers with [`super::FromEditor::EditorAnswer`].
+    /// Sends a query to Neovim or a language server. Lua answers with [`super::FromEditor::EditorAnswer`].
     EditorQuery {
         request: u64,
         #[serde(flatten)]
@@ -579,7 +579,7 @@ pub struct Question {
     /// The command as printable text: control characters and bidirectional characters are escaped.
     pub command: String,
     pub cwd: String,
-    /// The time-out in seconds; none if there is no limit.
+    /// The time-out of the command in seconds; none if there is no limit.
     pub timeout: Option<u64>,
     /// True if the command runs in a terminal.
     pub terminal: bool,
@@ -692,7 +692,7 @@ pub struct ServerWord {
 pub struct ChoiceQuestion {
     pub question: String,
     pub choices: Vec<OfferedChoice>,
-    /// True if the person may choose more than one.
+    /// True if the person may choose more than one choice.
     pub several: bool,
     pub kind: ChoiceKind,
 }
@@ -795,8 +795,8 @@ pub struct TrustQuestion {
     pub text: String,
     /// Remarks for the person, one sentence each.
     pub notes: Vec<String>,
-    /// The slash command that sends the text, or the context of a skill. It is `/mcp` for a file that names tool servers and is
-    /// not sent, and `None` for a text that goes with each prompt.
+    /// The slash command that sends the text; for a skill, the context that sends it. It is `/mcp` for a file that names tool
+    /// servers, which is not sent, and `None` for a text that goes with each prompt.
     pub slash: Option<String>,
     /// True if the text goes with one prompt as a context. After a yes, this chat can send the file again without a question.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

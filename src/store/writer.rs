@@ -100,7 +100,7 @@ impl TranscriptWriter {
         Ok(log)
     }
 
-    /// Continues after the existing content of the file.
+    /// Takes over the title of a file that already has content, and whether its last line has no line break.
     pub(super) fn after(&mut self, contents: &Contents) {
         self.torn = contents.torn;
         self.title = contents.title();

@@ -13,11 +13,14 @@ pub use limits::{
     QUERY_TIMEOUT,
 };
 
-/// The names by which rules refer to the tools that read files.
+/// The name, in rules, of the tool that reads a file.
 pub const READ: &str = "read_file";
+/// The name, in rules, of the tool that lists files.
 pub const LIST: &str = "list_files";
+/// The name, in rules, of the tool that searches files.
 pub const SEARCH: &str = "search";
+/// The name, in rules, of the tool that queries the editor about files.
 pub const EDITOR: &str = "editor_context";
 
-/// All names of the tools that read files.
+/// The names of all tools that read files.
 pub const NAMES: [&str; 4] = [READ, LIST, SEARCH, EDITOR];

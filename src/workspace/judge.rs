@@ -91,7 +91,7 @@ pub struct Judge {
     saved_hosts: Vec<HostPattern>,
     rules_file: PathBuf,
     read: Mutex<Option<CachedRules>>,
-    /// The rules of the workspace whose faults the person has been told.
+    /// The rules of the workspace about whose faults the person was last told.
     told: Mutex<Option<Result<WorkspaceRules, String>>>,
     tracked: TrackedFiles,
     /// The surveys of the workspace, if the judge has no sandbox. The surveys of a sandbox belong to its launcher.
@@ -606,7 +606,8 @@ impl Judge {
         co_policy::decide(assessment, &self.rules, chat_rules)
     }
 
-    /// Returns the stricter rules of the workspace's `.co/policy.toml`. Reads the file again if it has changed.
+    /// Returns the rules of the workspace's `.co/policy.toml`, which can only make the policy stricter. Reads the file again if
+    /// it has changed.
     fn workspace_rules(&self) -> Result<WorkspaceRules, String> {
         let stamp = FileStamp::of(&self.rules_file);
         let mut read = self.read.lock();

@@ -8,7 +8,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
 use crate::lines;
 
-/// The time limit of an exact diff. After it, the diff may be coarser.
+/// The time limit of an exact diff. After this time, the diff may be coarser.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(300);
 /// The number of unchanged lines that a unified diff shows before and after a change.
 const CONTEXT_LINES: usize = 3;

@@ -22,7 +22,7 @@ pub struct Edit {
     pub all: bool,
 }
 
-/// A file after its edits.
+/// A file after the edits of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditedText {
     pub file: FileText,

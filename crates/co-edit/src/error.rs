@@ -53,7 +53,7 @@ pub struct EditError {
     pub refusal: Refusal,
 }
 
-/// The reason why an edit cannot be applied. Lines count from 1.
+/// The reason why an edit cannot be applied. Line numbers in it count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("there are no edits: give at least one")]
@@ -102,7 +102,7 @@ fn prefix(number: usize, total: usize) -> String {
     }
 }
 
-/// Returns a list of lines in words, such as `at lines 3, 7 and 9`.
+/// Returns a list of line numbers in words, such as `at lines 3, 7 and 9`.
 fn places(lines: &[usize]) -> String {
     let mut lines = lines.to_vec();
     lines.dedup();

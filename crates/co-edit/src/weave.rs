@@ -441,7 +441,7 @@ impl WovenLine {
     }
 }
 
-/// A text that ends with a line break. One was added if the original text had none.
+/// A text that ends with a line break. If the original text had no line break at its end, one was added.
 struct Ending<'a> {
     text: Cow<'a, str>,
     /// True if the original text ends with a line break or is empty.
@@ -482,7 +482,7 @@ fn settle(woven: &mut [WovenLine], author: usize, (first, is_accepted): (usize, 
     }
 }
 
-/// Returns the lines of an accepted change that are not in the text.
+/// Returns the lines of an accepted change, as lines that the author's base has and the text lacks.
 fn accepted_lines(change: &Hunk, mark: Mark) -> Vec<WovenLine> {
     let line = |text: &&str| WovenLine {
         text: (*text).to_owned(),

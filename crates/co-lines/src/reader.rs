@@ -41,7 +41,7 @@ pub struct LineReader<R> {
     limit: usize,
     /// The bytes that were read and not removed yet. The buffer has at most the size of the longest line and two chunks.
     buffer: Vec<u8>,
-    /// The number of bytes at the start of `buffer` that were returned. The next read removes them.
+    /// The number of bytes at the start of `buffer` that were already returned as lines. The next read removes them.
     returned: usize,
     /// The number of bytes at the start of `buffer` that were returned or searched for a line break.
     searched: usize,

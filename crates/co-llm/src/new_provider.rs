@@ -44,7 +44,7 @@ pub fn make_provider_with(
     Ok(Arc::new(Remote::new(choice, key, settings, stall, memory)))
 }
 
-/// A description of the provider that [`make_provider`] would return. Making it sends no request.
+/// A description of the provider that [`make_provider`] would return. No request is sent to make the description.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProviderPreview {
     /// The name of the provider in the settings.

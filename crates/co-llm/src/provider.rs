@@ -52,8 +52,8 @@ pub trait Provider: Send + Sync {
         false
     }
 
-    /// Returns the vendor's list price of the model. Returns `None` if the price is unknown, or if the server is not the
-    /// vendor's.
+    /// Returns the vendor's list price of the model. Returns `None` if the price is unknown, or if the server does not belong to
+    /// the vendor.
     fn list_price(&self) -> Option<Price> {
         None
     }

@@ -14,8 +14,8 @@ pub struct ModelRequest {
     pub items: Arc<[Item]>,
     /// The tools on offer. If there are none, earlier calls are sent as text.
     pub tools: Arc<[ToolSpec]>,
-    /// True if the model may call tools. False if it must answer with text; the tools stay in the request, so that its beginning
-    /// is the same as in the previous request.
+    /// True if the model may call tools. False if it must answer with text; the tools stay in the request, so that it begins with
+    /// the same bytes as the previous request.
     pub may_call: bool,
     /// A name for the chat, for the provider's cache. It is the same in all requests of the chat.
     pub cache_key: Option<String>,

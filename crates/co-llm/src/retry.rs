@@ -14,7 +14,7 @@ const MAX_TRIES: u32 = 5;
 /// The largest number of retries if the server sends nothing. It is small because each try takes minutes.
 const MAX_STALLED_TRIES: u32 = 1;
 
-/// The waiting times between the tries of one request.
+/// Counts the tries of one request, and returns the waiting times between them.
 ///
 /// The first wait is 500 ms, and each next wait is twice as long, up to 30 s. Each wait varies by 20 %. There are at most five
 /// waits. If the provider asks for a longer wait, this longer wait is used.

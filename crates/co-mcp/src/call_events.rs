@@ -11,10 +11,10 @@ use crate::cut;
 /// The largest length of a progress message, in bytes.
 const LONGEST_WORDS: usize = 200;
 
-/// The capacity of the queue of questions. If a server asks another question while one waits, that question is declined.
+/// The capacity of the queue of questions. If a server asks another question while one waits, the new question is declined.
 const WAITING_QUESTIONS: usize = 1;
 
-/// The progress of a call, as the server reports it. The report may be wrong.
+/// The progress of a call, as the server reports it. The server's report may be wrong.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallProgress {
     /// The finished share of the work, from 0 to 1.

@@ -72,7 +72,7 @@ pub(crate) struct HttpClient {
     shared: SharedState,
     /// The number of streams that the client has opened since its last request.
     streams: Arc<AtomicU32>,
-    /// The number of attempts to reopen a stream that have failed since the last answer.
+    /// The number of failed attempts to reopen a stream since the last answer.
     attempts: Arc<AtomicUsize>,
 }
 

@@ -1,4 +1,4 @@
-//! The offers of a server besides tools: resources, which are texts to attach, and prompts.
+//! The offers of a server other than tools: resources, which are texts to attach, and prompts.
 
 use std::collections::HashMap;
 use std::time::Duration;

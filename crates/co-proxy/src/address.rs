@@ -6,14 +6,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 /// addresses.
 const AZURE_HOST: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
-/// The reason for an address that belongs to this machine.
+/// The reason why an address of this machine is not on the internet.
 const THIS_MACHINE: &str = "this machine";
 
 /// Returns the reason why an address is not on the internet, such as "this machine". Returns `None` for an address on the
 /// internet.
 ///
-/// The ranges are those of IANA's registries of special-purpose addresses. An IPv6 address that embeds an IPv4 address is judged
-/// as this IPv4 address. An address of this machine is never on the internet, because connections to it bypass the firewall.
+/// The ranges of such addresses are those of IANA's registries of special-purpose addresses. An IPv6 address that embeds an IPv4
+/// address is judged as this IPv4 address. An address of this machine is never on the internet, because connections to it bypass
+/// the firewall.
 pub(crate) fn special(address: IpAddr) -> Option<&'static str> {
     let special = match address {
         IpAddr::V4(address) => special_v4(address),

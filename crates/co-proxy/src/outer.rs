@@ -28,7 +28,7 @@ pub(crate) struct OuterHop {
 }
 
 impl OuterProxy {
-    /// Returns a value without any proxy.
+    /// Returns an empty list of proxies.
     pub fn none() -> Self {
         Self(Arc::new(Matcher::builder().build()))
     }

@@ -9,11 +9,11 @@ use crate::refusal::ProxyRefusal;
 use crate::target::{Host, Target};
 use crate::tunnel;
 
-/// The reason why a command may connect to such a port, as the traffic list shows it.
+/// The reason why a command may connect to a port of this machine, as the traffic list shows it.
 const BY_RULE: &str = "a rule";
 
-/// Connects the command to a port of this machine, and copies bytes until both ends have closed. Takes the first of the addresses
-/// at which a server listens.
+/// Connects the command to a port of this machine, and copies bytes until both ends have closed. Connects to the first address of
+/// `leads_to` at which a server listens.
 pub(crate) async fn forward(
     context: &ProxyContext,
     mut client: TcpStream,

@@ -142,8 +142,8 @@ impl ServedClient<'_> {
         decided.map_err(|why| target.denied(why))
     }
 
-    /// Opens the connection that a CONNECT request asks for, if its target is allowed. On the port of plain HTTP, it handles each
-    /// request in the tunnel, so that a command cannot reach other hosts at the address of an allowed host.
+    /// Opens the connection that a CONNECT request asks for, if its target is allowed. In a tunnel to the port of plain HTTP, the
+    /// proxy handles each request itself. So a command cannot reach other hosts at the address of an allowed host.
     async fn open(&self, mut request: Request<Incoming>) -> Result<Opened, ProxyRefusal> {
         let context = self.context;
         let authority = request
@@ -288,8 +288,8 @@ impl ProxyContext {
     }
 }
 
-/// Returns the target of a plain HTTP request. This is the host of its URL; inside a CONNECT tunnel, it is the target of the
-/// tunnel.
+/// Returns the target of a plain HTTP request. In a CONNECT tunnel, this is the target of the tunnel; otherwise it is the host of
+/// the URL.
 fn plain_target(
     request: &Request<Incoming>,
     inside: Option<&Target>,

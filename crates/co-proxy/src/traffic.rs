@@ -92,7 +92,7 @@ impl Traffic {
         self.change(target, |entry| entry.refused = Some(why));
     }
 
-    /// Returns all targets, sorted by the first request for each.
+    /// Returns the traffic with all targets, sorted by the first request for each.
     pub(crate) fn all(&self) -> Vec<TargetTraffic> {
         let targets = self.targets.lock();
         let of = |target: &Target| {

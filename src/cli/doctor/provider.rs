@@ -9,7 +9,8 @@ use crate::config::{Config, Env};
 use crate::error::ErrorText;
 use co_llm::{Fault, ProviderPreview, ProviderSettings, ServerMemory};
 
-/// The time-out for one provider. It includes the program that prints the key, which may ask for a passphrase.
+/// The time-out for one provider. It includes the time of the program that prints the key, because the program may ask for a
+/// passphrase.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// The time-out while a server sends nothing. It is shorter than [`TIMEOUT`], so that a slow program is not mistaken for a slow
 /// server.

@@ -14,8 +14,8 @@ use co_policy::HostRules;
 
 /// Returns the access of the command to hosts, or `None` if it has none. Blocks on file operations.
 ///
-/// The options allow hosts. If the settings let confined commands ask for hosts, the hosts in the settings and in the person's
-/// saved rules are allowed too.
+/// The options of the command line allow hosts. If the settings let confined commands ask for hosts, the hosts in the settings
+/// and in the person's saved rules are allowed too.
 ///
 /// # Errors
 /// The options allow hosts, but the command cannot get access to them. The error is a sentence for the person.

@@ -207,7 +207,7 @@ fn reformatted(proposal: &Proposal, lines: &[u8]) -> Option<AutocommandChange> {
     })
 }
 
-/// Runs work on a thread that may block.
+/// Runs `work` on a thread that may block, and returns its result.
 async fn refusing<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, EditRefused> + Send + 'static,
 ) -> Result<T, EditRefused> {

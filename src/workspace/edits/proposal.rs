@@ -551,7 +551,7 @@ impl Difference {
         }
     }
 
-    /// Returns a difference without changed lines, described by a text.
+    /// Makes a difference in which no line differs. `diff` is a text that describes it.
     fn told(diff: String) -> Self {
         Self {
             diff,

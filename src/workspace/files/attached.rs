@@ -104,7 +104,7 @@ fn read_up_to(most: usize, file: &mut File, bytes: &mut Vec<u8>) -> io::Result<(
     file.take(more as u64).read_to_end(bytes).map(drop)
 }
 
-/// Returns the text of the first bytes of a file.
+/// Decodes the first bytes of a file as text. `size` is the size of the whole file.
 fn decoded(bytes: &[u8], size: usize) -> String {
     match FileText::decode(bytes) {
         // A character may be cut.

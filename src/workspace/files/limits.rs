@@ -57,7 +57,7 @@ pub struct FileScope {
     pub end: Deadline,
 }
 
-/// The end of a query: a cancellation or the time-out.
+/// The time or the cancellation that ends a query.
 #[derive(Debug, Clone)]
 pub struct Deadline {
     cancel: CancellationToken,
@@ -94,7 +94,8 @@ impl FileScope {
         }
     }
 
-    /// Returns true if an open file that a walk found may be read.
+    /// Returns true if the model may read a file that a walk has found and opened. If the file has several hard links, checks all
+    /// of them.
     pub(crate) fn allows_file(&self, path: &Path, node: &Node) -> bool {
         !node.is_linked() || self.allowed.allows(path)
     }

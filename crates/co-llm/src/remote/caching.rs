@@ -68,8 +68,8 @@ pub(super) fn mark() -> Value {
 /// Returns a message content that has this text. With [`CacheMarks::Blocks`], the content is a list with one block, because only
 /// a block can have a mark.
 ///
-/// The form is the same for all messages, so only the mark changes when a message is no longer the last one. Marks are not part
-/// of the cached text.
+/// All messages have the same form. So when a message is no longer the last one, only its mark changes. Marks are not part of the
+/// cached text.
 pub(super) fn block(marks: CacheMarks, text: &str) -> Value {
     match marks {
         CacheMarks::Blocks => json!([{ "type": "text", "text": text }]),

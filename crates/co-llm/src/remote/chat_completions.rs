@@ -90,7 +90,7 @@ pub(super) fn tool(spec: &ToolSpec) -> Value {
 struct MessageWriter {
     marks: CacheMarks,
     replay: Replay,
-    /// The content of a message that has only calls.
+    /// The value of the field `content` in a message that has only calls.
     no_content: Value,
     messages: Vec<Value>,
     /// True after the first call since a prompt.

@@ -251,7 +251,7 @@ fn is_page(content_type: &str, body: &str) -> bool {
         || head.starts_with("<html")
 }
 
-/// Returns the HTTP status in an error, which is a number or a text with digits.
+/// Returns the HTTP status in a field of an error. The field is a number, or a text with digits.
 fn status_of_number(number: &Value) -> Option<u16> {
     let status = match number {
         Value::String(digits) => digits.parse().ok()?,

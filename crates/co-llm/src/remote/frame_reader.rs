@@ -29,7 +29,7 @@ pub(super) fn count(value: &Value, path: &str) -> u64 {
     value.pointer(path).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// Returns as JSON text the arguments that a server sends as an object.
+/// Converts the arguments that a server sends as an object to JSON text.
 pub(super) fn arguments_text(arguments: &Value) -> String {
     match arguments {
         Value::Null => String::new(),

@@ -18,7 +18,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time after which an idle connection to this machine is closed. Servers such as llama.cpp's close idle connections after
 /// five seconds, which could happen just as the next request is sent.
 const LOCAL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
-/// The largest number of bytes that are read of an error body. The message is at its start.
+/// The largest number of bytes that are read of an error body. The error message is at the start of the body.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// Makes the HTTP client for a server at this address. The client follows no redirects. Making it takes tens of milliseconds,

@@ -1,5 +1,5 @@
-//! Ollama's own API. Only this API lets a request set the size of the context window (`num_ctx`). Without it, the server drops
-//! the beginning of a long chat without any report.
+//! Ollama's own API. Only this API lets a request set the size of the context window (`num_ctx`). Without this setting, the
+//! server drops the beginning of a long chat without any report.
 
 mod limits;
 mod reader;

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::fault::numbers;
 
-/// The phrases by which servers say that a request is too long. A phrase is a list of texts in lower case, which must occur in
-/// this order; numbers and names of models stand between them. The comment at each phrase names the servers that use it, and the
-/// source.
+/// The phrases by which servers say that a request is too long. A phrase is a list of texts in lower case, which must all occur
+/// in the order of the list; numbers and names of models stand between them. The comment at each phrase names the servers that
+/// use it, and the source.
 ///
 /// All sources were read on 2026-11-26 and 2026-11-28. "pi 129" is earendil-works/pi issue 129: its author sent too long requests
 /// to the vendors.

@@ -79,7 +79,7 @@ pub enum Item {
         /// The provider of the table, if the person chose it with the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider: Option<String>,
-        /// The profile, if `model` begins with the name of one.
+        /// The name of the profile at the start of `model`. It is `None` if `model` begins with no profile.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         profile: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]

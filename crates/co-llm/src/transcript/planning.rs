@@ -87,8 +87,8 @@ pub(crate) fn told(prompt: String) -> String {
     }
 }
 
-/// Returns true if the current or most recent turn was only asked for a plan. A prompt that steers a turn does not change the
-/// kind of the turn.
+/// Returns true if the person asked only for a plan in the current or most recent turn. A prompt that steers a turn does not
+/// change the kind of the turn.
 pub fn is_planning(items: &[Item]) -> bool {
     let (mut plans, mut in_turn) = (false, false);
     for item in items {

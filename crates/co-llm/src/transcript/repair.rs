@@ -71,13 +71,13 @@ pub fn unanswered(items: &[Item]) -> Vec<&Call> {
 
 struct Repair<'a> {
     items: &'a [Item],
-    /// For each call id, the indices of the results that are not assigned to a call yet, the last one first.
+    /// For each call id, the indices of the results with this id that do not belong to a call yet. The last result comes first.
     outcomes: HashMap<&'a str, Vec<usize>>,
     /// The indices of results that were moved to an earlier place.
     taken: HashSet<usize>,
-    /// The ids of the calls so far.
+    /// The new ids of the calls so far.
     ids: HashSet<String>,
-    /// The calls so far that have no result yet: the new id of the call, and the index of its result.
+    /// The calls so far whose results are not written yet. Each has its new id, and the index of its result if there is one.
     open: Vec<(String, Option<usize>)>,
     /// The most recent decision about each call so far.
     decisions: HashMap<&'a str, &'a Decision>,

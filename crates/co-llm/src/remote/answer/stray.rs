@@ -26,7 +26,8 @@ const MARKS: [&str; 9] = [
     "to=functions.",
     "<start_function_call>",
 ];
-/// Tags around calls. In a call, the tag is followed by JSON, another tag or the name of a tool. In prose about tags, it is not.
+/// Tags around calls. In a call, JSON, another tag or the name of a tool follows the tag. In prose about tags, other text
+/// follows.
 const TAGS: [&str; 6] = [
     "tool_call>",
     "tool_calls>",

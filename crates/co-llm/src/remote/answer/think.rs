@@ -73,7 +73,7 @@ impl ThinkTags {
         }
     }
 
-    /// Returns the text that was held back. From then on, the model's text contains no reasoning.
+    /// Returns the text that was held back. From then on, all text of the model counts as its answer, never as reasoning.
     pub(super) fn finish(&mut self) -> Option<Delta> {
         let rest = some(std::mem::take(&mut self.waiting))?;
         match std::mem::replace(&mut self.state, State::Text) {
