@@ -470,8 +470,7 @@ impl Change {
         }
     }
 
-    /// The first value is true if a buffer has unsaved changes. The list has the path of each file, followed by its changed
-    /// lines.
+    /// Returns two values: true if a buffer has unsaved changes, and the paths of the files, each followed by its changed lines.
     pub fn changed_lines(&self) -> (bool, Vec<&str>) {
         let lines = self.files.iter().flat_map(|file| {
             let path = std::iter::once(file.path.as_str());

@@ -32,9 +32,9 @@ const MOST_PATHS: usize = 8;
 /// The files that an index lists, without git's cached metadata of the files on disk.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Index {
-    /// All paths, one after the other.
+    /// The paths of all entries, joined without separators.
     paths: Vec<u8>,
-    /// All object ids, one after the other.
+    /// The object ids of all entries, joined without separators.
     objects: Vec<u8>,
     /// The entries, sorted by path.
     entries: Vec<Entry>,

@@ -46,7 +46,7 @@ pub(super) struct Tried<'a> {
     found: Result<(TrialChanges, Report), String>,
     /// True if the command ended by itself.
     is_whole: bool,
-    /// The changes that could not be kept, while the other changes were kept. It is `None` if no changes were kept.
+    /// The changes that could not be kept, although the rest was kept. It is `None` if no changes were kept.
     kept: Option<Vec<NotKept>>,
     /// The reason why no change could be kept.
     problem: Option<String>,
