@@ -19,7 +19,7 @@ use co_text::size_text;
 pub(crate) struct ProcessLimits {
     pub(crate) cpu_seconds: Option<u64>,
     pub(crate) open_files: Option<u64>,
-    /// The largest size of a file in bytes.
+    /// The largest size in bytes of a file that the process writes.
     pub(crate) file_size: Option<u64>,
     /// The number of threads that the user may start besides those that exist already. Does not apply to root.
     pub(crate) more_threads: Option<u64>,
@@ -45,11 +45,11 @@ const UNAPPROVED_SIGNALS: u64 = 1024;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CommandLimits {
-    /// The most bytes of memory.
+    /// The most bytes of memory that the command may use.
     pub(crate) memory: Option<u64>,
-    /// The most processes and threads.
+    /// The most processes and threads that the command may have.
     pub(crate) processes: Option<u64>,
-    /// The most bytes in the private temporary directory.
+    /// The most bytes in the private temporary directory of the command.
     pub(crate) disk: Option<u64>,
     /// The most bytes in the granted paths that the command may write.
     pub(crate) places: Option<u64>,

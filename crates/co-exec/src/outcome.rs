@@ -35,7 +35,7 @@ pub struct CommandOutcome {
     pub lines: u64,
     /// The file that contains the output, either whole or without its middle.
     pub spill: Option<PathBuf>,
-    /// The part of the output that the file leaves out.
+    /// The part of the output that the output file leaves out, or `None` if the file is complete.
     pub gap: Option<OutputGap>,
     /// The name of the confinement level at which the command ran, such as `read-only`.
     pub level: &'static str,
@@ -74,7 +74,7 @@ impl CommandOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct OutputGap {
     pub bytes: u64,
-    /// The number of newlines in the part.
+    /// The number of newlines in the part that the file leaves out.
     pub lines: u64,
 }
 

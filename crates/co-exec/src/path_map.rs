@@ -18,7 +18,7 @@ const BLOCK: usize = 16;
 /// The most changed entries that stay unpacked. A clone of the map copies them.
 const MAX_CHANGED: usize = 256;
 
-/// A value of a [`PathMap`].
+/// A value that a [`PathMap`] can store as bytes.
 pub trait Packed: Clone {
     /// Appends the bytes of this value to `bytes`.
     fn pack(&self, bytes: &mut Vec<u8>);

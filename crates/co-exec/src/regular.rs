@@ -16,7 +16,7 @@ use co_text::size_text;
 /// The most bytes of a small file, such as a settings file.
 pub const SMALL_FILE_BYTES: u64 = 1 << 20;
 
-/// A time that is longer than the resolution of file times.
+/// A time that is longer than the resolution of file times: changes further apart get different times.
 const FILE_TIME_RESOLUTION: Duration = Duration::from_millis(100);
 
 /// The identity of a file, its size and its times. If the file changes, its stamp changes.

@@ -52,7 +52,7 @@ const TELLING: [u64; 8] = [
     0x8584_58f6,
 ];
 
-/// The size in bytes of the buffer for events.
+/// The size in bytes of the buffer into which inotify events are read.
 const EVENT_BYTES: usize = 64 << 10;
 
 /// The most events that are read before one answer, because a program may cause events faster than co reads them.
@@ -317,7 +317,7 @@ struct Tree {
     most: usize,
     /// The logs to which events are added. A log that was dropped leaves a dead entry here.
     logs: Vec<Weak<Mutex<LoggedEvents>>>,
-    /// The number of the next mark.
+    /// The number that the next [`ChangeMark`] gets.
     number: u64,
     /// The directories that have changed, each with the number of the first mark after its last change.
     changed: HashMap<Arc<Path>, u64>,
@@ -341,7 +341,7 @@ struct Watches {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Watch(i32);
 
-/// An event in a watched directory.
+/// An event of inotify in a watched directory.
 struct Event {
     path: Arc<Path>,
     flags: ReadFlags,
@@ -349,7 +349,7 @@ struct Event {
     cookie: u32,
 }
 
-/// The flags of events about names.
+/// The flags of those inotify events that are about names: a name is created, deleted or moved.
 const NAMES: ReadFlags = ReadFlags::CREATE
     .union(ReadFlags::DELETE)
     .union(ReadFlags::MOVED_FROM)

@@ -10,7 +10,7 @@ use crate::wrappers::base_name;
 pub(crate) mod glob;
 mod root;
 
-/// The names of the rules, for the setting that lifts them.
+/// The names of the built-in deny rules, for the setting that lifts them.
 pub const NAMES: [&str; 4] = ["root-deletion", "raw-disk", "fork-bomb", "own-files"];
 
 /// A built-in deny rule that matches a command.

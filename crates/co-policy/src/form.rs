@@ -51,7 +51,7 @@ pub struct FormOption {
     /// All names of the option in the tables. If the tables lack the option, it is the name as written.
     pub names: Vec<String>,
     pub value: Option<String>,
-    /// The index of the word that contains the value.
+    /// The index of the word that contains the option's value.
     pub(crate) value_at: usize,
     /// True if the tables have the option.
     pub known: bool,

@@ -111,7 +111,7 @@ struct Names {
     patterns: Vec<Pattern>,
 }
 
-/// The name of a file in the table that has a directory or a `*` in it.
+/// A name in the table that contains a directory or a `*`.
 struct Pattern {
     /// The names of the directories that must contain the file, the outermost first.
     above: Vec<String>,

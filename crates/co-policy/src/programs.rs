@@ -48,7 +48,7 @@ pub struct Effect {
     pub sort: Sort,
     #[serde(default)]
     pub does: String,
-    /// True if the change cannot be undone.
+    /// True if the effect cannot be undone.
     #[serde(default)]
     pub for_good: bool,
     /// True if the program uses the network only to fetch packages for the workspace. Then a trial may run it.

@@ -25,7 +25,7 @@ pub const KEYS: [&str; 6] = [
     "deploy_key",
 ];
 
-/// Other secret files.
+/// Secret files of other kinds. In a pattern, `*` stands for any text.
 pub const FILES: [&str; 38] = [
     "*.pem",
     "*.key",

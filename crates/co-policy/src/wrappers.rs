@@ -6,9 +6,9 @@ use crate::bash::{self, Script, SimpleCommand, Word, path_from};
 use crate::form::{self, CommandForm};
 use crate::programs::{self, GivenCode, Program};
 
-/// The largest nesting depth at which commands are searched.
+/// The largest depth at which commands are searched inside other commands.
 const MAX_DEPTH: usize = 6;
-/// The largest number of commands that are searched.
+/// The largest number of commands that a search may find in a script.
 const MAX_FOUND: usize = 400;
 /// The number of words of an unknown wrapper that are tried as the start of its command.
 const MAX_GUESSES: usize = 16;
@@ -25,7 +25,7 @@ pub(crate) struct FoundCommand {
     pub role: Role,
 }
 
-/// The relation of a found command to its command line.
+/// The way in which a found command belongs to its command line: it runs, may run, or runs elsewhere.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Role {
     #[default]
@@ -36,7 +36,7 @@ pub(crate) enum Role {
     RunsElsewhere,
 }
 
-/// The commands that a command starts.
+/// The kind of commands that a command starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Starts {
     Nothing,
@@ -52,7 +52,7 @@ pub(crate) struct Commands {
     pub found: Vec<FoundCommand>,
     /// The properties of the script. Its commands are moved to `found`.
     pub script: Script,
-    /// The role that added commands get.
+    /// The role of the commands that are added at the moment.
     role: Role,
     /// True while possible commands of an unknown wrapper are added.
     guesses: bool,

@@ -29,7 +29,7 @@ const CLOCK_RESOLUTION: Duration = Duration::from_millis(20);
 /// The pause before the first check whether processes that a person's command left behind still run. Each later pause is twice as
 /// long.
 const FIRST_LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// The longest pause between two of these checks.
+/// The longest pause between two checks whether processes that a person's command left behind still run.
 const MAX_LOOK_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The exit statuses of the program `timeout` after a time-out: of coreutils, of coreutils after SIGKILL, and of busybox.
@@ -84,7 +84,7 @@ impl Inside {
         }
     }
 
-    /// Sets the reports of the script.
+    /// Sets the reader of the script's reports.
     pub(crate) fn with_control(self, control: Option<Control>) -> Self {
         Self { control, ..self }
     }

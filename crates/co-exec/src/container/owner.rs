@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::process::procfs::{self, Process};
 
-/// The name of the label.
+/// The name of the label that co gives to each container.
 pub(super) const LABEL: &str = "co.owner";
 
 /// The owner of a container: a process, identified uniquely among all machines that use the engine.
@@ -16,7 +16,7 @@ pub(super) struct Owner {
     /// The PID namespace to which `pid` belongs.
     namespace: String,
     pid: i32,
-    /// The start time of the process.
+    /// The start time of the process, because a later process may get the same id.
     start: u64,
 }
 

@@ -13,7 +13,7 @@ use super::instance::Container;
 use crate::beneath::{Dir, Kind, Node};
 use crate::regular::ChangeTime;
 
-/// The longest time for a search of the workspace.
+/// The longest time for searching the workspace for setuid files.
 const MAX_TIME: Duration = Duration::from_secs(10);
 /// The most directories in a path relative to an open directory. To search deeper, co opens a directory further down.
 const MAX_DEPTH: usize = 100;

@@ -8,7 +8,7 @@ pub struct EngineFault {
     pub kind: FaultKind,
     /// The engine's name.
     pub engine: String,
-    /// The image that was needed.
+    /// The image for which co called the engine.
     pub image: String,
     /// The last line that the engine printed, or the reason why the engine did not start.
     pub words: String,

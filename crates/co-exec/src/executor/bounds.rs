@@ -29,9 +29,9 @@ use crate::sandbox::ConfinedCommand;
 
 /// The pause before the first check. Each later pause is twice as long.
 const FIRST_INTERVAL: Duration = Duration::from_millis(50);
-/// The longest pause between two checks.
+/// The longest pause between two checks of the limits.
 const MAX_INTERVAL: Duration = Duration::from_millis(500);
-/// The longest pause if the last check found descriptors of epoll.
+/// The longest pause before the next check if the last check found epoll descriptors.
 const MAX_EPOLL_INTERVAL: Duration = Duration::from_millis(100);
 
 type QuotaRow = (fn(&OpenFiles) -> u64, u64, fn(u64) -> Quota);

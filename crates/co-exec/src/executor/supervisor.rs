@@ -53,7 +53,7 @@ pub(crate) struct NewCommand {
     pub(crate) held: Held,
     /// True if the command is a search, such as `grep`, whose exit status 1 is no failure.
     pub(crate) is_search: bool,
-    /// The name of the spill file.
+    /// The name of the spill file, without its suffix.
     pub(crate) name: String,
     pub(crate) settings: Arc<ExecSettings>,
     pub(crate) cancel: CancellationToken,

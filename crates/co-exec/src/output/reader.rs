@@ -98,7 +98,7 @@ pub(crate) struct OutputReader {
     pub(crate) output: AsyncFd<OwnedFd>,
     pub(crate) shared: Arc<SharedOutput>,
     pub(crate) settings: Arc<ExecSettings>,
-    /// The name of the spill file.
+    /// The name of the spill file, without its suffix.
     pub(crate) name: String,
     pub(crate) spill: Option<Spill>,
     /// The token that stops the reading before the output ends.

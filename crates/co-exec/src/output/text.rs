@@ -8,7 +8,7 @@ use crate::output::sgr::Sgr;
 /// The most characters in one line. Further characters are only counted. Neovim takes 20 ms to scroll over so many wide
 /// characters.
 pub(crate) const MAX_LINE_CHARS: usize = 50_000;
-/// The most bytes of the parameters of a control sequence.
+/// The most bytes that are kept of the parameters of a control sequence.
 const MAX_PARAMETER_BYTES: usize = 64;
 
 /// The character encoding of an output.
@@ -68,7 +68,7 @@ pub(crate) struct LineDecoder {
     column: usize,
     /// The number of characters that were skipped since the cursor reached column `longest`.
     beyond: u64,
-    /// The highest value of `beyond` in the current line.
+    /// The number of characters that the current line lacks: the highest value that `beyond` had in this line.
     lost: u64,
     raw: u64,
     done: Vec<Line>,

@@ -19,7 +19,7 @@ pub(crate) struct DirectoryLimits {
     /// The directories, all on the same file system. Empty if nothing is limited.
     pub(crate) dirs: Vec<PathBuf>,
     pub(crate) bytes: Option<u64>,
-    /// The most files and directories.
+    /// The most files and directories that the directories may contain together.
     pub(crate) files: Option<u64>,
 }
 

@@ -14,7 +14,7 @@ struct Usage {
     thread: i32,
     /// The bytes of all anonymous pages, private or shared, including those in swap.
     pages: u64,
-    /// The bytes of the page tables.
+    /// The bytes of the process's page tables.
     tables: u64,
 }
 

@@ -207,7 +207,7 @@ pub(super) fn links(name: &Path) -> Vec<PathBuf> {
     links
 }
 
-/// Returns the existing files and directories of hooks that the person's own configuration of git names.
+/// Returns the files and the directories of hooks that the person's own configuration of git names, if they exist.
 pub(super) fn configuration(home: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for base in [home.join(".gitconfig"), home.join(".config/git/config")] {

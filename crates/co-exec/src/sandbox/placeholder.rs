@@ -38,7 +38,7 @@ struct Placeholder {
     made: bool,
 }
 
-/// A name in an open directory.
+/// The place of a placeholder: a name in an open directory.
 #[derive(Debug)]
 struct EntryPlace {
     /// The open directory. Entries of the same directory share it, so that few descriptors are open.

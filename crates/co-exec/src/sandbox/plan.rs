@@ -145,7 +145,7 @@ pub(super) struct Mounts {
     /// Directories that the command cannot rename, sorted by depth.
     pub pinned: Vec<PathBytes>,
     pub held: Vec<PathBytes>,
-    /// A directory with a new file system in memory.
+    /// A directory on which a new file system in memory is mounted.
     pub memory: Option<MemoryDirectory>,
     pub hidden: HiddenPaths,
 }
@@ -158,7 +158,7 @@ pub(super) struct Overlay {
     /// The directories whose files the overlay shows. A file in an earlier directory hides files with the same path in later
     /// ones. The last directory belongs to the person. co itself changes the others, under a lock.
     pub lower: Vec<PathBytes>,
-    /// The directory to which changes go.
+    /// The directory to which the overlay redirects changes.
     pub upper: PathBytes,
     /// An empty work directory for the kernel, on the same file system as `upper`.
     pub work: PathBytes,
@@ -181,13 +181,13 @@ pub(super) struct ReplacedDirectory {
     pub by: PathBytes,
 }
 
-/// A directory with a file system in memory, and its limits.
+/// A directory on which a new file system in memory is mounted, and the limits of this file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MemoryDirectory {
     pub path: PathBytes,
     pub bytes: u64,
-    /// The most files and directories in it.
+    /// The most files and directories that the file system may contain.
     pub files: u64,
 }
 

@@ -39,7 +39,7 @@ impl HandledRights {
     }
 }
 
-/// Returns the access rights of Landlock for a grant.
+/// Returns the access rights of Landlock that the right of a grant stands for.
 pub(super) fn rights(right: Right, abi: i32) -> BitFlags<AccessFs> {
     let known = AccessFs::from_all(ABI::from(abi));
     let see = AccessFs::ReadFile | AccessFs::ReadDir;

@@ -29,7 +29,7 @@ pub(super) const MAX_LISTENERS: usize = 64;
 /// The size of the buffer for the descriptors of [`MAX_LISTENERS`] listening sockets.
 const SPACE: usize = rustix::cmsg_space!(ScmRights(MAX_LISTENERS));
 
-/// The gate in the process that starts the launcher.
+/// The gate, on the side of the process that starts the launcher.
 #[derive(Debug)]
 pub(crate) struct StartGate {
     own: UnixStream,
@@ -50,7 +50,7 @@ pub(crate) enum GateEnd {
     Failed,
 }
 
-/// The gate in the launcher process.
+/// The gate, on the side of the launcher process.
 #[derive(Debug)]
 pub(super) struct LauncherGate(UnixStream);
 

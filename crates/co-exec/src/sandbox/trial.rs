@@ -1,4 +1,4 @@
-//! Tries an overlay for the probe.
+//! Tries whether overlay file systems work, for the probe of the kernel.
 
 use std::fs;
 use std::io::{self, Read, Write};

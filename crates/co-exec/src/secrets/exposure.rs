@@ -51,7 +51,7 @@ struct WatchState {
     places: Places,
 }
 
-/// The phase of a command's life.
+/// The phase of a command: it starts, runs, or has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Starting,

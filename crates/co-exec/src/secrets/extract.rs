@@ -30,7 +30,7 @@ static PAIR: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// The fields of a netrc file.
+/// A field of a netrc file: a password or an account.
 static NETRC: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?:^|\s)(?P<key>password|passwd|account)\s+(?P<value>\S+)"));
 

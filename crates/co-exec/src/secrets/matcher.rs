@@ -8,10 +8,10 @@ use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
 
 use super::value::{Place, SecretValue};
 
-/// The most bytes of a value whose encodings are searched too.
+/// The most bytes of a secret value. co does not search the encoded forms of a longer value.
 const MAX_ENCODED: usize = 4 << 10;
 
-/// Finds the values of a set in a text.
+/// Finds the secret values of a set in a text.
 #[derive(Debug, Default)]
 pub struct Matcher {
     search: Option<AhoCorasick>,

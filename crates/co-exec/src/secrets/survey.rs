@@ -31,7 +31,7 @@ mod tests;
 /// The most directory entries in a survey. A larger workspace is never surveyed completely.
 const MAX_ENTRIES: usize = 2_000_000;
 
-/// The most directory entries that are checked in a private path.
+/// The most directory entries that are read at or below one private path; see [`Extent::private`].
 const MAX_PRIVATE: usize = 2_000;
 
 /// Subdirectories of a git directory that contain branches and objects.
@@ -93,7 +93,7 @@ pub struct Survey {
     with_source: Vec<PathBuf>,
 }
 
-/// The scope of a walk.
+/// The scope of a walk through a workspace.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extent<'a> {
     /// Files and directories outside the workspace. A hard link in the workspace to one of these files is secret.

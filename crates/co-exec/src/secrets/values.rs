@@ -23,7 +23,7 @@ use co_policy::secret_names as names;
 /// The most secret files that are read for values.
 const MAX_FILES: usize = 1_000;
 
-/// The most bytes of all values together.
+/// The most bytes of all secret values together.
 const MAX_BYTES: usize = 256 << 10;
 
 /// The longest time for searching the values in tracked files. A value that was not searched in time counts as secret.
@@ -174,7 +174,7 @@ fn git_configs(root: &Path, survey: &Survey) -> Vec<PathBuf> {
     configs
 }
 
-/// The origin of values.
+/// The kind of file that secret values come from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     GitConfig,

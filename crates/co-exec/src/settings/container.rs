@@ -8,7 +8,7 @@ pub struct ContainerSettings {
     pub image: String,
     /// The name of the container's network in the engine.
     pub network: String,
-    /// The most bytes of memory.
+    /// The most bytes of memory that the container may use.
     pub memory: u64,
     /// The number of processors that the container may use.
     pub cpus: f64,
@@ -16,7 +16,7 @@ pub struct ContainerSettings {
     pub user: String,
     /// True if commands may write only in the workspace and `/tmp`.
     pub read_only: bool,
-    /// The most bytes in `/tmp`.
+    /// The most bytes in the container's `/tmp`.
     pub tmp_size: u64,
 }
 

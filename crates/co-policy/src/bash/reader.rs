@@ -8,7 +8,7 @@ use super::script::{Redirect, Script, SimpleCommand};
 use super::word::Word;
 use crate::reason::Reason;
 
-/// The largest depth of the tree that is read.
+/// The largest depth up to which the grammar's tree is read.
 const MAX_DEPTH: usize = 200;
 /// The largest number of simple commands that are read.
 const MAX_COMMANDS: usize = 400;

@@ -65,7 +65,7 @@ impl Word {
     }
 }
 
-/// A character of a word.
+/// A character of a word, and whether it is quoted.
 #[derive(Debug, Clone, Copy)]
 struct Letter {
     char: char,

@@ -20,7 +20,7 @@ pub(super) const TAIL_SUFFIX: &str = "tail";
 const MAX_NOTE_BYTES: usize = 120;
 /// The most bytes by which a cut is moved so that it falls on the end of a line.
 const MAX_CUT_SHIFT: u64 = 64 << 10;
-/// The number of bytes to copy at a time.
+/// The number of bytes of the second file to copy at a time.
 const COPY_BYTES: usize = 1 << 20;
 
 /// The output file of one command during writing.
@@ -28,13 +28,13 @@ pub(super) struct SpillFile {
     path: PathBuf,
     file: File,
     cap: u64,
-    /// The size of the first part in bytes.
+    /// The size in bytes of the first part of the output.
     head: u64,
     /// The second file. `None` until the first part is full.
     ring: Option<Ring>,
     received: u64,
     newlines: u64,
-    /// The number of newlines in the first part.
+    /// The number of newlines in the first part of the output.
     head_newlines: u64,
 }
 

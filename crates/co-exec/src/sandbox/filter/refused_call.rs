@@ -1,10 +1,10 @@
-//! The configuration of the filter, and a refusal of certain arguments.
+//! The types of the filter of system calls: its configuration, and a refusal of calls with certain arguments.
 
 use nix::libc;
 
 use crate::confinement::level::{Calls, Network};
 
-/// The configuration of the filter.
+/// The configuration of the filter of a command's system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sandbox) struct FilterConfig {
     pub calls: Calls,
@@ -23,7 +23,7 @@ pub(in crate::sandbox) struct FilterConfig {
 pub(super) struct RefusedCall {
     pub(super) call: i64,
     pub(super) when: Condition,
-    /// A further condition that must also be true.
+    /// A second condition. The call is refused only if both conditions are true.
     pub(super) and: Condition,
     pub(super) errno: i32,
 }

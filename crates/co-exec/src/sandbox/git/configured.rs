@@ -46,9 +46,9 @@ enum ConfigSource<'a> {
 /// The paths that git's configuration names. They may not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in super::super) struct ConfiguredPaths {
-    /// The directories of hooks.
+    /// The directories of hooks that the configuration names.
     pub hooks: Vec<PathBuf>,
-    /// The included configuration files.
+    /// The configuration files that the configuration includes.
     pub files: Vec<PathBuf>,
 }
 

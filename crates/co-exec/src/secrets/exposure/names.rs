@@ -28,7 +28,7 @@ const WATCH_SHARE: usize = 4;
 /// The most watches for a read-only command, because each watch makes its start slower.
 const MAX_QUICK_WATCHES: usize = 1_000;
 
-/// The size in bytes of the buffer for events.
+/// The size in bytes of the buffer into which inotify events are read.
 const EVENT_BYTES: usize = 16 << 10;
 
 /// The most events between the two halves of a move. The kernel normally reports the halves directly after each other.
@@ -67,7 +67,7 @@ enum EventSource {
     },
 }
 
-/// A change of a name.
+/// A change of a name in a watched directory.
 #[derive(Debug)]
 pub(super) struct NameChange {
     kind: ChangeKind,

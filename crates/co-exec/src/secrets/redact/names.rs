@@ -76,7 +76,8 @@ enum Promise {
     Key,
 }
 
-/// Returns whether the name of a key in a secret file suggests a secret value. Considers more words than for source text.
+/// Returns whether the name of a key in a secret file suggests a secret value. Counts more words as suspicious than in source
+/// text.
 pub(in crate::secrets) fn promises(key: &str) -> bool {
     const WORDS: [&str; 12] = [
         "pass", "passwd", "password", "pwd", "pw", "auth", "key", "pat", "private", "salt", "dsn",

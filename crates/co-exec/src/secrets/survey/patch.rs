@@ -67,7 +67,7 @@ impl Survey {
 struct Patch {
     root: Dir,
     survey: Survey,
-    /// The new directories that were already added.
+    /// The new directories that were already added to the survey.
     done: HashSet<PathBuf>,
     left: usize,
     buffer: Vec<u8>,
