@@ -199,7 +199,7 @@ impl Checkpoints {
         self.runs.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Assigns the changes so far to the running commands.
+    /// Assigns the changes since the last snapshot to the running commands.
     pub fn divide(&self) {
         let workspaces: Vec<_> = self.workspaces.lock().values().cloned().collect();
         let busy = workspaces.iter().filter(|workspace| workspace.is_busy());

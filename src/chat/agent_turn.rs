@@ -114,7 +114,7 @@ struct UpdateState {
     images: KeptImages,
     /// The last plan that the agent sent as a text.
     plan_text: Option<String>,
-    /// The cost of the session, if it is in another currency than US dollars.
+    /// The cost of the session, if its currency is not the US dollar.
     other_cost: Option<String>,
     /// The number of messages in this turn that co does not know.
     odd: usize,

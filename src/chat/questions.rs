@@ -1,4 +1,5 @@
-//! The open questions of a chat or of the runs. A question is withdrawn when it is dropped: its call does not run.
+//! The open questions of one chat, or of all runs (`:Co!`) of the person. A question is withdrawn when it is dropped: its call
+//! does not run.
 
 use tokio::sync::oneshot;
 

@@ -17,7 +17,7 @@ use co_text::one_line;
 /// The note in a question if the person answered about an earlier text of the file.
 pub(super) const TEXT_CHANGED: &str = "its text changed since your last answer";
 
-/// The slash command that questions about the file of tool servers (`.mcp.json`) name. The model does not get this file.
+/// The slash command in a question about the file of tool servers (`.mcp.json`). The model does not get this file.
 pub(super) const SERVERS: &str = "/mcp";
 
 /// Withdraws the questions for which `gone` returns true, because their text is no longer in the file.

@@ -68,7 +68,7 @@ impl Change {
     }
 
     /// If the change creates or removes a directory, returns a word that says so. Returns `None` if the next change is below this
-    /// directory, because it shows the same.
+    /// directory, because the path of that change names the directory.
     pub fn directory_word(&self, next: Option<&Self>) -> Option<&'static str> {
         if next.is_some_and(|next| next.path.starts_with(&self.path)) {
             return None;

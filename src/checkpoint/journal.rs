@@ -108,7 +108,7 @@ impl Journal {
         })
     }
 
-    /// Returns the prefix of the names of files that are not complete yet.
+    /// Returns the prefix of the names of temporary files. They contain new contents that are not completely written yet.
     pub(super) fn unfinished(&self) -> String {
         let name = self.path.file_stem().unwrap_or_default();
         format!("{UNFINISHED}{}-", name.display())
@@ -206,7 +206,7 @@ fn is_between(change: &Change, now: &Option<Entry>) -> bool {
     }
 }
 
-/// Removes the files that were not complete yet.
+/// Removes the temporary files of a killed process, whose contents may be incomplete.
 fn remove_unfinished(record: &Record, root: &Dir, unfinished: &str) {
     let dirs = record.changes.iter().filter_map(|it| it.path.parent());
     let mut dirs: Vec<_> = dirs.collect();

@@ -91,7 +91,7 @@ pub enum By {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TurnChanges {
     pub turn: usize,
-    /// The number of the last of the turns.
+    /// The number of the last turn, if several turns were taken back together; otherwise the same as `turn`.
     pub last: usize,
     /// The records, from the first to the last.
     pub records: Vec<Record>,
@@ -156,8 +156,7 @@ impl By {
         }
     }
 
-    /// Returns the options with which the changes are written. `unfinished` is the prefix of the names of files that are not
-    /// complete yet.
+    /// Returns the options with which the changes are written. `unfinished` is the prefix of the names of temporary files.
     pub(super) fn write_options<'a>(&self, unfinished: &'a str) -> WriteOptions<'a> {
         let of_trial = matches!(self, Self::Call { .. });
         WriteOptions {

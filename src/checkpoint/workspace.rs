@@ -269,7 +269,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Assigns the changes so far to the open turn of an agent. Call it after the person saved a file.
+    /// Assigns the changes since the last snapshot to the running turn of an agent. Call it after the person saved a file.
     pub(super) fn divide_turn(&self) {
         let mut latest = self.latest.lock();
         if latest.open.iter().any(|it| it.open_record.is_some()) {

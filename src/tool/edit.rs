@@ -21,12 +21,12 @@ pub(super) const VERBS: [(&str, &str); 5] = [
     (RENAME, "rename"),
 ];
 
-/// Returns a change of files as the chat shows it. `line` is a text about the call.
+/// Returns the form in which the chat shows a call that changes files. `line` is a text about the call.
 pub(super) fn shown(line: String) -> ShownCall {
     shown_unread(&line).unwrap_or(ShownCall::Edit(line))
 }
 
-/// Returns an invalid call that changes files as the chat shows it.
+/// Returns the form in which the chat shows an invalid call of a tool that changes files. `line` is a text about the call.
 pub(super) fn shown_unread(line: &str) -> Option<ShownCall> {
     in_words(line, &VERBS).map(ShownCall::Edit)
 }

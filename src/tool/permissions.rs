@@ -83,7 +83,7 @@ pub struct Permissions {
 }
 
 impl Permissions {
-    /// Returns true if all calls run without approval. Calls that the deny rules cannot check still need approval.
+    /// Returns true if calls run without approval. Only calls that the deny rules cannot check still need approval.
     pub fn confirms(&self, services: &Services) -> bool {
         self.everything || services.config.auto_confirm
     }

@@ -35,7 +35,8 @@ pub trait Tool: Send + Sync {
     /// The arguments do not match the schema.
     fn parse(&self, call: &Call) -> Result<Box<dyn PlannedCall>, BadCall>;
 
-    /// Returns an invalid call as the chat shows it. `line` contains the name of the tool and the subject of the call.
+    /// Returns the form in which the chat shows an invalid call of this tool. `line` contains the name of the tool and the
+    /// subject of the call.
     fn shown_unread(&self, line: &str) -> Option<ShownCall>;
 }
 

@@ -43,7 +43,7 @@ pub struct TriedCommand {
 pub struct KeepPlan {
     undo: Undo,
     root: PathBuf,
-    /// The files that changed meanwhile, each with the reason why its change cannot be kept.
+    /// The files that have also changed in the workspace, each with the reason why its change cannot be kept.
     refused: Vec<(PathBuf, String)>,
     /// The files whose buffers have unsaved changes, as paths for the person.
     unsaved: Vec<String>,
@@ -51,7 +51,7 @@ pub struct KeepPlan {
 
 /// The result of keeping the changes of a trial.
 pub struct Kept {
-    /// The changes that were made. Its field `failed` also contains the files that changed meanwhile.
+    /// The changes that were made. Its field `failed` also contains the files that have also changed in the workspace.
     pub done: UndoResult,
     /// The files whose change is only in the buffer, as paths for the person.
     pub unsaved: Vec<String>,

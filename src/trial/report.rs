@@ -31,7 +31,8 @@ pub(super) async fn in_time<T: Send + 'static>(
 }
 
 impl TrialChanges {
-    /// Returns the unified diff of the changes that can be kept. A directory has its own line if no other line names it.
+    /// Returns the unified diff of the changes that can be kept. A new or removed directory has a line of its own, unless the
+    /// next change is below this directory.
     pub fn diff(&self, store: &Store) -> String {
         let mut diff = String::new();
         for (at, change) in self.changes.iter().enumerate() {
@@ -73,7 +74,7 @@ impl TrialChanges {
         notes
     }
 
-    /// Returns the changes that can be kept as JSON. If `withheld` is true, leaves out the contents of files.
+    /// Returns JSON that describes the changes that can be kept. If `withheld` is true, leaves out the contents of files.
     pub fn changes_json(&self, store: &Store, withheld: bool) -> Vec<Value> {
         let changes = self.changes.iter().map(|change| {
             let mut value = json_of(change, store);

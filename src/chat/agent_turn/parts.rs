@@ -22,7 +22,7 @@ pub(super) const LONGEST_ODD: usize = 2_000;
 /// The largest number of bytes of the title of a call.
 const LONGEST_TITLE: usize = 2_000;
 
-/// The parts of a turn that do not change.
+/// The parts of an agent's turn that do not change.
 pub(super) struct TurnParts {
     pub context: Arc<CallContext>,
     pub chat: ToChat,

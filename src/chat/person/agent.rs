@@ -258,8 +258,8 @@ fn is_installed(context: &ChatContext, spec: &AgentSpec) -> bool {
     path.is_some_and(|(_, path)| spec.installed(path).is_some())
 }
 
-/// Runs the command that logs in to the agent in a terminal, in the home directory, as a run of the person. Gives the last prompt
-/// back, so that the person can send it again.
+/// Runs the agent's login command as a run of the person: in a terminal, in the home directory. Gives the last prompt back, so
+/// that the person can send it again.
 pub(in crate::chat) fn log_in_by(context: &ChatContext, recorder: &Recorder, command: String) {
     let mut items = recorder.items().iter().rev();
     let prompt = items.find_map(|item| match item {

@@ -100,7 +100,7 @@ struct CommitTask {
     options: RunOptions,
 }
 
-/// A commit, and the changes that the model gets to write the message.
+/// A commit, and the text of the changes from which the model writes the commit message.
 struct Planned {
     commit: Commit,
     /// The pathspecs for `git add`. They leave out tracked secret files.

@@ -217,7 +217,8 @@ impl ChatModel {
         label.split('/').next().map(str::to_owned)
     }
 
-    /// Lets the person choose the provider that a name refers to. If only one provider is possible, uses it at once.
+    /// Lets the person choose the provider to which the model name `name` refers. If only one provider is possible, uses it at
+    /// once.
     fn offer_providers(&mut self, context: &ChatContext, name: &str, in_turn: bool) {
         let mut candidates = self.candidates(&context.services, name);
         if candidates.len() < 2 {

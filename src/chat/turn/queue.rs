@@ -61,7 +61,7 @@ pub(super) struct NextCall {
     pub judged: Result<JudgedCall, String>,
 }
 
-/// A question about a call that the person has been asked.
+/// A question that co has asked the person about a call.
 pub(super) struct CallQuestion {
     pub asked: Box<AskedQuestion>,
     pub stage: QuestionState,

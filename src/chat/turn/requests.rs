@@ -309,8 +309,8 @@ impl Turn {
 
 /// Reacts to a refusal.
 impl Turn {
-    /// Chooses the changes to the next request after a fault. Returns false if the fault is no refusal, or if every form has been
-    /// tried.
+    /// Chooses the changes to the next request after a fault. Returns false if the fault is no refusal, or if no further change
+    /// can help.
     pub(super) async fn answer_refusal(
         &mut self,
         fault: &Fault,

@@ -12,7 +12,7 @@ use co_exec::regular::FileStamp;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Known {
     pub(super) stamp: FileStamp,
-    /// True if the stamp of the file is old enough that every later change of the file changes the stamp.
+    /// True if the [`FileStamp`] of the file is old enough that every later change of the file changes the stamp.
     pub(super) settled: bool,
     pub(super) entry: Entry,
 }

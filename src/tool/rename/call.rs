@@ -159,7 +159,8 @@ fn review(
     })
 }
 
-/// Returns the strictest verdict; none if `verdicts` is empty. If it is a question, it has the reasons of all verdicts.
+/// Returns the strictest verdict; none if `verdicts` is empty. If the strictest verdict is a question, it has the reasons of all
+/// verdicts.
 fn strictest(verdicts: Vec<Verdict>) -> Option<Verdict> {
     let mut reasons: Vec<Reason> = Vec::new();
     let questions = verdicts.iter().filter_map(|verdict| match verdict {

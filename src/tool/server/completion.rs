@@ -109,7 +109,7 @@ fn argument(prompt: &ServerPrompt, given: &[String], word: &str) -> Option<(Stri
 #[derive(Debug)]
 struct OpenPart {
     argument: OpenArgument,
-    /// The typed text before the value.
+    /// The part of the typed address before the value.
     before: String,
     /// The text of the template between this variable and the next one.
     after: String,

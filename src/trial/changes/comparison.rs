@@ -161,7 +161,7 @@ impl From<String> for Stop {
 }
 
 impl<'a> Comparison<'a> {
-    /// Prepares to compare a layer until the time `end`.
+    /// Prepares to compare a layer. The comparison gives up at the time `end`.
     pub(super) fn new(
         (layer, end): (&Layer, Instant),
         root: &'a Path,

@@ -14,8 +14,8 @@ use co_exec::repository;
 const STAYS: &str = "files below it stay: they are ignored, or cannot be removed";
 
 impl Comparison<'_> {
-    /// Adds the removal of a file of the workspace, and of everything below it that is not ignored. If `rules` is `None`,
-    /// everything is ignored except tracked files. Returns false if a file remains.
+    /// Adds the removal of a file or directory of the workspace. For a directory, adds the removals of everything below it that
+    /// is not ignored. If `rules` is `None`, everything is ignored except tracked files. Returns false if a file remains.
     pub(super) fn remove(
         &mut self,
         dir: &Dir,
