@@ -47,9 +47,9 @@ pub enum Confinement {
         /// A private directory outside the workspace, which the caller creates. After the trial, its subdirectory `upper`
         /// contains the changes, in the format of Linux's overlay file system (`userxattr`).
         layer: PathBuf,
-        /// A directory in the same format, outside the workspace. Its files hide the files of the workspace. A trial holds a
-        /// shared lock (`flock`) on it until the last process of the trial has ended. Code that changes the directory must hold
-        /// an exclusive lock.
+        /// A directory outside the workspace, in the format of Linux's overlay file system. Its files hide the files of the
+        /// workspace. A trial holds a shared lock (`flock`) on it until the last process of the trial has ended. Code that
+        /// changes the directory must hold an exclusive lock.
         ignored: Option<PathBuf>,
         /// A directory outside the workspace that contains the caches of programs. The command may change these caches; the
         /// changes go to `caches` in the layer. The locks are the same as for `ignored`.
@@ -97,7 +97,7 @@ pub(crate) enum Holder<'a> {
 }
 
 impl Confinement {
-    /// Returns the mechanism that confines the command, with the parts of the level.
+    /// Returns the mechanism that confines the command. The mechanism contains the parts of the level.
     pub(crate) fn holder(&self) -> Holder<'_> {
         match self {
             Self::Plain => Holder::Nobody,

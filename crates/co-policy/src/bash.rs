@@ -66,8 +66,8 @@ fn syntax_tree(text: &str) -> Option<tree_sitter::Tree> {
     })
 }
 
-/// Replaces characters that the grammar cannot parse by letters. Offsets stay the same, and words are read from the original
-/// text.
+/// Replaces each character that the grammar cannot parse with a letter. Offsets stay the same, and words are read from the
+/// original text.
 ///
 /// The grammar's scanner calls C functions such as `isspace`, which accept values up to 255. A larger character made it read
 /// outside a table and crash. The grammar also treats every `{` at the start of a word as the start of a group of commands. In

@@ -105,7 +105,7 @@ fn check_writes(command: &SimpleCommand, local: &LocalFacts) -> Vec<DenyRuleMatc
     denied
 }
 
-/// Returns the match of the rule against functions that start themselves without end.
+/// Returns a match of the rule `fork-bomb`, which forbids functions that start themselves without end.
 pub(super) fn fork_bomb() -> DenyRuleMatch {
     DenyRuleMatch {
         rule: "fork-bomb",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// The ports that an allow rule without a port allows: those of HTTP and HTTPS.
+/// The ports that an allow rule without a port allows: the ports of HTTP and HTTPS.
 const WEB_PORTS: [u16; 2] = [80, 443];
 
 /// The name of this machine's loopback interface. It stands for both addresses of the interface.

@@ -138,7 +138,7 @@ pub(crate) fn check_rule_word(local: &LocalFacts, word: &str) -> Option<Reason> 
         .map(Reason::whole)
 }
 
-/// Returns the problem with a text if the text may be a path.
+/// Returns the reason why no prefix rule applies to a text that may be a path. Returns `None` if there is no reason.
 fn path_problem(local: &LocalFacts, path: &str) -> Option<String> {
     let outside = Some(format!("`{path}` is outside the workspace"));
     if path.starts_with('~') {

@@ -93,8 +93,8 @@ impl OptionList {
         names.iter().any(|name| self.has(name))
     }
 
-    /// Returns all names of the option with this name, if it is in the list. A name in the list that ends in `.` matches all
-    /// names that start with it.
+    /// Returns all names of the option that has this name. Returns `None` if the list does not have the option. A name in the
+    /// list that ends in `.` matches all names that start with it.
     fn names(&self, name: &str) -> Option<&[String]> {
         let is = |it: &String| it == name || (it.ends_with('.') && name.starts_with(it.as_str()));
         let has = |names: &&Vec<String>| names.iter().any(is);

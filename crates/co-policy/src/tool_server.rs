@@ -8,7 +8,7 @@ use crate::rule_files::WorkspaceRules;
 use crate::rules::{Pattern, TOOL_SERVER};
 use crate::verdict::{ApprovalQuestion, Grant, Rules, Verdict};
 
-/// A tool call, with its names in rules. In an allow rule, `*` matches none of these names.
+/// A call of a server's tool, with the names by which rules refer to the call. In an allow rule, `*` matches none of these names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolServerCall {
     server: String,

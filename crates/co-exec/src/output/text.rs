@@ -5,7 +5,7 @@
 
 use crate::output::sgr::Sgr;
 
-/// The most characters in one line. Further characters are only counted. Neovim takes 20 ms to scroll over so many wide
+/// The most characters in one line. More characters are counted, but not kept. Neovim takes 20 ms to scroll over so many wide
 /// characters.
 pub(crate) const MAX_LINE_CHARS: usize = 50_000;
 /// The most bytes that are kept of the parameters of a control sequence.

@@ -26,7 +26,7 @@ pub(crate) struct WatchedPaths {
     repositories: Option<RepositoryWatch>,
 }
 
-/// The other repositories in a workspace before a command ran, without the workspace's own repository.
+/// The repositories in a workspace before a command ran, except the workspace's own repository.
 #[derive(Debug)]
 struct RepositoryWatch {
     surveys: Surveys,

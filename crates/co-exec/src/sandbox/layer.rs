@@ -13,12 +13,12 @@ use crate::error::refusal::SandboxRefusal;
 
 /// The subdirectory of a layer with the files that a trial changed, in the format of Linux's overlay file system.
 pub const LAYER_FILES: &str = "upper";
-/// The subdirectory of a layer with the changes of caches, in the same format.
+/// The subdirectory of a layer with the changes of caches, in the format of Linux's overlay file system.
 pub const LAYER_CACHES: &str = "caches";
-/// The subdirectory of a layer with the packages that a trial downloaded, in the same format. Packages of earlier trials are in a
-/// directory of the same name, beside the caches, where no command can write.
+/// The subdirectory of a layer with the packages that a trial downloaded, in the format of Linux's overlay file system. Packages
+/// of earlier trials are in a directory of the same name, beside the caches, where no command can write.
 pub const LAYER_DOWNLOADS: &str = "downloads";
-/// The subdirectories of a layer that the kernel needs as work directories of overlays.
+/// The name of those subdirectories of a layer that the kernel needs as work directories of overlays.
 const WORK: &str = "work";
 const CACHES_WORK: &str = "caches-work";
 const DOWNLOADS_WORK: &str = "downloads-work";

@@ -159,8 +159,8 @@ fn mount_overlay(overlay: &Overlay) -> io::Result<()> {
 
 /// Hides each path: mounts over it a file or directory that nobody may open.
 ///
-/// Root needs a capability to ignore permissions, and the command has none. The file has one byte, because git would take an
-/// empty file for a tracked file without lines.
+/// Root needs a capability to ignore permissions, and the command has none. The file has one byte, because git would treat an
+/// empty file as a tracked file that has no lines.
 ///
 /// # Errors
 /// The system refuses, or a path no longer leads to its secret. Another program has removed the secret, has moved a directory in

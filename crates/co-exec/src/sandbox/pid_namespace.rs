@@ -147,8 +147,8 @@ fn end_with_parent(ends: bool) -> io::Result<()> {
     Ok(rustix::process::set_parent_process_death_signal(signal)?)
 }
 
-/// Closes this process's copies of the command's streams. Otherwise the other ends would not notice that the command has closed
-/// them.
+/// Closes this process's copies of the command's streams. Otherwise the programs at the other ends of the streams would not
+/// notice that the command has closed them.
 fn release_streams(null: &File) -> io::Result<()> {
     rustix::stdio::dup2_stdin(null)?;
     rustix::stdio::dup2_stdout(null)?;

@@ -40,7 +40,7 @@ static KEY_HEADER: LazyLock<bytes::Regex> = LazyLock::new(|| {
         .expect("the tests compile this expression")
 });
 
-/// A private key in source text. A header without a key may belong to a program that reads keys.
+/// A private key in source text: a header, and a line of the key. A header alone may belong to a program that reads keys.
 static KEY_LINES: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?m)^-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----\r?\n(?:[^\n]*: [^\n]*\n|\r?\n)*[A-Za-z0-9+/=]{16,}\r?$")
         .expect("the tests compile this expression")
