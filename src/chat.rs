@@ -348,7 +348,7 @@ impl Chat {
         self.show_state();
     }
 
-    /// Gives a prompt that was not sent, and all queued prompts, back to the person.
+    /// Gives an unsent prompt, and all queued prompts, back to the person.
     fn give_all_back(&mut self, prompt: Prompt) {
         let waiting = self.queue.take_all();
         // From the last to the first, because Lua puts each in front of the draft.
@@ -358,7 +358,7 @@ impl Chat {
         self.show_state();
     }
 
-    /// Gives a prompt that was not sent back to the person.
+    /// Gives an unsent prompt back to the person.
     fn give_back(&self, prompt: Prompt) {
         self.context.services.editor.tell(ToEditor::Unsent {
             chat: self.context.id,

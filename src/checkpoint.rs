@@ -164,7 +164,7 @@ impl Checkpoints {
         }
     }
 
-    /// Records the changes so far for the open turns of agents. Call it after the person saved a file.
+    /// Records the changes that the running turns of agents have made so far. Call it after the person saved a file.
     pub fn divide_turns(&self) {
         let workspaces: Vec<_> = self.workspaces.lock().values().cloned().collect();
         let busy = workspaces.iter().filter(|workspace| workspace.is_busy());

@@ -75,7 +75,7 @@ enum PersonAnswer {
 }
 
 impl TerminalAgents {
-    /// Returns an empty list. Cancelling `cancel` ends every call.
+    /// Returns an empty list of agents. Cancelling `cancel` ends all their calls.
     pub fn new(editor: Editor, cancel: CancellationToken) -> Self {
         Self {
             known: Arc::default(),

@@ -98,7 +98,7 @@ pub struct CallChanges {
 }
 
 impl CallChanges {
-    /// Returns unknown changes with this reason.
+    /// Returns a value without changes. It says that the changes are unknown, for the reason `why`.
     pub fn unknown(why: String) -> Self {
         Self {
             unknown: Some(why),
@@ -278,8 +278,8 @@ impl Workspace {
         }
     }
 
-    /// Returns the current entries of the files that an edit will change. Their changes then do not count as changes of a running
-    /// command.
+    /// Returns the current entries of the files that an edit will change. The changes of the edit then do not count as changes of
+    /// a running command.
     ///
     /// # Errors
     /// The store cannot store a copy.

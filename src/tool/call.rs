@@ -462,7 +462,7 @@ impl CallResult {
     }
 }
 
-/// Joins the texts that are not empty by semicolons.
+/// Joins the texts with semicolons. Leaves out empty texts.
 pub(super) fn joined(texts: &[&str]) -> String {
     let texts: Vec<_> = texts
         .iter()

@@ -44,7 +44,8 @@ pub enum ShownCall {
     },
 }
 
-/// Returns the line of a call in which a verb replaces the name of the tool. Returns `None` if `verbs` does not contain the tool.
+/// Returns the line about a call, with a verb in place of the name of the tool. Returns `None` if `verbs` does not contain the
+/// tool.
 pub(super) fn in_words(line: &str, verbs: &[(&str, &str)]) -> Option<String> {
     let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
     let (_, verb) = verbs.iter().find(|(tool, _)| *tool == name)?;

@@ -19,7 +19,7 @@ const NO_PLAN: &str = "this chat has no plan yet: /plan {task} asks the model fo
 const PLANNED: &str =
     "this answer is the plan: /plan opens it to be changed, /go starts the work with it";
 
-/// Saves the answer of the turn that ends as the plan, if the person asked for a plan.
+/// When a turn ends, saves its answer as the plan, if the person asked for a plan.
 pub(in crate::chat) async fn keep_answer(context: &ChatContext, recorder: &mut Recorder) {
     let items = recorder.items();
     if !transcript::is_planning(items) {

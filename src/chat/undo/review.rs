@@ -791,7 +791,7 @@ impl OpenWork {
         answer.workspace == self.workspace && answer.path == file.path
     }
 
-    /// Returns the names of the calls that made a part.
+    /// Returns the names of the calls that made a part of a change.
     fn call(&self, part: &OpenPart) -> String {
         let words = part.records.iter().map(|at| self.calls[*at].as_str());
         let mut words: Vec<_> = words.filter(|it| !it.is_empty()).collect();

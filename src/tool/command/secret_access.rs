@@ -50,8 +50,8 @@ pub async fn open_named(
     open(confinement, secrets)
 }
 
-/// Returns the confinement in which a command can read these secret files. Only some kinds of confinement support that; any other
-/// stays as it is.
+/// Returns the confinement in which a command can read these secret files. Only some kinds of confinement support that. Any other
+/// confinement stays as it is.
 pub(crate) fn open(mut confinement: Confinement, secrets: Vec<PathBuf>) -> Confinement {
     if let Some(shown) = confinement.shown_mut()
         && *shown == ShownSecrets::Nothing

@@ -136,8 +136,8 @@ fn has_newer(workspace: &Dir, path: &Path, since: ChangeTime) -> io::Result<bool
 }
 
 /// Restores the mode of a directory, and gives it a time that is not earlier than the time of the workspace's directory. If
-/// `only_above` is true, the directory itself is not ignored. An empty directory is then removed; any other gets the mode and the
-/// time of the workspace's directory.
+/// `only_above` is true, the directory itself is not ignored. Then an empty directory is removed, and any other directory gets
+/// the mode and the time of the workspace's directory.
 pub(super) fn restore(
     layer: &Dir,
     workspace: &Dir,
