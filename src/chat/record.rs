@@ -37,7 +37,7 @@ pub(super) struct Recorder {
     waiting: String,
     due: Instant,
     front_end: Arc<dyn FrontEnd>,
-    /// True if the front end got `AnswerStarted` for the last answer, which `/retry` replaces.
+    /// True if the front end got `AnswerStarted` for the last answer. A `/retry` replaces this answer on the screen.
     answering: bool,
 }
 

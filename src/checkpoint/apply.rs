@@ -76,8 +76,8 @@ fn open_directories(changes: &[Change], root: &Dir, store: &Store) -> Vec<Change
     closed
 }
 
-/// Removes a file that a change removes, or replaces by another kind of file. Returns false if the change removes a directory,
-/// but the directory stays because it contains other files.
+/// Removes the old file of a change that deletes the file or puts another kind of file in its place. Returns false if the change
+/// removes a directory, but the directory stays because it contains other files.
 fn remove(change: &Change, root: &Dir, store: &Store) -> io::Result<bool> {
     let path = change.path.as_path();
     let now = entry_at(root, &change.path, store)?;

@@ -12,7 +12,8 @@ const MOST_FACTS: usize = 200;
 /// The largest number of bytes of a text under review in one message. Neovim can show a part of this size without a noticeable
 /// pause.
 const PART_BYTES: usize = 256 << 10;
-/// The largest number of bytes of all texts that are sent with the question, so that short texts appear at once.
+/// The largest number of bytes of all texts that are sent together with the question and so appear at once. Longer texts are sent
+/// later.
 const FIRST_BYTES: usize = 256 << 10;
 /// The largest number of bytes of a single text that are sent with the question.
 const FIRST_BYTES_OF_FILE: usize = 64 << 10;

@@ -85,7 +85,7 @@ impl ShownAgentCall {
     }
 }
 
-/// Returns the lines of an input; empty if the title contains all of its texts.
+/// Returns the lines of an input. Returns no lines if the title already contains all texts of the input.
 fn input_lines(input: &str, title: &str) -> Vec<String> {
     // A long one is cut, so it need not be JSON.
     if serde_json::from_str(input).is_ok_and(|value| is_in(&value, title)) {

@@ -34,7 +34,7 @@ const LONGEST_ABOUT: usize = 1_000;
 /// The time-out for each list. It is short, because the server's tools are available only after these lists.
 const LIST_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The largest number of values that complete an argument.
+/// The largest number of completion candidates for one argument.
 const MOST_VALUES: usize = 100;
 
 /// The resources and prompts of a server.

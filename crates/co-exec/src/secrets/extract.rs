@@ -171,8 +171,8 @@ impl Extraction {
         }
     }
 
-    /// Extracts the password of each line. A line has five fields: the last one is the password, and the user before it becomes
-    /// the key of the value.
+    /// Extracts the password of each line. A line has five fields. The fourth is the name of the user, which becomes the key; the
+    /// fifth is the password, which becomes the value.
     fn pgpass(&mut self, text: &str) {
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let (mut fields, mut escaped) = (0, false);
