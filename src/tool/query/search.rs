@@ -1,6 +1,7 @@
 //! The tool `search`: finds the lines of files in the workspace that match a regular expression.
 
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::{io, thread};
 
@@ -16,7 +17,7 @@ use crate::workspace::files::SEARCH as NAME;
 use crate::workspace::files::limits::{
     FileQueryError, FileQueryResult, FileScope, cut_lines, shorten,
 };
-use crate::workspace::files::walk::{Walk, shown};
+use crate::workspace::files::walk::{Found, Walk, shown};
 use co_exec::beneath::{Dir, Node, Parents};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
@@ -242,9 +243,8 @@ impl<'a> Search<'a> {
                 break;
             }
             for entry in batch {
-                let path = &entry.path;
-                if entry.kind.is_file() && self.wants(path) && !self.scope.end.reached() {
-                    self.search((&mut searcher, &mut parents), path, &mut matches);
+                if entry.kind.is_file() && self.wants(&entry.path) && !self.scope.end.reached() {
+                    self.search((&mut searcher, &mut parents), &entry, &mut matches);
                 }
             }
         }
@@ -259,9 +259,10 @@ impl<'a> Search<'a> {
     fn search(
         &self,
         (searcher, parents): (&mut Searcher, &mut Parents<'_>),
-        path: &Path,
+        entry: &Found,
         matches: &mut Matches<'a>,
     ) {
+        let path = &entry.path;
         let mut sink = FileSink {
             path,
             shown: None,
@@ -277,7 +278,7 @@ impl<'a> Search<'a> {
                     .map_or(&*buffer.text, |it| it.as_str().as_bytes());
                 searcher.search_slice(&self.matcher, text, &mut sink)
             }
-            None => self.open(path, parents).and_then(|(file, node)| {
+            None => self.open(entry, parents).and_then(|(file, node)| {
                 if !self.scope.allows_file(path, &node) {
                     sink.matches.unread += 1;
                     return Ok(());
@@ -286,16 +287,23 @@ impl<'a> Search<'a> {
                     sink.matches.large += 1;
                     return Ok(());
                 }
-                searcher.search_file(&self.matcher, &file, &mut sink)
+                // The end of the file is known, so no further call looks for it. Some file systems give all files the size 0.
+                let size = Some(node.size()).filter(|size| *size > 0);
+                let file = file.take(size.unwrap_or(LARGEST_FILE));
+                searcher.search_reader(&self.matcher, file, &mut sink)
             }),
         };
         matches.unread += usize::from(searched.is_err());
     }
 
-    fn open(&self, path: &Path, parents: &mut Parents<'_>) -> io::Result<(File, Node)> {
-        let below = path.strip_prefix(self.base).map_err(io::Error::other)?;
-        let (dir, name) = parents.of(below)?;
-        dir.file(name)
+    fn open(&self, entry: &Found, parents: &mut Parents<'_>) -> io::Result<(File, Node)> {
+        let below = entry.path.strip_prefix(self.base);
+        let (dir, name) = parents.of(below.map_err(io::Error::other)?)?;
+        match entry.depth {
+            // No directory was listed for the path of the query.
+            0 => dir.file(name),
+            _ => dir.listed_file(name),
+        }
     }
 
     fn finished(self) -> FileQueryResult {
