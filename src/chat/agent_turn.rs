@@ -6,6 +6,7 @@
 
 mod calls;
 mod content;
+mod diffs;
 mod elicitation;
 mod images;
 mod live;

@@ -3,6 +3,7 @@
 //! A request becomes a [`Proposal`], which shows the changes but does not make them. `workspace::judge` decides which files may
 //! be changed. The person decides about the proposal.
 
+mod announced;
 mod apply;
 pub(crate) mod disk;
 mod placed;
@@ -13,6 +14,7 @@ mod review;
 mod seen;
 pub(crate) mod source;
 
+pub use announced::{AnnouncedText, propose_announced};
 pub(crate) use apply::change_buffer;
 pub use apply::{AppliedChange, AutocommandChange, apply, rebase_all};
 pub use placed::propose_placed;

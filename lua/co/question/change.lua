@@ -1,27 +1,13 @@
 --- The kind of question about a change of a file.
 local command = require('co.question.command')
+local change_text = require('co.question.change_text')
 local counts = require('co.question.change_rows').counts
-local file_text = require('co.ui.file_text')
 local kind = require('co.question.kind')
 local printable = require('co.ui.printable')
 local question_text = require('co.question.float_text')
 local review = require('co.question.review')
 local review_items = require('co.question.review_items')
 local add = question_text.add
-
---- Returns the names of those files of a change whose buffers have unsaved changes, if it is about several files.
----@param question co.CommandQuestion
----@return string?
-local function unsaved_buffers(question)
-  local files = question.change and question.change.files or {} --[[@as co.FileChange[] ]]
-  local names = {}
-  for _, file in ipairs(#files > 1 and files or {}) do
-    local path = vim.startswith(file.path, '/') and file.path or question.cwd .. '/' .. file.path
-    local buf = file_text.buffer(path --[[@as string]])
-    names[#names + 1] = buf and vim.bo[buf].modified and printable.path(file.path) or nil
-  end
-  return #names > 0 and table.concat(names, ', ') or nil
-end
 
 --- Returns the question: the file, the reasons, the facts and the difference.
 ---@param question co.CommandQuestion
@@ -43,23 +29,7 @@ local function text_of(question)
       add(text, 'in   ' .. printable.path(question.cwd), 'CoApprovalLabel', 0, 4)
     end
   end
-  if change.unsaved then
-    local whose = unsaved_buffers(question)
-    local note = ('note %s unsaved changes: a yes does not save %s'):format(
-      whose and 'the buffer of ' .. whose .. ' has' or 'its buffer has',
-      whose and 'them' or 'it'
-    )
-    add(text, note, 'CoApprovalReason', 5)
-  end
-  if review_items.is_begun(question) then
-    add(text, 'note your answers in the review hold: a yes accepts the rest', 'CoApprovalReason', 5)
-  end
-  for _, fact in ipairs(change.facts) do
-    local group = fact.kind == 'runs' and 'CoApprovalDestructive' or 'CoApprovalReason'
-    add(text, fact.text, group, 5)
-  end
-  add(text, '')
-  question_text.add_change(text, change)
+  change_text.add(text, question)
   return text
 end
 
@@ -88,7 +58,6 @@ end
 keys.question.e = keys.question.d
 
 return kind.new({
-  signs = true,
   keys = keys,
   text = function(question, page)
     if page == 'menu' then

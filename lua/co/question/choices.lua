@@ -1,10 +1,14 @@
 --- The kind of question with choices: of the model, where no answer approves anything, or of an agent that asks for permission.
+local change_text = require('co.question.change_text')
 local command = require('co.question.command')
+local counts = require('co.question.change_rows').counts
 local focus = require('co.ui.focus')
 local kind = require('co.question.kind')
 local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
 local question_text = require('co.question.float_text')
+local review = require('co.question.review')
+local review_items = require('co.question.review_items')
 local utf8 = require('co.ui.utf8')
 local add = question_text.add
 
@@ -111,7 +115,7 @@ local function typed_number(asked, text)
   return number and asked.choices[number] and number or nil
 end
 
----@type table<string, fun(question: co.CommandQuestion, float: co.Float)>
+---@type table<string, fun(question: co.CommandQuestion, float: co.Float): boolean?>
 local question_keys = {
   y = function(question)
     local number = yes_of(question)
@@ -152,6 +156,13 @@ local question_keys = {
       end
     end)
   end,
+  d = function(question)
+    if not review_items.of(question)[1] then
+      return false
+    end
+    review.open_question(question)
+    return true
+  end,
   ['<CR>'] = function(question)
     if shown(question).several then
       local numbers = vim.tbl_keys(progress_of(question).marked)
@@ -164,7 +175,16 @@ for number = 1, MOST_KEYS do
   question_keys[tostring(number)] = choose(number)
 end
 
---- Returns the question with its choices.
+--- Returns the file of a change, or the number of files, with the numbers of lines.
+---@param change co.Change
+---@return string
+local function changed_files(change)
+  local files = change.files
+  local what = #files == 1 and files[1].path or ('%d files'):format(#files)
+  return ('%s  %s'):format(what, counts(change))
+end
+
+--- Returns the question with its choices, and the change that it is about.
 ---@param question co.CommandQuestion
 ---@param size? { rows: integer, columns: integer } the most of the question, without its choices
 ---@return co.QuestionText
@@ -193,6 +213,11 @@ local function text_of(question, size)
     if choice.about then
       add(text, '    ' .. choice.about, 'CoApprovalLabel')
     end
+  end
+  if question.change then
+    add(text, '')
+    add(text, changed_files(question.change), 'CoApprovalCommand')
+    change_text.add(text, question)
   end
   return text
 end
@@ -230,7 +255,8 @@ end
 ---@return co.QuestionText
 local function help_text(question)
   local entries = keys_of(question)
-  entries[#entries + 1] = { 'd', 'all of it, in a larger window' }
+  local what = question.change and 'review: read each change' or 'all of it, in a larger window'
+  entries[#entries + 1] = { 'd', what }
   entries[#entries + 1] = { 'Y', 'list all questions' }
   return question_text.question_help(entries)
 end
@@ -264,6 +290,9 @@ return kind.new({
       return ('%s marks · <CR> sends · %s'):format(numbers, long), numbers .. ' <CR> ' .. brief
     end
     return ('%s · %s'):format(numbers, long), numbers .. ' ' .. brief
+  end,
+  d = function(question)
+    return review_items.of(question)[1] and 'review' or 'all'
   end,
   alone = function(question)
     return not yes_of(question) and NO_YES or nil

@@ -118,18 +118,18 @@ function Float:view()
   local shown = self.page
   local question = shown.question
   local is_question = shown.name == 'question'
+  local asked = question --[[@as co.CommandQuestion?]]
+  local change = is_question and asked and asked.change or nil
   return {
     win = self.win,
     large = shown.large,
     -- The pages with keys must be visible in full.
     whole = not is_question,
-    signs = question and is_question and question.kind.signs or false,
+    signs = change ~= nil,
     -- No turn waits for it: keep the float small.
     share = question and not question.kind.holds_turn and 0.3 or 0.6,
     title = function(hidden, width)
-      local asked = question --[[@as co.CommandQuestion?]]
-      local change = asked and asked.change
-      local more = is_question and change and change.more or 0
+      local more = change and change.more or 0
       return caption.title(self.phase, shown, hidden + more, width)
     end,
     footer = function(width)

@@ -71,7 +71,9 @@ function Page:text(question, fits)
     return self.list.text, not (older and vim.deep_equal(self.list.rows, older.rows))
   end
   self.list = nil
-  local fold = question.kind.folded
+  local asked = question --[[@as co.CommandQuestion]]
+  -- A difference below it seldom fits.
+  local fold = not asked.change and question.kind.folded or nil
   if self.name == 'question' and fold and not self.large then
     return folded(question, fold, fits), false
   end

@@ -36,7 +36,6 @@ for _, key in ipairs({ 'y', 'n', 'r', 'd' }) do
 end
 
 return kind.new({
-  signs = true,
   keys = { question = keys },
   title = function(question)
     return ('run %d'):format(question.run)

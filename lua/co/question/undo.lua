@@ -15,7 +15,6 @@ local function help_text()
 end
 
 return kind.new({
-  signs = true,
   keys = {
     question = {
       y = change.keys.question.y,

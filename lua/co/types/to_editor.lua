@@ -159,7 +159,6 @@
 --- the fields that most kinds share.
 ---@class (exact) co.QuestionKind
 ---@field holds_turn boolean a turn or a command of the person waits for the answer
----@field signs? boolean its text has rows of a change, with signs
 ---@field keys table<co.QuestionPage, table<string, fun(question: any, float?: co.Float): boolean?>> its own keys for each page; false: the float's own key holds
 ---@field title fun(question: any): string
 ---@field text fun(question: any, page: co.QuestionPage): co.QuestionText

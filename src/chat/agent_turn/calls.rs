@@ -15,8 +15,8 @@ use crate::agent::tools::SERVER;
 use crate::tool::OF_AGENTS;
 use crate::tool::agent_call::AgentCall;
 use co_acp::schema::{
-    Meta, ToolCall, ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
-    ToolKind,
+    Diff, Meta, ToolCall, ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus,
+    ToolCallUpdate, ToolKind,
 };
 use co_text::{end_of, start_of};
 
@@ -423,14 +423,34 @@ impl LoggedCall {
         }
     }
 
+    /// Returns the changes of files that the agent tells for the call.
+    pub(super) fn diffs(&self) -> Vec<Diff> {
+        let content = self.call.content.iter();
+        let diffs = content.filter_map(|content| match content {
+            ToolCallContent::Diff(diff) => Some(diff.clone()),
+            _ => None,
+        });
+        diffs.collect()
+    }
+
     /// Returns the output of the call; for a call that changes files, the diff. Secret values are not removed yet.
     pub(super) fn output(&self) -> String {
+        self.output_of(self.call.content.iter())
+    }
+
+    /// Returns the output of the call without its diffs. Secret values are not removed yet.
+    pub(super) fn output_beside_diffs(&self) -> String {
+        let content = self.call.content.iter();
+        self.output_of(content.filter(|it| !matches!(it, ToolCallContent::Diff(_))))
+    }
+
+    fn output_of<'a>(&self, contents: impl Iterator<Item = &'a ToolCallContent>) -> String {
         let mut parts = Vec::new();
         let mut compared = 0;
         let streamed = self.streamed.text();
         let streamed = streamed.trim_end();
         parts.extend((!streamed.is_empty()).then(|| streamed.to_owned()));
-        for content in &self.call.content {
+        for content in contents {
             parts.extend(match content {
                 ToolCallContent::Content(content) => Some(block_text(&content.content)),
                 ToolCallContent::Diff(diff) => {

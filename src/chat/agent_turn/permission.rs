@@ -4,13 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::parts::TurnParts;
-use crate::protocol::{Asker, ChoiceKind, ChoiceQuestion, ChosenAnswer, OfferedChoice, Question};
+use crate::protocol::{
+    Asker, Change, ChoiceKind, ChoiceQuestion, ChosenAnswer, OfferedChoice, Question,
+};
 use crate::tool::agent_call::AgentCall;
 use crate::tool::context::CallContext;
 use crate::tool::permissions::Reply;
 use crate::workspace::judge::Judge;
 use co_acp::schema::{
-    PermissionOption, PermissionOptionId, PermissionOptionKind, RequestId, ToolCallId, ToolKind,
+    Diff, PermissionOption, PermissionOptionId, PermissionOptionKind, RequestId, ToolCallId,
+    ToolKind,
 };
 use co_exec::Program;
 use co_policy::{Grant, Verdict};
@@ -59,9 +62,13 @@ pub(super) struct AskedCall<'a> {
 pub(super) struct ShownCall {
     pub call: AgentCall,
     pub command: Option<String>,
-    /// The rest of the input, without the text of `command`.
+    /// The rest of the input, without what `command` and `change` say.
     pub input: Option<String>,
     pub output: String,
+    /// The files that it would change.
+    pub change: Option<Change>,
+    /// Sentences about files that co cannot compare with what the agent tells.
+    pub notes: String,
 }
 
 /// An answer to a request for permission.
@@ -91,6 +98,7 @@ impl PermissionRequest {
         Question {
             id: context.services.id(),
             asker: Asker::Chat(context.chat),
+            cwd: one_line(&context.cwd.display().to_string()),
             command: format!(
                 "{agent} asks: {}",
                 one_line(&printable(start_of(&call.title, LONGEST_NAME)))
@@ -101,6 +109,7 @@ impl PermissionRequest {
                 several: false,
                 kind: ChoiceKind::Permission,
             }],
+            change: shown.change.clone(),
             ..Question::default()
         }
     }
@@ -225,6 +234,7 @@ impl ShownCall {
             Some(about.as_str()).filter(|_| !repeats),
             self.input.as_deref(),
             Some(self.output.as_str()),
+            Some(self.notes.as_str()),
         ];
         let parts = parts.into_iter().flatten().map(str::trim_end);
         let parts: Vec<_> = parts.filter(|it| !it.is_empty()).collect();
@@ -283,6 +293,31 @@ pub(super) fn input_beside_command(
     let rest = fields.iter().filter(|field| !is_known(field));
     let rest: serde_json::Map<_, _> = rest.map(|(name, it)| (name.clone(), it.clone())).collect();
     (!rest.is_empty()).then_some(serde_json::Value::Object(rest))
+}
+
+/// Returns the input of a call without its files and their texts, which the changes tell; none if nothing is left.
+pub(super) fn input_beside_diffs(
+    input: serde_json::Value,
+    diffs: &[Diff],
+) -> Option<serde_json::Value> {
+    let is_path = |text: &str| diffs.iter().any(|it| it.path == Path::new(text));
+    let is_text = |text: &str| {
+        let mut diffs = diffs.iter();
+        diffs.any(|it| it.new_text == text || it.old_text.as_deref() == Some(text))
+    };
+    let is_told = |value: &serde_json::Value| match value {
+        serde_json::Value::String(text) => is_path(text) || is_text(text),
+        // Of codex: the changes by their files.
+        serde_json::Value::Object(files) => !files.is_empty() && files.keys().all(|it| is_path(it)),
+        _ => false,
+    };
+    match input {
+        serde_json::Value::Object(mut fields) => {
+            fields.retain(|_, value| !is_told(value));
+            (!fields.is_empty()).then_some(serde_json::Value::Object(fields))
+        }
+        input => Some(input),
+    }
 }
 
 /// Returns the text of the command in the input of a call; none if the input has no command.
@@ -432,6 +467,8 @@ mod tests {
             command: command_text(input),
             input: input_beside_command(input, Path::new("/w")).map(|it| it.to_string()),
             output: String::new(),
+            change: None,
+            notes: String::new(),
         };
         let shown = |input: &serde_json::Value| titled("Look", input);
         let (text, is_cut) = shown(&input).text("codex");
@@ -481,6 +518,18 @@ mod tests {
         let mut few = request();
         few.bound_options(false);
         assert_eq!(few.options, request().options);
+    }
+
+    #[test]
+    fn what_a_change_tells_is_not_told_again() {
+        let diffs = [Diff::new("/w/a", "new").old_text("old".to_owned())];
+        let beside = |input: serde_json::Value| input_beside_diffs(input, &diffs);
+        let of_claude = json!({ "file_path": "/w/a", "old_string": "old", "new_string": "new" });
+        assert_eq!(beside(of_claude), None);
+        let of_codex = json!({ "changes": { "/w/a": { "unified_diff": "@@" } }, "reason": "so" });
+        assert_eq!(beside(of_codex), Some(json!({ "reason": "so" })));
+        let other = json!({ "changes": { "/w/a": {}, "/w/b": {} }, "new": "newer", "none": {} });
+        assert_eq!(beside(other.clone()), Some(other));
     }
 
     #[test]

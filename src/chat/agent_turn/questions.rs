@@ -7,6 +7,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::oneshot;
 
 use super::calls::{self, LoggedCall};
+use super::diffs;
 use super::elicitation::Elicitation;
 use super::output::AgentOutput;
 use super::parts::{LONGEST_ODD, TurnParts};
@@ -268,10 +269,14 @@ impl AgentQuestions {
     async fn shown(&self, request: &PermissionRequest, logged: Option<&LoggedCall>) -> ShownCall {
         let turn = &self.turn;
         let record = logged.map(|it| turn.record(it));
-        let output = logged.map(LoggedCall::output);
+        let diffs = logged.map(LoggedCall::diffs).unwrap_or_default();
+        let asked = diffs::asked_change(&turn.context, diffs.clone()).await;
+        let output = logged.map(LoggedCall::output_beside_diffs);
         let raw = logged.and_then(|it| it.call.raw_input.as_ref());
         let command = raw.and_then(permission::command_text);
         let beside = raw.and_then(|it| permission::input_beside_command(it, &turn.context.cwd));
+        let beside = beside.and_then(|it| permission::input_beside_diffs(it, &diffs));
+        let notes = asked.notes.join("\n");
         let record = record.unwrap_or_else(|| AgentCall {
             title: request.title.clone(),
             kind: String::new(),
@@ -289,6 +294,8 @@ impl AgentQuestions {
                 None => None,
             },
             output: turn.redacted(&output.unwrap_or_default()).await.0,
+            change: asked.change,
+            notes: turn.redacted(&notes).await.0,
         }
     }
 

@@ -392,6 +392,7 @@ impl Progress {
             reasons: vec![format!(
                 "Here, {name} cannot have a network of its own. A yes gives it every host, and what listens on this machine."
             )],
+            only_once: true,
             alone: Some("what is sent cannot be taken back".to_owned()),
             ..Question::default()
         };

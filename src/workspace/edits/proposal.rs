@@ -441,7 +441,7 @@ impl Proposal {
     }
 }
 
-fn creation(place: &EditPlace, new: FileText) -> Result<Proposal, EditRefused> {
+pub(super) fn creation(place: &EditPlace, new: FileText) -> Result<Proposal, EditRefused> {
     let check = new.check_after(None);
     check.map_err(|error| place.refuse(error))?;
     let names = Names {

@@ -30,11 +30,11 @@ pub(super) fn scene(script: &Value) -> Scene {
     scene_with(script, json!({}))
 }
 
-fn scene_with(script: &Value, more: Value) -> Scene {
+pub(super) fn scene_with(script: &Value, more: Value) -> Scene {
     scene_in(Workspace::new(), &script.to_string(), more)
 }
 
-fn scene_in(workspace: Workspace, script: &str, more: Value) -> Scene {
+pub(super) fn scene_in(workspace: Workspace, script: &str, more: Value) -> Scene {
     workspace.write("a.txt", "one\ntwo\n");
     workspace.write("script.json", script);
     let settings = settings(&workspace, more);
@@ -56,7 +56,7 @@ pub(super) fn settings(workspace: &Workspace, more: Value) -> Value {
 }
 
 /// Returns a step of the script that sends an update.
-fn said(update: SessionUpdate) -> Value {
+pub(super) fn said(update: SessionUpdate) -> Value {
     json!({ "update": update })
 }
 
@@ -64,11 +64,11 @@ pub(super) fn message(text: &str) -> Value {
     json!({ "update": { "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } } })
 }
 
-fn call(id: &str, kind: &str, title: &str) -> Value {
+pub(super) fn call(id: &str, kind: &str, title: &str) -> Value {
     json!({ "update": { "sessionUpdate": "tool_call", "toolCallId": id, "title": title, "kind": kind, "status": "in_progress" } })
 }
 
-fn ended(id: &str, status: &str, output: &str) -> Value {
+pub(super) fn ended(id: &str, status: &str, output: &str) -> Value {
     json!({ "update": {
         "sessionUpdate": "tool_call_update", "toolCallId": id, "status": status,
         "content": [{ "type": "content", "content": { "type": "text", "text": output } }],

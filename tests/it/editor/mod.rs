@@ -1,5 +1,6 @@
 //! co as a person has it: a real Neovim driven by keys, its screen read.
 
+mod agent_permissions;
 mod agent_tools;
 mod agents;
 mod api;
