@@ -320,12 +320,23 @@ function M.append(message)
   end)
 end
 
+--- Reloads the buffers of files that a turn changed, or a command of the person between two turns.
+---@param chat co.Chat
+local function reload_changed(chat)
+  local in_turn = chat.state.state ~= 'idle'
+  reload.changed_files(in_turn and changed_lines.compare or nil)
+end
+
 --- Shows a call at the end of a chat, or the new state of a call.
 ---@param message co.CallMessage
 function M.call(message)
-  change_text(message, function(text)
+  local chat = change_text(message, function(text)
     text:call(message)
   end)
+  -- It may have changed files without an output.
+  if chat and message.kept and not message.block and message.state ~= 'looks' then
+    reload_changed(chat)
+  end
 end
 
 --- Changes the output of a call.
@@ -335,9 +346,7 @@ function M.block(message)
     text:patch(message.block, message.patch, message.done)
   end)
   if chat and message.done then
-    -- Between turns, commands are the person's own.
-    local in_turn = chat.state.state ~= 'idle'
-    reload.changed_files(in_turn and changed_lines.compare or nil)
+    reload_changed(chat)
   end
 end
 
@@ -371,6 +380,9 @@ function M.state(message)
     chat.waiting_prompts = vim.list_slice(chat.waiting_prompts, taken + 1)
     if chat.state.state == 'idle' and message.state ~= 'idle' then
       changed_lines.clear()
+    elseif chat.state.state ~= 'idle' and message.state == 'idle' then
+      -- An agent need not tell what it changes.
+      reload.changed_files()
     end
     local begun = message.transcript ~= chat.state.transcript
     -- A question may wait for long, so plugins draw the text before its answer too.

@@ -2,6 +2,7 @@
 
 mod agent_permissions;
 mod agent_tools;
+mod agent_turns;
 mod agents;
 mod api;
 mod approve;
