@@ -142,6 +142,25 @@ describe('the chat', function()
     )
   end)
 
+  it('<C-c> cancels the turn while Neovim is busy, but not if it ends an `f`', function()
+    local nvim = chat()
+    nvim:receive(state('thinking'))
+    nvim:wait("return require('co.chat.registry').current().state.state == 'thinking'")
+    -- As Neovim tells the key if it came while Neovim was busy.
+    nvim:lua([[
+      local state = vim.fn.state
+      vim.fn.state = function()
+        vim.fn.state = state
+        return ''
+      end
+      vim.api.nvim_feedkeys(vim.keycode('<C-c>'), 'n', false)
+    ]])
+    nvim:wait_sent(1, 'cancel')
+    nvim:keys('f<C-c>ione<Esc>')
+    nvim:wait_line(PROMPT, 'one')
+    same(1, #nvim:sent('cancel'))
+  end)
+
   it('<C-c> cancels the turn in both modes', function()
     local nvim = chat()
     nvim:keys('<C-c>i<C-c>')

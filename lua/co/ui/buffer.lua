@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 local guarded = require('co.ui.guarded')
+local interruption = require('co.ui.interruption')
 local printable = require('co.ui.printable')
 
 -- The most bytes of a row: those of the longest line of an output. Neovim measures a longer one for so long that the person
@@ -144,6 +145,7 @@ function M.map(buf, modes, keys, action, desc)
       action,
       { buffer = buf, nowait = true, silent = true, desc = 'co: ' .. desc }
     )
+    interruption.watch(buf, modes, lhs, action)
   end
 end
 
