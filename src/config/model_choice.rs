@@ -6,8 +6,8 @@ use co_llm::transcript::Item;
 /// The model that a chat uses instead of the model in the settings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelChoice {
-    /// The name of a provider in the provider table, which serves `model`. If it is `None`, the usual provider or the profile in
-    /// `model` serves it.
+    /// The provider that serves `model`, by its name in the provider table. `None` means the default provider, or the provider of
+    /// the profile that `model` names.
     pub provider: Option<String>,
     /// The name of a model of the usual provider, the name of a profile, or both as `profile/model`.
     pub model: Option<String>,

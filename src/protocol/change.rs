@@ -249,7 +249,7 @@ impl Serialize for ReviewText {
 }
 
 impl Excerpt {
-    /// Returns an empty excerpt. If `files` is more than 1, the excerpt begins with the number of files.
+    /// Returns an excerpt without lines of a file. If `files` is more than 1, the excerpt contains only the number of files.
     pub fn new(files: usize) -> Self {
         let mut excerpt = Self::default();
         if files > 1 {

@@ -263,7 +263,7 @@ impl JudgedCommand {
         }
     }
 
-    /// Returns the work of a call as a command; none if the call is not a command.
+    /// Downcasts the action of a call to a command. Returns `None` if it is another kind of action.
     pub fn of(action: &dyn CallAction) -> Option<&Self> {
         (action as &dyn Any).downcast_ref()
     }

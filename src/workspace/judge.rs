@@ -91,7 +91,8 @@ pub struct Judge {
     saved_hosts: Vec<HostPattern>,
     rules_file: PathBuf,
     read: Mutex<Option<CachedRules>>,
-    /// The rules of the workspace about whose faults the person was last told.
+    /// The rules as they were when the person was last told about faults in them. The person is not told again about the same
+    /// rules.
     told: Mutex<Option<Result<WorkspaceRules, String>>>,
     tracked: TrackedFiles,
     /// The surveys of the workspace, if the judge has no sandbox. The surveys of a sandbox belong to its launcher.

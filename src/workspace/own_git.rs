@@ -84,8 +84,8 @@ pub struct GitCommand {
     pub arguments: Vec<String>,
     /// The environment variables of the command, such as `GIT_INDEX_FILE`.
     pub variables: Vec<(String, String)>,
-    /// The number of bytes that the caller needs from the start of the output. The result may be longer, but a long output is cut
-    /// off.
+    /// The number of bytes that the caller needs from the start of the output. The result has at least this many bytes, if the
+    /// output is that long. It may have more, but not the whole of a long output.
     pub needed: usize,
 }
 

@@ -7,8 +7,8 @@ use crate::diff::{Hunk, hunks};
 pub enum RebaseResult {
     /// The change still applies. The line numbers of the hunk are those of the later text.
     Moved(Hunk),
-    /// The lines of the change have changed too, so the change does not apply. The line numbers of the hunk are those of the
-    /// base.
+    /// The new text differs from the base in the lines that this hunk replaces, so the hunk does not apply. The line numbers of
+    /// the hunk are those of the base.
     Stale(Hunk),
 }
 

@@ -149,8 +149,8 @@ impl Weave {
     }
 
     /// Turns some changes of an author into changes of the owner. `accepted` is the new base of the author: it includes the
-    /// accepted changes, and the owner may have edited their lines. A line in which the new base newly differs from the text gets
-    /// the mark of the change `change`.
+    /// accepted changes, and the owner may have edited their lines. If a line of the text equalled the old base and differs from
+    /// the new one, the line is marked as belonging to the change `change`.
     pub fn accept(&mut self, author: usize, accepted: &str, change: usize) {
         let accepted = Ending::of(accepted);
         let has = |it: &WovenLine| it.is_shown() || it.is_base(author);

@@ -1,6 +1,6 @@
 //! Returns freed memory of this process to the system.
 
-/// The most freed bytes that glibc keeps at the end of each heap.
+/// The largest number of freed bytes that glibc keeps at the end of each heap.
 #[cfg(target_env = "gnu")]
 const KEPT_BYTES: nix::libc::c_int = 256 << 10;
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The number of entries in a block. The path of the first entry of a block is stored whole.
 const BLOCK: usize = 16;
 
-/// The most changed entries that stay unpacked. A clone of the map copies them.
+/// The largest number of changed entries that stay unpacked. A clone of the map copies the unpacked entries.
 const MAX_CHANGED: usize = 256;
 
 /// A value that a [`PathMap`] can store as bytes.

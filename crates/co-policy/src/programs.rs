@@ -206,8 +206,8 @@ pub struct Program {
     /// Equivalent commands. Deny and ask rules for them also apply to this command.
     #[serde(default)]
     pub(crate) same: Vec<SameCommand>,
-    /// The sub-command that runs the scripts of a project, if the program also accepts a script's name as a sub-command, as in
-    /// `yarn build`.
+    /// The sub-command that runs a script of the project, such as `run` in `yarn run build`. It is set only if the program also
+    /// accepts the script's name without it (`yarn build`).
     scripts: Option<String>,
     /// Other names of the program, separated by spaces.
     #[serde(default)]
@@ -477,7 +477,8 @@ struct ProgramFile {
 /// Maps the names of programs and sub-commands to their rows. Names of the same row share it.
 struct Table {
     programs: HashMap<String, Arc<Program>>,
-    /// The sub-commands of each program or sub-command: the words on the command line, and the usual name for each word.
+    /// The sub-commands of each program or sub-command. Maps each word that may stand on the command line, such as an alias, to
+    /// the canonical name.
     subcommands: HashMap<String, BTreeMap<String, String>>,
     /// The main name of each program, by its other names.
     also: HashMap<String, String>,

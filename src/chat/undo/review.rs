@@ -62,7 +62,8 @@ pub(super) struct Review {
     files: Vec<ReviewedFile>,
     /// The saved answers about parts that no longer exist.
     gone: Vec<KeptAnswer>,
-    /// The saved answers of reviews with another base, and the saved answers about files that are left out.
+    /// The saved answers that do not belong to this review: those of reviews with another base, and those about files that this
+    /// review does not show.
     others: Vec<KeptAnswer>,
     /// The commit with which the files are compared. If it is `None`, they are compared with the state that the person accepted.
     base: Option<String>,

@@ -291,7 +291,7 @@ impl Launcher {
         Some(self.surveys.current(secrets.workspace))
     }
 
-    /// Returns the secrets that a level closes on this system. Returns `None` if it closes no secrets.
+    /// Returns the secret files that a command at this level cannot read on this system. Returns `None` if the level hides none.
     fn closed<'a>(&self, level: Level<'a>) -> Option<ClosedSecrets<'a>> {
         let secrets = level.secrets;
         let closes = match secrets.closed_by {

@@ -36,8 +36,8 @@ impl SharedState {
         fault
     }
 
-    /// Counts the memory of a message as unasked. Ends the connection if the server sends too much without an answer to a
-    /// request.
+    /// Adds the size of a message to the total of the messages that the server sent without a request. Ends the connection if the
+    /// server sends too much without an answer to a request.
     pub(super) fn count(&self, memory: u64) -> Result<(), HttpFault> {
         match self.unasked.add(memory) {
             true => Ok(()),
