@@ -5,10 +5,11 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::Config;
-use super::setting::{Setting, read_fields, setting};
+use super::setting::{Setting, setting};
 use super::value::{BadValue, Kind, object, words};
 use co_exec::names_variables;
 use co_policy::HostPattern;
+use co_text::one_line;
 
 /// The longest name of a server, in bytes. It is limited because the names of the server's tools begin with it.
 const LONGEST_NAME: usize = 24;
@@ -44,6 +45,8 @@ pub struct McpServerSettings {
 pub enum ServerKind {
     Program(ServerProgram),
     Http(HttpServer),
+    /// Its settings are wrong, for this reason, so it never starts. It keeps its name, which then means no other server.
+    Wrong(String),
 }
 
 /// A tool server that is a program, which co starts.
@@ -75,7 +78,7 @@ impl McpServerSettings {
     pub fn program(&self) -> Option<&ServerProgram> {
         match &self.kind {
             ServerKind::Program(program) => Some(program),
-            ServerKind::Http(_) => None,
+            ServerKind::Http(_) | ServerKind::Wrong(_) => None,
         }
     }
 
@@ -84,6 +87,7 @@ impl McpServerSettings {
         match &self.kind {
             ServerKind::Program(program) => program.cmd.join(" "),
             ServerKind::Http(server) => server.shown_url().to_owned(),
+            ServerKind::Wrong(_) => "left out, because its settings are wrong".to_owned(),
         }
     }
 }
@@ -224,8 +228,8 @@ static FIELDS: &[Setting] = &[
         Kind::Argv(|c, v| program(c, |it| it.cmd = v)),
         "",
     ),
-    setting("env", "", variables(read_env), ""),
-    setting("env_cmd", "", variables(read_env_cmd), ""),
+    setting("env", "", variables(ENV, read_env), ""),
+    setting("env_cmd", "", variables(ENV_CMD, read_env_cmd), ""),
     setting(
         "hosts",
         "",
@@ -258,8 +262,15 @@ static FIELDS: &[Setting] = &[
 const OF_HTTP: [&str; 2] = ["url", "headers"];
 const OF_PROGRAMS: [&str; 3] = ["cmd", "hosts", "confinement"];
 
-const fn variables(read: fn(&mut Config, &Value, Option<&Path>) -> Result<(), BadValue>) -> Kind {
-    Kind::Tables { accepts: "", read }
+const ENV: &str =
+    "a list of NAME and NAME=value, or a table from names to texts, with each variable once";
+const ENV_CMD: &str = "a table from names of variables to lists of a program and its arguments, with each variable once";
+
+const fn variables(
+    accepts: &'static str,
+    read: fn(&mut Config, &Value, Option<&Path>) -> Result<(), BadValue>,
+) -> Kind {
+    Kind::Tables { accepts, read }
 }
 
 /// Reads a list of `NAME` and `NAME=value`, or a table of names and values.
@@ -321,7 +332,7 @@ fn program(config: &mut Config, change: impl FnOnce(&mut ServerProgram)) {
     let kind = &mut server(config).kind;
     let mut program = match std::mem::take(kind) {
         ServerKind::Program(program) => program,
-        ServerKind::Http(_) => ServerProgram::default(),
+        _ => ServerProgram::default(),
     };
     change(&mut program);
     *kind = ServerKind::Program(program);
@@ -332,7 +343,7 @@ fn http(config: &mut Config, change: impl FnOnce(&mut HttpServer)) {
     let kind = &mut server(config).kind;
     let mut http = match std::mem::take(kind) {
         ServerKind::Http(http) => http,
-        ServerKind::Program(_) => HttpServer::default(),
+        _ => HttpServer::default(),
     };
     change(&mut http);
     *kind = ServerKind::Http(http);
@@ -346,39 +357,75 @@ pub fn is_server_name(name: &str) -> bool {
     is_word && !name.contains("__") && !name.ends_with('_')
 }
 
-/// Reads the servers in a table.
+/// Reads the servers in a table. One with wrong settings is left out, and the others count: a prompt without its tools sends nothing
+/// elsewhere and protects no less. A value that is no table makes the whole setting wrong, because a weaker layer may have other
+/// servers, with other confinements.
 pub(super) fn set_servers(
     config: &mut Config,
     value: &Value,
     home: Option<&Path>,
 ) -> Result<(), BadValue> {
-    let mut servers = Vec::new();
-    for (name, fields) in object(value)? {
-        if !is_server_name(&name) {
-            return Err(BadValue);
-        }
-        let given = object(&fields)?;
-        let has = |of: &[&str]| given.iter().any(|(name, _)| of.contains(&name.as_str()));
-        if has(&OF_HTTP) && has(&OF_PROGRAMS) {
-            return Err(BadValue);
-        }
-        let mut read = read_fields(&fields, FIELDS.iter(), home)?;
-        let server = std::mem::take(server(&mut read));
-        let is_usable = match &server.kind {
-            // Hosts would not limit a server that nothing confines.
-            ServerKind::Program(it) => {
-                let is_limitless = it.confinement == ServerConfinement::None;
-                !it.cmd.is_empty() && (it.hosts.is_empty() || !is_limitless)
-            }
-            ServerKind::Http(it) => it.is_usable(&server.env),
-        };
-        if !is_usable {
-            return Err(BadValue);
-        }
-        servers.push(McpServerSettings { name, ..server });
-    }
-    config.mcp_servers = servers;
+    let server = |(name, fields): (String, Value)| match read_server(&name, &fields, home) {
+        Ok(server) => McpServerSettings { name, ..server },
+        Err(why) => McpServerSettings {
+            name: one_line(&name),
+            kind: ServerKind::Wrong(why),
+            ..McpServerSettings::default()
+        },
+    };
+    config.mcp_servers = object(value)?.into_iter().map(server).collect();
     Ok(())
+}
+
+/// Reads the settings of one server.
+///
+/// # Errors
+/// They are wrong: a clause about them.
+fn read_server(
+    name: &str,
+    fields: &Value,
+    home: Option<&Path>,
+) -> Result<McpServerSettings, String> {
+    if !is_server_name(name) {
+        return Err(format!(
+            "its name must have at most {LONGEST_NAME} letters, digits, - and _, no __, and no _ at its end"
+        ));
+    }
+    let given = object(fields).map_err(|_| "its settings must be a table".to_owned())?;
+    let (mut of_http, mut of_programs) = (false, false);
+    let mut read = Config::default();
+    for (field, value) in given {
+        let known = FIELDS.iter().find(|it| it.name == field);
+        let known = known.ok_or_else(|| {
+            let all: Vec<_> = FIELDS.iter().map(|it| it.name).collect();
+            format!("it has no setting {field}, but {}", all.join(", "))
+        })?;
+        let took = known.kind.take(&mut read, &value, home);
+        took.map_err(|_| format!("its {field} must be {}", known.accepts()))?;
+        of_http |= OF_HTTP.contains(&known.name);
+        of_programs |= OF_PROGRAMS.contains(&known.name);
+    }
+    if of_http && of_programs {
+        let why = "a server with a url has no cmd, no confinement and no hosts, because nothing of it runs here";
+        return Err(why.to_owned());
+    }
+    let read = std::mem::take(server(&mut read));
+    let fault = match &read.kind {
+        ServerKind::Program(it) if it.cmd.is_empty() => Some("it needs a cmd or a url"),
+        // Hosts would not limit a server that nothing confines.
+        ServerKind::Program(it) => (!it.hosts.is_empty()
+            && it.confinement == ServerConfinement::None)
+            .then_some("hosts limit no server with confinement = 'none': remove one of them"),
+        ServerKind::Http(it) if !it.is_usable(&read.env) => Some(
+            "its url is no address of HTTP, or a header is one that co sets itself or names a variable that env and env_cmd do not name",
+        ),
+        ServerKind::Http(_) => None,
+        ServerKind::Wrong(why) => Some(why.as_str()),
+    };
+    match fault {
+        Some(why) => Err(why.to_owned()),
+        None => Ok(read),
+    }
 }
 
 #[cfg(test)]
@@ -439,7 +486,7 @@ mod tests {
             .iter()
             .filter_map(|it| match &it.kind {
                 ServerKind::Http(http) => Some(http),
-                ServerKind::Program(_) => None,
+                _ => None,
             })
             .collect();
         assert_eq!(http[1].origin(), "https://Mcp.Example.org");
@@ -491,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_field_makes_the_setting_wrong() {
+    fn a_server_with_a_wrong_field_is_left_out() {
         let long = "a".repeat(LONGEST_NAME + 1);
         for wrong in [
             json!({ "a/b": { "cmd": ["x"] } }),
@@ -535,9 +582,34 @@ mod tests {
             json!({ "a": { "url": "https://x", "headers": { "A": "b\r\nC: d" } } }),
             json!({ "a": { "url": "https://x", "headers": { "A": "${TOKEN}" } } }),
             json!({ "a": 1 }),
-            json!("a"),
         ] {
-            assert_eq!(read(&wrong), (Vec::new(), 1), "{wrong}");
+            let mut given = wrong.clone();
+            given["right"] = json!({ "cmd": ["x"] });
+            let (servers, problems) = read(&given);
+            assert_eq!((servers.len(), problems), (2, 0), "{wrong}");
+            let is_wrong = |it: &McpServerSettings| matches!(it.kind, ServerKind::Wrong(_));
+            assert!(is_wrong(&servers[0]) && !is_wrong(&servers[1]), "{wrong}");
+        }
+        assert_eq!(read(&json!("a")), (Vec::new(), 1));
+        for (wrong, told) in [
+            (
+                json!({ "confinement": "some" }),
+                "its confinement must be one of read-only, workspace, none",
+            ),
+            (
+                json!({ "unheard": 1 }),
+                "it has no setting unheard, but cmd, env,",
+            ),
+            (
+                json!({ "env": { "A B": "c" }, "cmd": ["x"] }),
+                "its env must be a list of NAME",
+            ),
+        ] {
+            let (servers, _) = read(&json!({ "a": wrong }));
+            let ServerKind::Wrong(why) = &servers[0].kind else {
+                panic!("{wrong}");
+            };
+            assert!(why.starts_with(told), "{why}");
         }
     }
 }

@@ -11,6 +11,9 @@ use co_policy::secret_names::is_secret;
 /// The level name of a server that is not confined.
 const UNCONFINED: &str = "none";
 
+/// The words about a server that never starts.
+const WRONG: &str = "its settings are wrong";
+
 /// The level name of a server over HTTP.
 const HTTP: &str = "http";
 
@@ -51,6 +54,7 @@ pub fn level_words(settings: &McpServerSettings) -> String {
     let program = match &settings.kind {
         ServerKind::Program(program) => program,
         ServerKind::Http(server) => return format!("over HTTP; it runs at {}", server.origin()),
+        ServerKind::Wrong(_) => return WRONG.to_owned(),
     };
     let files = match program.confinement {
         ServerConfinement::ReadOnly => "read-only but for its own directory",
@@ -74,6 +78,7 @@ pub fn acting_words(settings: &McpServerSettings) -> Option<String> {
                 "it reaches out: {origin} gets the arguments, and acts there"
             ));
         }
+        ServerKind::Wrong(_) => return Some(WRONG.to_owned()),
     };
     match (program.confinement, hosts(program)) {
         (ServerConfinement::None, _) => {

@@ -92,6 +92,7 @@ fn server(
             let values = server.headers.iter().map(|(_, value)| value);
             std::iter::once(&server.url).chain(values).collect()
         }
+        ServerKind::Wrong(_) => Vec::new(),
     };
     let values = env.iter().filter_map(|it| match &it.value {
         VariableSource::Text(text) => Some(text),

@@ -26,7 +26,7 @@ use super::event::ShownCall;
 use super::form::{Form, FormReply};
 use super::schema::{BadCall, Tool};
 use super::{ToolSet, name_and_arguments, server_search};
-use crate::config::{Config, McpServerSettings};
+use crate::config::{Config, McpServerSettings, ServerKind};
 use crate::mcp::{
     ReadyServer, ServerStart, ServerState, ShownTool, ToolServer, level_hint, level_name,
     level_words, may_write, shown_tools, tool_hash,
@@ -131,7 +131,10 @@ impl ChatServers {
                 name: settings.name.clone(),
                 of_workspace: settings.of_workspace,
                 place: one_line(&settings.place()),
-                state: one_line(&words(&state)),
+                state: match &settings.kind {
+                    ServerKind::Wrong(why) => one_line(&format!("is left out: {why}")),
+                    _ => one_line(&words(&state)),
+                },
                 level: level_words(settings),
                 log: match &state {
                     ServerState::Ready(ready) => one_line(&ready.end_of_log()),

@@ -40,6 +40,10 @@ fn server(settings: &McpServerSettings, path: &OsStr) -> Check {
     let cmd = match &settings.kind {
         ServerKind::Program(program) => &program.cmd,
         ServerKind::Http(server) => return http_server(name, server),
+        ServerKind::Wrong(why) => {
+            let message = format!("{} is left out: {}", one_line(name), one_line(why));
+            return bad(message, "correct its settings in mcp_servers");
+        }
     };
     let program = cmd.first().map(String::as_str).unwrap_or_default();
     let found = match Path::new(program).is_absolute() {

@@ -478,6 +478,7 @@ fn a_server_that_cannot_start_is_told_once_with_the_reason() {
     let settings = json!({ "mcp_servers": {
         "missing": { "cmd": ["no-such-server"] },
         "ends": { "cmd": ["sh", "-c", "echo no key >&2"] },
+        "wrong": { "cmd": ["sh"], "confinement": "some" },
     } });
     let scene = Scene::with(settings, &[]);
     for turn in 1..=2 {
@@ -492,6 +493,8 @@ fn a_server_that_cannot_start_is_told_once_with_the_reason() {
     assert_eq!(chat.matches(told).count(), 1, "{chat}");
     assert!(chat.contains("the tool server ends does not run"), "{chat}");
     assert!(chat.contains("no key"), "{chat}");
+    let told = "the tool server wrong does not run, so its tools cannot be used: its confinement must be one of read-only,";
+    assert_eq!(chat.matches(told).count(), 1, "{chat}");
 }
 
 #[test]
