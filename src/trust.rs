@@ -95,6 +95,16 @@ impl FileText {
         }
     }
 
+    /// Returns the same text, such that an answer about it also covers `more` that a yes lets co do. An answer that was given
+    /// before co did so is one about another text.
+    #[must_use]
+    pub fn covering(self, more: &str) -> Self {
+        Self {
+            sha256: sha256(&format!("{} {more}", self.sha256)),
+            ..self
+        }
+    }
+
     /// Reads a regular file of at most 1 MiB.
     ///
     /// # Errors

@@ -1,7 +1,6 @@
 //! The tool servers of a chat: `/mcp`, and the servers that a file of the workspace names. These servers start only after the
 //! person trusts the text of the file.
 
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,26 +14,27 @@ use crate::tool::server::{ChatServers, ListedServer, server_start};
 use crate::trust::{FileText, FileTrust};
 use co_text::{MOST_NAMED, one_line};
 
-/// Reads the file of a workspace that names tool servers, and the person's answer about this file. Returns `None` if there is no
-/// file.
-async fn server_file(
-    services: &Services,
-    workspace: &Path,
-) -> Result<Option<(FileText, FileTrust)>, String> {
-    let path = workspace.join(WORKSPACE_FILE);
-    let read = move || match FileText::read(path) {
-        Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(format!("{WORKSPACE_FILE} is left out: {error}")),
+/// The note to a question if there is an answer about an earlier text, or about less than a yes means now.
+const CHANGED: &str = "since your last answer, its text changed, or co learned to do more with it";
+
+/// The file of a workspace that names tool servers, its servers, and the person's word about it.
+type ServerFile = (FileText, WorkspaceServers, FileTrust);
+
+/// Reads the file of a workspace that names tool servers, if there is one.
+async fn server_file(services: &Services, workspace: &Path) -> Result<Option<ServerFile>, String> {
+    let workspace = workspace.to_owned();
+    let read = move || {
+        let found = WorkspaceServers::find(&workspace);
+        found.map_err(|error| format!("{WORKSPACE_FILE} is left out: {error}"))
     };
-    let Some(file) = blocking(read).await? else {
+    let Some((file, servers)) = blocking(read).await? else {
         return Ok(None);
     };
     let judge = services
         .trust_answers
         .with_saved(|state, saved| FileTrust::of(&file, state.answer(saved, &file.path)));
     let trust = judge.await?;
-    Ok(Some((file, trust)))
+    Ok(Some((file, servers, trust)))
 }
 
 /// Reads the tool servers that a file of the workspace names, for a new turn. If the person has not answered about the file, asks
@@ -56,18 +56,14 @@ pub(super) async fn find_of_workspace(
         |question| {
             let is_same = found
                 .as_ref()
-                .is_some_and(|(file, _)| question.is_about(file));
+                .is_some_and(|(file, ..)| question.is_about(file));
             question.path == path && !is_same
         },
     );
     let mut notice = None;
     let of_workspace = match found {
-        Some((file, FileTrust::Trusted)) => {
-            let workspace = workspace.clone();
-            let read = move || Ok::<_, String>(WorkspaceServers::read(&file.text, &workspace));
-            blocking(read).await.unwrap_or_default()
-        }
-        Some((file, trust @ (FileTrust::Unanswered | FileTrust::Changed))) => {
+        Some((_, servers, FileTrust::Trusted)) => servers,
+        Some((file, _, trust @ (FileTrust::Unanswered | FileTrust::Changed))) => {
             notice = ask(context, &file, trust).then(|| {
                 format!(
                     "the tool servers of {WORKSPACE_FILE} are not started until you trust it: `:Co /approve` shows the question"
@@ -75,7 +71,7 @@ pub(super) async fn find_of_workspace(
             });
             WorkspaceServers::default()
         }
-        Some((_, FileTrust::Refused)) | None => WorkspaceServers::default(),
+        Some((.., FileTrust::Refused)) | None => WorkspaceServers::default(),
     };
     warn(context, &of_workspace.problems);
     servers.set_of_workspace(of_workspace.servers);
@@ -101,7 +97,7 @@ fn ask(context: &ChatContext, file: &FileText, trust: FileTrust) -> bool {
         return false;
     }
     let changed = trust == FileTrust::Changed;
-    let notes = changed.then(|| trust_questions::TEXT_CHANGED.to_owned());
+    let notes = changed.then(|| CHANGED.to_owned());
     let notes = notes.into_iter().collect();
     let (name, slash) = (WORKSPACE_FILE.to_owned(), Some(trust_questions::SERVERS));
     trust_questions::ask(&context.services, &mut state, file, name, notes, slash);
@@ -156,7 +152,7 @@ async fn list(context: &ChatContext, servers: &ChatServers, name: &str) {
         Ok(file) => file,
         Err(why) => return context.complain(why),
     };
-    let file = file.filter(|(_, trust)| *trust != FileTrust::Trusted);
+    let file = file.filter(|(.., trust)| *trust != FileTrust::Trusted);
     let servers = servers.listed(&context.services.config);
     if servers.is_empty() && file.is_none() {
         return context
@@ -168,7 +164,7 @@ async fn list(context: &ChatContext, servers: &ChatServers, name: &str) {
             value: it.name.clone(),
             confirm: None,
         };
-        let file = file.map(|(_, trust)| Choice {
+        let file = file.map(|(.., trust)| Choice {
             label: format!("{WORKSPACE_FILE} ({})", trust.words()),
             value: WORKSPACE_FILE.to_owned(),
             confirm: None,
@@ -176,7 +172,7 @@ async fn list(context: &ChatContext, servers: &ChatServers, name: &str) {
         let choices = servers.iter().map(choice).chain(file).collect();
         return context.offer("mcp", "Tool servers", choices);
     }
-    if let Some((file, trust)) = file.filter(|_| name == WORKSPACE_FILE) {
+    if let Some((file, _, trust)) = file.filter(|_| name == WORKSPACE_FILE) {
         if !ask(context, &file, trust) {
             context.say(format!(
                 "`:Co /approve` shows the question about {WORKSPACE_FILE}"

@@ -3,6 +3,7 @@
 //! Such a server can do no more than the default confinement allows: the file cannot grant places, hosts or variables of the
 //! person. A server over HTTP gets no secret of the person, and each call of it requires approval.
 
+use std::io;
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -11,6 +12,7 @@ use crate::config::{
     HttpServer, McpServerSettings, ServerKind, ServerProgram, ServerVariable, VariableSource,
     is_server_name,
 };
+use crate::trust::FileText;
 use co_exec::names_variables;
 use co_text::one_line;
 
@@ -35,8 +37,28 @@ pub struct WorkspaceServers {
 }
 
 impl WorkspaceServers {
-    /// Parses the text of the file in the root directory of `workspace`.
-    pub fn read(text: &str, workspace: &Path) -> Self {
+    /// Reads the file of a workspace; none if there is none. The hash of its text also covers that co connects to addresses, if
+    /// the file has some: a yes of the time when co only started programs does not hold for them.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn find(workspace: &Path) -> io::Result<Option<(FileText, Self)>> {
+        let file = match FileText::read(workspace.join(WORKSPACE_FILE)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let read = Self::read(&file.text, workspace);
+        let has_address = |it: &McpServerSettings| matches!(it.kind, ServerKind::Http(_));
+        let file = match read.servers.iter().any(has_address) {
+            true => file.covering("connects to addresses"),
+            false => file,
+        };
+        Ok(Some((file, read)))
+    }
+
+    /// Reads the text of a file at the top of `workspace`.
+    fn read(text: &str, workspace: &Path) -> Self {
         let mut read = Self::default();
         let given = serde_json::from_str::<Value>(text).ok();
         let Some(servers) = given.as_ref().and_then(|it| it["mcpServers"].as_object()) else {
@@ -312,6 +334,23 @@ mod tests {
             let read = WorkspaceServers::read(text, Path::new("/"));
             assert_eq!((read.servers.len(), read.problems.len()), (0, 1), "{text}");
         }
+    }
+
+    #[test]
+    fn an_answer_about_programs_covers_no_address() {
+        let workspace = tempfile::tempdir().unwrap();
+        assert_eq!(WorkspaceServers::find(workspace.path()).unwrap(), None);
+        let covers_more = |servers: Value| {
+            let text = json!({ "mcpServers": servers }).to_string();
+            std::fs::write(workspace.path().join(WORKSPACE_FILE), &text).unwrap();
+            let (file, _) = WorkspaceServers::find(workspace.path()).unwrap().unwrap();
+            let plain = FileText::given(file.path.clone(), text);
+            file.sha256 != plain.sha256
+        };
+        assert!(!covers_more(json!({ "s": { "command": "x" } })));
+        assert!(covers_more(
+            json!({ "s": { "command": "x" }, "t": { "url": "https://a.example" } })
+        ));
     }
 
     #[test]

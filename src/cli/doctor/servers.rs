@@ -7,7 +7,7 @@ use super::check::{Check, CheckLevel};
 use crate::config::{Config, Env, HttpServer, McpServerSettings, ServerKind};
 use crate::mcp::{WORKSPACE_FILE, WorkspaceServers, download_advice, level_words};
 use crate::paths::Paths;
-use crate::trust::{FileText, FileTrust, Trust};
+use crate::trust::{FileTrust, Trust};
 use co_exec::find_program;
 use co_text::one_line;
 
@@ -92,10 +92,9 @@ fn http_server(name: &str, server: &HttpServer) -> Check {
 
 /// Checks the workspace's own file that names tool servers. Returns nothing if the file does not exist.
 fn file(workspace: &Path, paths: &Paths, path: &OsStr) -> Vec<Check> {
-    let place = workspace.join(WORKSPACE_FILE);
-    let read = match FileText::read(place.clone()) {
-        Ok(read) => read,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
+    let (read, WorkspaceServers { servers, problems }) = match WorkspaceServers::find(workspace) {
+        Ok(Some(found)) => found,
+        Ok(None) => return Vec::new(),
         Err(error) => {
             let message = format!("{WORKSPACE_FILE} cannot be read: {error}");
             return vec![bad(message, "mend or remove that file")];
@@ -105,13 +104,12 @@ fn file(workspace: &Path, paths: &Paths, path: &OsStr) -> Vec<Check> {
         Ok(answers) => answers,
         Err(error) => return vec![bad(error.to_string(), "mend or remove that file")],
     };
-    let answer = answers.iter().find(|it| it.path == place);
+    let answer = answers.iter().find(|it| it.path == read.path);
     let trust = FileTrust::of(&read, answer);
     if trust != FileTrust::Trusted {
         let message = format!("{WORKSPACE_FILE} of this workspace: {}", trust.words());
         return vec![Check::ok("tool server", format!("{message} in /mcp"))];
     }
-    let WorkspaceServers { servers, problems } = WorkspaceServers::read(&read.text, workspace);
     let problems = problems.into_iter();
     let problems =
         problems.map(|it| bad(it, format!("change {WORKSPACE_FILE}, or set mcp_servers")));

@@ -543,7 +543,7 @@ fn servers_of_a_workspace_start_after_trust_by_their_text_and_get_nothing_more()
     scene.workspace.write(".mcp.json", &file("second"));
     turn(3, Vec::new());
     assert!(offered(&scene, 3).is_empty());
-    scene.wait_text("its text changed since your last answer");
+    scene.wait_text("since your last answer, its text changed");
     scene.answer("n");
     scene.wait_notice("the tool servers of .mcp.json are not started");
     turn(4, Vec::new());
