@@ -21,7 +21,7 @@ pub use environment::ServerSecrets;
 pub use level::{acting_words, acts_for_good, level_hint, level_name, level_words, may_write};
 pub use process::ServerStart;
 pub use server::{ReadyServer, ServerState, ToolServer, ToolServers};
-pub use shown::{ShownTool, shown_tools, tool_hash};
+pub use shown::{ShownTool, server_hash, shown_tools, tool_hash};
 pub use workspace_file::{WORKSPACE_FILE, WorkspaceServers};
 
 /// The name and version that co tells servers.

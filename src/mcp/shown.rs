@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::config::{McpServerSettings, ServerKind};
 use co_llm::ToolSpec;
 use co_mcp::ServerTool;
 use co_text::{printable, start_of};
@@ -26,12 +27,13 @@ pub struct ShownTool {
     pub name: String,
     /// The name of the tool in rules. It is the name in `spec` without the name of the server.
     pub rule_name: String,
-    /// The hash of everything that the server says about the tool: its name, its description and its schema.
+    /// A hash of the server and of all that it says about the tool: its name, its description and its schema.
     pub hash: String,
 }
 
-/// Returns the tools that a model may call. The second value is the number of tools that are left out.
-pub fn shown_tools(server: &str, tools: &[ServerTool]) -> (Vec<ShownTool>, usize) {
+/// Returns the tools of a server that a model may call, and the number of the other tools.
+pub fn shown_tools(settings: &McpServerSettings, tools: &[ServerTool]) -> (Vec<ShownTool>, usize) {
+    let server = &settings.name;
     let mut shown: Vec<ShownTool> = Vec::new();
     let (mut names, mut specs) = (HashSet::new(), HashSet::new());
     for tool in tools {
@@ -49,7 +51,7 @@ pub fn shown_tools(server: &str, tools: &[ServerTool]) -> (Vec<ShownTool>, usize
             let rule_name = spec.name.strip_prefix(&start).unwrap_or(&spec.name);
             shown.push(ShownTool {
                 rule_name: rule_name.to_owned(),
-                hash: tool_hash(tool),
+                hash: tool_hash(settings, tool),
                 spec,
                 name: tool.name.clone(),
             });
@@ -75,12 +77,26 @@ fn name(server: &str, tool: &str) -> String {
     format!("{start}_{}", &hash[..8])
 }
 
-/// Returns a hash of a tool. The order of its fields does not matter. The hash is half of a SHA-256 digest, which is long enough
-/// to make collisions infeasible.
-pub fn tool_hash(tool: &ServerTool) -> String {
+/// Returns a hash of a tool of a server. The order of the fields does not count.
+pub fn tool_hash(settings: &McpServerSettings, tool: &ServerTool) -> String {
     let schema = sorted(&Value::Object(tool.schema.clone()));
-    let said = json!([tool.name, tool.description, schema]).to_string();
-    let digest = format!("{:x}", Sha256::digest(said.as_bytes()));
+    let server = server_hash(settings);
+    hash(&json!([server, tool.name, tool.description, schema]))
+}
+
+/// Returns a hash of what a server is: its program with the arguments, or its address. Its name is not a part of it, because an
+/// answer of the person must not hold for another server of the same name.
+pub fn server_hash(settings: &McpServerSettings) -> String {
+    hash(&match &settings.kind {
+        ServerKind::Program(program) => json!(program.cmd),
+        ServerKind::Http(server) => json!(server.url),
+        ServerKind::Wrong(why) => json!({ "wrong": why }),
+    })
+}
+
+/// Returns half of the digest of a value, which is long enough: nobody finds two values with the same one.
+fn hash(value: &Value) -> String {
+    let digest = format!("{:x}", Sha256::digest(value.to_string().as_bytes()));
     digest[..digest.len() / 2].to_owned()
 }
 
@@ -143,6 +159,7 @@ fn clean(value: &mut Value, deepest: usize) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{HttpServer, ServerProgram};
 
     fn tool(name: &str, description: &str, schema: Value) -> ServerTool {
         let Value::Object(schema) = schema else {
@@ -155,8 +172,15 @@ mod tests {
         }
     }
 
+    fn server(name: &str) -> McpServerSettings {
+        McpServerSettings {
+            name: name.to_owned(),
+            ..McpServerSettings::default()
+        }
+    }
+
     fn names(tools: &[ServerTool]) -> Vec<String> {
-        let (shown, _) = shown_tools("s", tools);
+        let (shown, _) = shown_tools(&server("s"), tools);
         shown.into_iter().map(|it| it.spec.name).collect()
     }
 
@@ -188,7 +212,7 @@ mod tests {
             &format!("Adds\u{200b} \u{202e}two.{}", "é".repeat(5_000)),
             json!({ "properties": { "a": { "description": "one\u{e0041}" } }, "$schema": "x" }),
         );
-        let (shown, _) = shown_tools("s", &[described]);
+        let (shown, _) = shown_tools(&server("s"), &[described]);
         let spec = &shown[0].spec;
         assert!(spec.description.starts_with("Adds\\u{200b} \\u{202e}two."));
         assert!(spec.description.len() <= LONGEST_DESCRIPTION + 20);
@@ -211,13 +235,13 @@ mod tests {
             tool("list", "", json!({ "type": "array" })),
             tool("hidden", "", json!({ "properties": { "a\u{200b}": {} } })),
         ];
-        assert_eq!(shown_tools("s", &odd), (Vec::new(), 3));
+        assert_eq!(shown_tools(&server("s"), &odd), (Vec::new(), 3));
     }
 
     #[test]
     fn a_hash_changes_with_what_a_server_says() {
         let hash = |name: &str, about: &str, schema: Value| {
-            let (shown, _) = shown_tools("s", &[tool(name, about, schema)]);
+            let (shown, _) = shown_tools(&server("s"), &[tool(name, about, schema)]);
             (shown[0].rule_name.clone(), shown[0].hash.clone())
         };
         let first = hash(
@@ -243,6 +267,38 @@ mod tests {
             assert_ne!(other, first);
         }
         assert_ne!(hash("a.b", "", json!({})), hash("a b", "", json!({})));
+        let of = |kind: ServerKind| {
+            let settings = McpServerSettings {
+                kind,
+                ..server("s")
+            };
+            let tool = tool("a", "A", json!({}));
+            (server_hash(&settings), tool_hash(&settings, &tool))
+        };
+        let program = |cmd: &[&str]| {
+            ServerKind::Program(ServerProgram {
+                cmd: cmd.iter().map(|it| (*it).to_owned()).collect(),
+                ..ServerProgram::default()
+            })
+        };
+        let http = |url: &str| {
+            ServerKind::Http(HttpServer {
+                url: url.to_owned(),
+                headers: Vec::new(),
+            })
+        };
+        let kinds = [
+            program(&["x"]),
+            program(&["x", "y"]),
+            program(&["x y"]),
+            http("https://a.example/mcp"),
+            http("https://b.example/mcp"),
+        ];
+        let hashes = kinds.map(of);
+        for (at, (server, tool)) in hashes.iter().enumerate() {
+            let others = &hashes[at + 1..];
+            assert!(others.iter().all(|it| it.0 != *server && it.1 != *tool));
+        }
     }
 
     #[test]
@@ -251,7 +307,10 @@ mod tests {
             tool("b", "B", json!({ "z": 1, "a": 2 })),
             tool("a", "A", json!({})),
         ];
-        assert_eq!(shown_tools("s", &list), shown_tools("s", &list));
+        assert_eq!(
+            shown_tools(&server("s"), &list),
+            shown_tools(&server("s"), &list)
+        );
         assert_eq!(names(&list), ["s__b", "s__a"]);
     }
 }

@@ -29,7 +29,7 @@ use super::{ToolSet, name_and_arguments, server_search};
 use crate::config::{Config, McpServerSettings, ServerKind};
 use crate::mcp::{
     ReadyServer, ServerStart, ServerState, ShownTool, ToolServer, level_hint, level_name,
-    level_words, may_write, shown_tools, tool_hash,
+    level_words, may_write, server_hash, shown_tools, tool_hash,
 };
 use crate::network::HostReport;
 use crate::protocol::{Asker, NoticeLevel, Question, ServerWord, ToEditor};
@@ -528,8 +528,8 @@ impl ChatServer {
     /// Makes `tools` from the list of the running server. Returns a notice for the person.
     fn take_tools(&mut self, ready: &ReadyServer) -> Option<String> {
         let (list, has_more) = ready.tools();
-        let name = &self.server.settings.name;
-        let (shown, others) = shown_tools(name, &list);
+        let settings = &self.server.settings;
+        let (shown, others) = shown_tools(settings, &list);
         let count = shown.len();
         self.list = Some(list);
         let tool = |tool| -> Arc<dyn Tool> {
@@ -540,7 +540,8 @@ impl ChatServer {
         let more = if has_more { "more than " } else { "" };
         (others > 0 || has_more).then(|| {
             format!(
-                "the tool server {name} has {more}{} tools; the model may call {count} of them",
+                "the tool server {} has {more}{} tools; the model may call {count} of them",
+                settings.name,
                 count + others
             )
         })
@@ -616,8 +617,13 @@ impl Tool for OneTool {
             ..
         } = &self.tool;
         let text = Value::Object(arguments.clone()).to_string();
+        let settings = &self.server.settings;
         Ok(Box::new(ServerCall {
-            named: ToolServerCall::new(&self.server.settings.name, rule_name, hash, &text),
+            named: ToolServerCall::new(
+                (&settings.name, &server_hash(settings)),
+                (rule_name, hash),
+                &text,
+            ),
             server: Arc::clone(&self.server),
             line: name_and_arguments(call),
             tool: name.clone(),
@@ -676,7 +682,9 @@ impl ServerCall {
             }
         };
         // A permission is for the tool as it was described.
-        let is_same = |it: &ServerTool| it.name == self.tool && tool_hash(it) == self.hash;
+        let settings = &self.server.settings;
+        let is_same =
+            |it: &ServerTool| it.name == self.tool && tool_hash(settings, it) == self.hash;
         if !ready.tools().0.iter().any(is_same) {
             return Ok(CallResult::not_run(format!(
                 "Not run: the tool server {name} no longer has this tool, or describes it in other words."

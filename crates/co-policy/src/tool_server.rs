@@ -1,40 +1,51 @@
 //! Rules about the calls of tool servers (MCP), and the verdict on such a call.
 //!
-//! A rule names a server (`mcp:git`), a tool of a server (`mcp:git:log`), or a tool with the hash of its description
-//! (`mcp:git:log#` and the hash). A rule for an exact call also has the arguments.
+//! A rule names a server (`mcp:git`), a tool of it (`mcp:git:log`), a server with the program or the address that it has
+//! (`mcp:git#` and a hash), or a tool as this server described it (`mcp:git:log#` and a hash). A rule for an exact call also has
+//! the arguments.
 
 use crate::reason::Reason;
 use crate::rule_files::WorkspaceRules;
 use crate::rules::{Pattern, TOOL_SERVER};
 use crate::verdict::{ApprovalQuestion, Grant, Rules, Verdict};
 
+/// The reason to ask again about what an earlier answer allowed.
+const CHANGED: &str = "you allowed it before, but not with this description, or not with this program or address of its server";
+
 /// A call of a server's tool, with the names by which rules refer to the call. In an allow rule, `*` matches none of these names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolServerCall {
     server: String,
+    same_server: String,
     tool: String,
     described: String,
     whole: String,
 }
 
 impl ToolServerCall {
-    /// Makes a call. `server` and `tool` may have only ASCII letters, digits, `-` and `_`. `hash` is the hash of the tool's
-    /// description. `arguments` is the text of the arguments.
-    pub fn new(server: &str, tool: &str, hash: &str, arguments: &str) -> Self {
+    /// Returns a call of a tool of a server, each with its name and a hash. The names are words of ASCII letters, digits, `-` and
+    /// `_`. The hash of the server changes with its program or address, and that of the tool also with its description.
+    /// `arguments` is the text of the arguments.
+    pub fn new(
+        (server, server_hash): (&str, &str),
+        (tool, tool_hash): (&str, &str),
+        arguments: &str,
+    ) -> Self {
         let server = format!("{TOOL_SERVER}{server}");
         let tool = format!("{server}:{tool}");
-        let described = format!("{tool}#{hash}");
+        let described = format!("{tool}#{tool_hash}");
         Self {
             whole: format!("{described} {arguments}"),
+            same_server: format!("{server}#{server_hash}"),
             server,
             tool,
             described,
         }
     }
 
-    /// Returns the rule that allows all tools of the server.
+    /// Returns the rule for every tool of the server, while it has its program or address.
     pub fn server_rule(&self) -> Pattern {
-        Pattern::prefix([&self.server])
+        Pattern::prefix([&self.same_server])
     }
 
     /// Returns the rule that allows the tool, as long as its description does not change.
@@ -47,8 +58,8 @@ impl ToolServerCall {
         Pattern::exact(&self.whole)
     }
 
-    fn names(&self) -> [&String; 3] {
-        [&self.described, &self.tool, &self.server]
+    fn names(&self) -> [&String; 4] {
+        [&self.described, &self.tool, &self.same_server, &self.server]
     }
 
     fn matches(&self, rule: &Pattern) -> bool {
@@ -60,10 +71,18 @@ impl ToolServerCall {
         rule.is_exactly(&self.whole) || self.names().into_iter().any(|name| rule.is_word(name))
     }
 
-    /// Returns true if a rule allows this tool with another description, which the server gave earlier.
-    fn was_allowed_by(&self, rule: &Pattern) -> bool {
-        let described = rule.program().and_then(|it| it.split_once('#'));
-        described.is_some_and(|(tool, _)| tool == self.tool) && !self.is_allowed_by(rule)
+    /// Returns whether an answer of the person allows the call. An answer is about the server as it was then.
+    fn is_answered_by(&self, rule: &Pattern) -> bool {
+        let is_named = rule.is_word(&self.described) || rule.is_word(&self.same_server);
+        is_named || rule.is_exactly(&self.whole)
+    }
+
+    /// Returns true if an answer allows the tool or the server of this name, but as it was at another time.
+    fn was_answered_by(&self, rule: &Pattern) -> bool {
+        let named = rule.program().unwrap_or_default();
+        let name = named.split('#').next().unwrap_or_default();
+        let is_meant = name == self.tool || name == self.server;
+        is_meant && !self.is_answered_by(rule)
     }
 }
 
@@ -104,13 +123,15 @@ pub fn decide(
     if acts.is_none() && is_listed {
         return Verdict::Allow(Grant::ReadOnly);
     }
-    let allowing = || chat.iter().chain(&rules.saved).chain(&rules.allow);
-    if let Some(rule) = allowing().find(|it| call.is_allowed_by(it)) {
+    let answers = || chat.iter().chain(&rules.saved);
+    let answer = answers().find(|it| call.is_answered_by(it));
+    let allowing = || rules.allow.iter().find(|it| call.is_allowed_by(it));
+    if let Some(rule) = answer.or_else(allowing) {
         let rule = rule.to_string();
         return Verdict::Allow(Grant::Rule { rule });
     }
-    if allowing().any(|it| call.was_allowed_by(it)) {
-        reasons.push("you allowed it when the server described it in other words".to_owned());
+    if answers().any(|it| call.was_answered_by(it)) {
+        reasons.push(CHANGED.to_owned());
     }
     reasons.extend(acts.map(str::to_owned));
     if !is_listed {
@@ -151,7 +172,7 @@ mod tests {
     const ACTS: &str = "its server may change the workspace";
 
     fn call() -> ToolServerCall {
-        ToolServerCall::new("git", "log", "0a1b", r#"{"n":"1"}"#)
+        ToolServerCall::new(("git", "9f9f"), ("log", "0a1b"), r#"{"n":"1"}"#)
     }
 
     fn rules(texts: &[&str]) -> Vec<Pattern> {
@@ -200,8 +221,10 @@ mod tests {
         check(&[], acts, "ask its server may change the workspace");
         for (rule, by) in [
             ("allow mcp:git:log#0a1b", "rule mcp:git:log#0a1b"),
-            ("saved mcp:git:log", "rule mcp:git:log"),
-            ("chat mcp:git", "rule mcp:git"),
+            ("allow mcp:git:log", "rule mcp:git:log"),
+            ("allow mcp:git", "rule mcp:git"),
+            ("chat mcp:git:log#0a1b", "rule mcp:git:log#0a1b"),
+            ("saved mcp:git#9f9f", "rule mcp:git#9f9f"),
             (
                 r#"chat = mcp:git:log#0a1b {"n":"1"}"#,
                 "rule = mcp:git:log#0a1b",
@@ -245,11 +268,13 @@ mod tests {
             );
         }
         check(&["deny mcp:g", "deny mcp:git:lo"], None, "unasked");
-        check(
-            &["saved mcp:git:log#ffff"],
-            Some(ACTS),
-            "ask you allowed it when the server described it in other words",
-        );
+        for changed in [
+            "saved mcp:git:log#ffff",
+            "chat mcp:git#0a1b",
+            "saved mcp:git",
+        ] {
+            check(&[changed], Some(ACTS), "ask you allowed it before, but not");
+        }
     }
 
     #[test]

@@ -186,12 +186,26 @@ fn a_tool_that_is_described_in_other_words_asks_again() {
         &scene,
         3,
         &["a"],
-        &[(
-            "you allowed it when the server described it in other words",
-            "n",
-        )],
+        &[("you allowed it before, but not with this description", "n")],
     );
     assert_eq!(asked(&scene), 3);
+}
+
+#[test]
+fn an_answer_holds_for_no_other_server_of_the_same_name() {
+    let mut scene = writing(&tools(json!({ "a": [{ "text": "A" }] })));
+    let about = "its server may change files of the workspace";
+    turn(&scene, 1, &["a"], &[(about, "aM")]);
+    let level = json!({ "confinement": "workspace" });
+    let mut settings = settings_of(&scene, &level);
+    scene.restart_with(settings.clone());
+    turn(&scene, 1, &["a"], &[]);
+    let cmd = settings["mcp_servers"]["s"]["cmd"].as_array_mut();
+    cmd.unwrap().push(json!("more"));
+    scene.restart_with(settings);
+    let other = "you allowed it before, but not with";
+    turn(&scene, 1, &["a"], &[(other, "n")]);
+    assert_eq!(asked(&scene), 1);
 }
 
 /// Asserts that the model does not learn of a tool that a deny rule names, and that its call did not run.
