@@ -98,6 +98,24 @@ impl HttpServer {
         self.url.split(['?', '#']).next().unwrap_or_default()
     }
 
+    /// Returns the names and the values in the query of the address, each as it is written and as it is meant. A value without a
+    /// name has an empty one.
+    pub fn query(&self) -> Vec<(String, String)> {
+        let Ok(url) = co_llm::Url::parse(&self.url) else {
+            return Vec::new();
+        };
+        let written = url.query().unwrap_or_default().split('&');
+        let written = written.map(|it| it.split_once('=').unwrap_or(("", it)));
+        let written: Vec<_> = written
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let meant = url.query_pairs().map(|(name, value)| match &*value {
+            "" => (String::new(), name.into_owned()),
+            _ => (name.into_owned(), value.into_owned()),
+        });
+        written.into_iter().chain(meant).collect()
+    }
+
     /// Returns the scheme, the host and the port of the address.
     pub fn origin(&self) -> &str {
         let start = self.url.find("://").map_or(0, |at| at + 3);

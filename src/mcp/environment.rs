@@ -18,6 +18,9 @@ const REDACTED: &str = "[redacted: variable of a tool server]";
 /// The headers whose values are always secret. Other headers are secret if their names look like the names of secret variables.
 const SECRET_HEADERS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
+/// The parameters of an address whose values are secrets, beside those with names as variables of secrets have.
+const SECRET_PARAMETERS: [&str; 4] = ["code", "sig", "signature", "apikey"];
+
 /// The environment variables and headers in the settings of a server, with their values.
 #[derive(Default)]
 pub(super) struct ServerEnvironment {
@@ -62,6 +65,9 @@ impl ServerEnvironment {
         }
         let mut headers = Vec::new();
         if let ServerKind::Http(server) = &settings.kind {
+            let query = server.query().into_iter();
+            let secret = query.filter(|(name, value)| is_secret_parameter(name, value));
+            secrets.extend(secret.map(|(_, value)| value));
             let variable = |wanted: &str| {
                 let found = read.iter().find(|(name, _): &&(String, _)| name == wanted);
                 found.map(|(_, value): &(_, String)| value.clone())
@@ -97,9 +103,18 @@ impl ServerEnvironment {
 }
 
 fn is_secret_header(name: &str, value: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let variable = name.replace('-', "_").to_ascii_uppercase();
-    SECRET_HEADERS.contains(&name.as_str()) || is_secret_variable(&variable, value)
+    let lower = name.to_ascii_lowercase();
+    SECRET_HEADERS.contains(&lower.as_str()) || is_secret_name(name, value)
+}
+
+/// Returns whether a parameter of an address is a secret. One without a name has no other purpose.
+fn is_secret_parameter(name: &str, value: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    name.is_empty() || SECRET_PARAMETERS.contains(&lower.as_str()) || is_secret_name(name, value)
+}
+
+fn is_secret_name(name: &str, value: &str) -> bool {
+    is_secret_variable(&name.replace('-', "_").to_ascii_uppercase(), value)
 }
 
 impl ServerSecrets {
@@ -170,6 +185,25 @@ mod tests {
         let header = ("A".to_owned(), "${NO_SUCH_VARIABLE_OF_CO}".to_owned());
         let told = read(vec![unset], http(&[header])).await.err().unwrap();
         assert_eq!(told, "its variable NO_SUCH_VARIABLE_OF_CO is not set");
+    }
+
+    #[tokio::test]
+    async fn secrets_in_an_address_are_hidden() {
+        let url = "https://a.example/mcp?api_key=word%2Bof-the-key&project=production&sig=word-of-sig&alone-in-query#x";
+        let read = read(
+            Vec::new(),
+            ServerKind::Http(HttpServer {
+                url: url.to_owned(),
+                headers: Vec::new(),
+            }),
+        );
+        let hidden = read
+            .await
+            .unwrap()
+            .secrets
+            .hide("word%2Bof-the-key word+of-the-key word-of-sig alone-in-query production");
+        let expected = format!("{REDACTED} {REDACTED} {REDACTED} {REDACTED} production");
+        assert_eq!(hidden.text, expected);
     }
 
     #[tokio::test]
