@@ -18,6 +18,7 @@ use co_mcp::ClientName;
 
 pub use download::{advice as download_advice, fetching};
 pub use environment::ServerSecrets;
+pub use http::failure;
 pub use level::{acting_words, acts_for_good, level_hint, level_name, level_words, may_write};
 pub use process::ServerStart;
 pub use server::{ReadyServer, ServerState, ToolServer, ToolServers};

@@ -1,8 +1,54 @@
 //! Connects to a tool server over HTTP.
 
-use crate::config::HttpServer;
+use super::WORKSPACE_FILE;
+use crate::config::{HttpServer, McpServerSettings};
 use crate::network::HostAsker;
-use co_mcp::ServerConnection;
+use co_mcp::{CallError, HttpFault, ServerConnection};
+
+/// Returns the reason why a server over HTTP gives no answer, in a sentence that names the place where the person can change that.
+pub(super) fn explained(settings: &McpServerSettings, fault: &HttpFault) -> String {
+    let name = &settings.name;
+    let place = match settings.of_workspace {
+        true => format!("{name} in {WORKSPACE_FILE}"),
+        false => format!("mcp_servers.{name}"),
+    };
+    let advice = match fault {
+        // The file of a workspace has no secrets.
+        HttpFault::Unauthorized | HttpFault::Forbidden if settings.of_workspace => format!(
+            "set mcp_servers.{name} to this server, with its url and with headers that have a token which it accepts, see :help \
+             co-tool-server-http"
+        ),
+        HttpFault::Unauthorized | HttpFault::Forbidden => format!(
+            "give it a token that it accepts by {place}.headers, see :help co-tool-server-http"
+        ),
+        HttpFault::Redirect | HttpFault::Moved => {
+            format!("set the url of {place} to its new address, if you trust that")
+        }
+        HttpFault::Status(404 | 405) | HttpFault::ContentType | HttpFault::Address => format!(
+            "the url of {place} must be the address for the protocol, which often ends with /mcp"
+        ),
+        HttpFault::Header(header) => format!("change the header {header} of {place}"),
+        HttpFault::Unreachable(_)
+        | HttpFault::Broken
+        | HttpFault::Status(_)
+        | HttpFault::Rounds
+        | HttpFault::Unreadable
+        | HttpFault::TooLarge
+        | HttpFault::TooMuch
+        | HttpFault::Session => return fault.to_string(),
+    };
+    format!("{fault}: {advice}")
+}
+
+/// Returns the reason why a request to a server failed, for the person.
+pub fn failure(settings: &McpServerSettings, error: &CallError) -> String {
+    match error {
+        CallError::Http(fault) => {
+            format!("the server gave no result: {}", explained(settings, fault))
+        }
+        error => error.to_string(),
+    }
+}
 
 /// Connects to the server `name`, and sends these headers with each request.
 ///
@@ -11,14 +57,14 @@ use co_mcp::ServerConnection;
 /// person.
 #[cfg(feature = "mcp-http")]
 pub(super) async fn connect(
-    name: &str,
+    settings: &McpServerSettings,
     server: &HttpServer,
     headers: Vec<(String, String)>,
     hosts: &dyn HostAsker,
 ) -> Result<ServerConnection, String> {
     use super::CLIENT;
     use crate::blocking::blocking;
-    use co_mcp::{HttpEndpoint, HttpFault, OpenError};
+    use co_mcp::{HttpEndpoint, OpenError};
 
     let (host, port) = server.host();
     if let Some(rule) = hosts.rules().await?.denied(&host, port) {
@@ -34,31 +80,63 @@ pub(super) async fn connect(
     // It reads the certificates of the system.
     let client = blocking(move || co_llm::http_client(&url).map_err(|it| it.to_string())).await?;
     let opened = ServerConnection::open_http(client, &endpoint, CLIENT).await;
-    opened.map_err(|error| {
-        let setting = format!("mcp_servers.{name}");
-        let advice = match &error {
-            OpenError::Http(HttpFault::Unauthorized | HttpFault::Forbidden) => format!(
-                ": give it a token that it accepts by {setting}.headers, see :help co-tool-server-http"
-            ),
-            OpenError::Http(HttpFault::Redirect | HttpFault::Moved) => {
-                format!(": set {setting}.url to its new address, if you trust that")
-            }
-            OpenError::Http(HttpFault::Status(404 | 405) | HttpFault::ContentType) => format!(
-                ": {setting}.url must be the address for the protocol, which often ends with /mcp"
-            ),
-            _ => String::new(),
-        };
-        format!("{error}{advice}")
+    opened.map_err(|error| match &error {
+        OpenError::Http(fault) => explained(settings, fault),
+        _ => error.to_string(),
     })
 }
 
 #[cfg(not(feature = "mcp-http"))]
 pub(super) async fn connect(
-    _: &str,
+    _: &McpServerSettings,
     _: &HttpServer,
     _: Vec<(String, String)>,
     _: &dyn HostAsker,
 ) -> Result<ServerConnection, String> {
     let why = "this co-nvim was built without tool servers over HTTP (the feature mcp-http)";
     Err(why.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_names_the_place_that_the_person_can_change() {
+        let told = |of_workspace, fault| {
+            let settings = McpServerSettings {
+                name: "s".to_owned(),
+                of_workspace,
+                ..McpServerSettings::default()
+            };
+            explained(&settings, &fault)
+        };
+        for (of_workspace, fault, place) in [
+            (false, HttpFault::Unauthorized, "by mcp_servers.s.headers"),
+            (
+                true,
+                HttpFault::Unauthorized,
+                "set mcp_servers.s to this server",
+            ),
+            (false, HttpFault::Moved, "the url of mcp_servers.s to"),
+            (true, HttpFault::Redirect, "the url of s in .mcp.json to"),
+            (
+                true,
+                HttpFault::Status(404),
+                "the url of s in .mcp.json must",
+            ),
+            (
+                true,
+                HttpFault::Header("A".to_owned()),
+                "header A of s in .mcp.json",
+            ),
+        ] {
+            let told = told(of_workspace, fault.clone());
+            assert!(
+                told.starts_with(&format!("{fault}: ")) && told.contains(place),
+                "{told}"
+            );
+        }
+        assert_eq!(told(true, HttpFault::Broken), HttpFault::Broken.to_string());
+    }
 }

@@ -20,7 +20,7 @@ use co_exec::{
     Caller, CommandSpec, Environment, ExecSettings, Executor, GrantedPlaces, OutputReading,
     Program, RunningCommand, Streams, UNTIL_IT_ENDS,
 };
-use co_mcp::{CallError, OpenError, ServerConnection, ServerOffers, ServerTool};
+use co_mcp::{OpenError, ServerConnection, ServerOffers, ServerTool};
 use co_text::{end_of, printable};
 
 /// The time-out for a server to start and to list its tools.
@@ -69,7 +69,7 @@ pub(super) enum StartFault {
     #[error("{error}{}", after(.words))]
     Open { error: OpenError, words: String },
     #[error("its tools cannot be read: {0}")]
-    Tools(CallError),
+    Tools(String),
     #[error("it did not answer within {} s{}", START_TIMEOUT.as_secs(), after(.advice))]
     Late { advice: String },
 }
@@ -131,15 +131,16 @@ impl ServerStart {
         let (connection, command, access) = match &self.settings.kind {
             ServerKind::Program(program) => self.start_program(program, environment).await?,
             ServerKind::Http(server) => {
-                let name = &self.settings.name;
-                let connection =
-                    http::connect(name, server, environment.headers, &*self.hosts).await;
+                let headers = environment.headers;
+                let connection = http::connect(&self.settings, server, headers, &*self.hosts).await;
                 let connection = connection.map_err(StartFault::Failed)?;
                 (connection, None, None)
             }
             ServerKind::Wrong(why) => return Err(StartFault::Settings(why.clone())),
         };
-        let (tools, more_tools) = connection.tools().await.map_err(StartFault::Tools)?;
+        let tools = connection.tools().await;
+        let tools = tools.map_err(|it| StartFault::Tools(http::failure(&self.settings, &it)));
+        let (tools, more_tools) = tools?;
         let offers = connection.offers().await;
         Ok(StartedServer {
             connection,

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::environment::{ServerEnvironment, ServerSecrets};
+use super::http;
 use super::process::{ServerStart, StartedServer, end_of_log, last_line};
 use crate::config::{McpServerSettings, ServerConfinement};
 use crate::network::{HostReport, OpenAccess};
@@ -301,7 +302,7 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
     drop(ready);
     let words = match command {
         Some(command) => last_line(command).await,
-        None => fault.map_or_else(String::new, |it| it.to_string()),
+        None => fault.map_or_else(String::new, |it| http::explained(&start.settings, &it)),
     };
     let words = secrets.hide(&words).text;
     let failures = match since.elapsed() >= SOUND_AFTER {

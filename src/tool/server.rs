@@ -28,7 +28,7 @@ use super::schema::{BadCall, Tool};
 use super::{ToolSet, name_and_arguments, server_search};
 use crate::config::{Config, McpServerSettings, ServerKind};
 use crate::mcp::{
-    ReadyServer, ServerStart, ServerState, ShownTool, ToolServer, level_hint, level_name,
+    ReadyServer, ServerStart, ServerState, ShownTool, ToolServer, failure, level_hint, level_name,
     level_words, may_write, server_hash, shown_tools, tool_hash,
 };
 use crate::network::HostReport;
@@ -239,15 +239,16 @@ impl ChatServers {
                 ));
             }
         };
+        let failed = |error| failure(&server.settings, &error);
         let read = async {
             match wanted {
-                Wanted::Resource(uri) => ready.resource(uri).await.map_err(|it| it.to_string()),
+                Wanted::Resource(uri) => ready.resource(uri).await.map_err(failed),
                 Wanted::Prompt(prompt, given) => {
                     let known = ready.offers.prompts.iter().find(|it| it.name == prompt);
                     let known = known.ok_or_else(|| format!("it has no prompt {prompt}"))?;
                     let arguments = arguments(known, given)?;
                     let read = ready.prompt(prompt, arguments).await;
-                    read.map_err(|it| it.to_string())
+                    read.map_err(failed)
                 }
             }
         };
@@ -837,7 +838,8 @@ impl ServerCall {
     ) -> CallResult {
         let CallError::Refused(words) = error else {
             let told = format!("The call failed: {error}.");
-            return self.end(false, error.to_string(), told.into(), [0, 0]);
+            let words = failure(&self.server.settings, error);
+            return self.end(false, words, told.into(), [0, 0]);
         };
         let lead = "The tool server refused the call:\n";
         let words = printable(start_of(words, LONGEST_WORDS));
