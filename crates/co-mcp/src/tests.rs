@@ -1,5 +1,6 @@
 //! The connection to servers that are scripted here, message by message.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -346,6 +347,40 @@ async fn a_dropped_call_is_cancelled() {
     };
     let (answer, ()) = tokio::join!(connection.call("y", Map::new(), unfollowed()), serve);
     assert_eq!(answer, Ok(answered("in time")));
+}
+
+#[tokio::test]
+async fn each_request_that_is_given_up_is_cancelled() {
+    let (connection, mut server) = connect_to_all().await;
+    let argument = || OpenArgument {
+        of: ArgumentOf::Prompt("p".to_owned()),
+        name: "a".to_owned(),
+        value: String::new(),
+        others: HashMap::new(),
+    };
+    for method in [
+        "prompts/get",
+        "resources/read",
+        "completion/complete",
+        "resources/list",
+    ] {
+        let request = async {
+            match method {
+                "prompts/get" => drop(connection.prompt("p", Map::new()).await),
+                "resources/read" => drop(connection.resource("x:1").await),
+                "completion/complete" => drop(connection.complete(argument()).await),
+                _ => drop(connection.offers().await),
+            }
+        };
+        let asked = tokio::select! {
+            () = request => panic!("nobody answers {method}"),
+            asked = server.next() => asked,
+        };
+        assert_eq!(asked["method"], method);
+        let cancelled = server.next().await;
+        assert_eq!(cancelled["method"], "notifications/cancelled", "{method}");
+        assert_eq!(cancelled["params"]["requestId"], asked["id"], "{method}");
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The connection to servers over HTTP: one made with the protocol's crate, and hostile ones.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use rmcp::model::{
     ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
+use rmcp::transport::streamable_http_client::StreamableHttpClient;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Map, Value, json};
@@ -364,6 +366,35 @@ async fn a_dropped_call_is_cancelled() {
 }
 
 #[tokio::test]
+async fn requests_that_are_given_up_keep_no_others_waiting() {
+    for head in [String::new(), format!("{OK_EVENTS}\r\n: wait\n\n")] {
+        let site = Site::new(move |asked| match asked.is("resources/read") {
+            true => Reply::Hanging(head.clone()),
+            false if asked.is("tools/call") => whole(OK_JSON, &asked.answer(text("3")).to_string()),
+            false => usual(asked),
+        })
+        .await;
+        let connection = site.open().await.unwrap();
+        for at in 0..40 {
+            let read = format!("x:{at}");
+            let asked = site.wait(&read, |it| it.body["params"]["uri"] == read);
+            tokio::select! {
+                _ = connection.resource(&read) => panic!("it has no answer"),
+                _ = asked => {}
+            }
+        }
+        assert_eq!(call(&connection).await, Ok(answered("3")));
+        let are_cancelled = async {
+            let is_cancel = |it: &&Asked| it.is("notifications/cancelled");
+            while site.asked().iter().filter(is_cancel).count() < 40 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(DEADLINE, are_cancelled).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn hostile_answers_end_a_call() {
     let large = "x".repeat(9 << 20);
     let many = format!("[{}]", "[],".repeat(1 << 20));
@@ -625,12 +656,18 @@ async fn a_server_that_went_away_ends_the_connection() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_ends_its_streams_makes_the_client_wait() {
     let (unasked, ended) = (UnaskedMemory::default(), CancellationToken::new());
-    let client = HttpClient::new(http(), "http://localhost:1", unasked, ended).unwrap();
+    // Nothing listens there.
+    let url = "http://127.0.0.1:1";
+    let client = HttpClient::new(http(), url, unasked, ended).unwrap();
     let since = tokio::time::Instant::now();
+    let open = async || {
+        let opened = client.get_stream(url.into(), None, None, None, HashMap::new());
+        assert!(opened.await.is_err());
+        since.elapsed().as_secs()
+    };
     let mut waited = Vec::new();
     for _ in 0..10 {
-        client.pause().await;
-        waited.push(since.elapsed().as_secs());
+        waited.push(open().await);
     }
     assert_eq!(waited, [0, 0, 0, 1, 3, 7, 15, 31, 61, 91]);
 }
