@@ -1,6 +1,7 @@
 //! The connection to one server: the handshake, the list of tools, and the calls.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientRequest,
@@ -17,6 +18,7 @@ use rmcp::{ClientHandler, RoleClient};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -41,6 +43,11 @@ const MOST_PAGES: usize = 100;
 
 /// The largest number of times that one call is sent, if the server asks questions before it carries out the call.
 const MOST_ROUNDS: usize = 5;
+
+/// The pause before a subscription that ended is opened again, and the longest pause. Each one doubles it, until a subscription
+/// lasts for the longest pause.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// The name and the version of the client, which the client tells the server.
 #[derive(Debug, Clone, Copy)]
@@ -411,7 +418,8 @@ impl Drop for OpenCall {
     }
 }
 
-/// Subscribes to changes of the list of tools, if the server's version of the protocol has subscriptions.
+/// Follows the changes of the list of tools, if the server's version of the protocol lets clients subscribe to them. A subscription
+/// that ends is opened again.
 fn subscribe(peer: Peer<RoleClient>, changes: watch::Sender<u64>) -> Option<AbortOnDropHandle<()>> {
     let info = peer.peer_info()?;
     let changing = info.capabilities.tools.as_ref()?.list_changed?;
@@ -419,11 +427,26 @@ fn subscribe(peer: Peer<RoleClient>, changes: watch::Sender<u64>) -> Option<Abor
         return None;
     }
     let follow = async move {
-        let filter = SubscriptionFilter::builder().tools_list_changed().build();
-        let Ok(mut subscription) = peer.listen(filter).await else {
-            return;
-        };
-        while let Ok(Some(_)) = subscription.next().await {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let since = Instant::now();
+            let filter = SubscriptionFilter::builder().tools_list_changed().build();
+            match peer.listen(filter).await {
+                Ok(mut subscription) => {
+                    while let Ok(Some(_)) = subscription.next().await {
+                        changes.send_modify(|count| *count += 1);
+                    }
+                }
+                // The server does not let clients subscribe, or has ended.
+                Err(ServiceError::McpError(_) | ServiceError::TransportClosed) => return,
+                Err(_) => {}
+            }
+            if since.elapsed() >= LONGEST_PAUSE {
+                pause = FIRST_PAUSE;
+            }
+            tokio::time::sleep(pause).await;
+            pause = LONGEST_PAUSE.min(pause * 2);
+            // The list may have changed meanwhile.
             changes.send_modify(|count| *count += 1);
         }
     };

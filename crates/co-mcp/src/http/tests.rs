@@ -670,6 +670,52 @@ async fn a_server_that_ends_its_streams_makes_the_client_wait() {
         waited.push(open().await);
     }
     assert_eq!(waited, [0, 0, 0, 1, 3, 7, 15, 31, 61, 91]);
+    // After a request of the client, it does not wait.
+    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+    let ping = serde_json::from_value(ping).unwrap();
+    let sent = client.post_message(url.into(), ping, None, None, HashMap::new());
+    assert!(sent.await.is_err());
+    assert_eq!(open().await, 91);
+}
+
+/// Returns the replies of a server of the newest form, whose subscriptions end at once.
+fn newest(asked: &Asked) -> Reply {
+    let result = match asked.body["method"].as_str().unwrap_or_default() {
+        "server/discover" => json!({
+            "resultType": "complete",
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": { "tools": { "listChanged": true } },
+            "ttlMs": 0,
+            "cacheScope": "private",
+        }),
+        "subscriptions/listen" => {
+            let about = json!({ "io.modelcontextprotocol/subscriptionId": asked.body["id"] });
+            let begun = json!({
+                "jsonrpc": "2.0",
+                "method": "notifications/subscriptions/acknowledged",
+                "params": { "_meta": about, "notifications": { "toolsListChanged": true } },
+            });
+            return events(&[begun, asked.answer(json!({ "_meta": about }))]);
+        }
+        _ => return status("202 Accepted"),
+    };
+    whole(OK_JSON, &asked.answer(result).to_string())
+}
+
+#[tokio::test]
+async fn a_subscription_that_ends_is_opened_again() {
+    let site = Site::new(newest).await;
+    let connection = site.open().await.unwrap();
+    assert_eq!(connection.protocol(), "2026-07-28");
+    let opened = async {
+        let is_meant = |it: &Asked| it.is("subscriptions/listen");
+        while site.asked().into_iter().filter(is_meant).count() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(DEADLINE, opened).await.unwrap();
+    // A change between two streams would be missed.
+    assert!(connection.changes() > 0);
 }
 
 /// A server made with the protocol's crate.
