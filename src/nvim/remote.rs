@@ -7,18 +7,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use nvim_rs::error::CallError;
 use nvim_rs::{Handler, Neovim};
 use parking_lot::Mutex;
 use rmpv::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::stdio::{NvimInput, NvimOutput, Pipe};
 use crate::protocol::PROTOCOL;
 use co_mcp::ToolReply;
+use co_text::{one_line, start_of};
 
 /// The Lua code that passes a call to the plugin. It returns nil, or a sentence with the reason why the plugin does not accept
 /// the call.
@@ -41,6 +44,9 @@ const TOO_OLD: &str = "Not run: the plugin co in the Neovim of this terminal is 
 const NO_PLUGIN: &str = "Not run: the Neovim of this terminal has no plugin co.";
 const CLOSED: &str = "Not run: the Neovim of this terminal was closed.";
 const CUT_OFF: &str = "cut off: the Neovim of this terminal was closed while the call ran; whether it took effect is not known";
+
+/// The most bytes of an error of the plugin.
+const LONGEST_ERROR: usize = 1_000;
 
 /// A tool call for the plugin.
 #[derive(Debug)]
@@ -135,10 +141,6 @@ impl RemoteNeovim {
             Some(waiting) => waiting.insert(number, reply),
             None => return ToolReply::failed(CLOSED),
         };
-        let mut cancels = CancelsCall {
-            neovim: self.neovim.clone(),
-            args: Some(vec![self.channel.into(), number.into()]),
-        };
         let message = [
             ("protocol", PROTOCOL.into()),
             ("channel", self.channel.into()),
@@ -150,32 +152,66 @@ impl RemoteNeovim {
         ];
         let message = message.map(|(name, value)| (name.into(), value));
         let args = vec![Value::Map(message.into()), TOO_OLD.into(), NO_PLUGIN.into()];
-        let taken = match self.neovim.exec_lua(CALL, args).await {
-            Ok(Value::Nil) => result.await.map_err(|_| CUT_OFF.to_owned()),
-            Ok(why) => Err(why.as_str().unwrap_or_default().to_owned()),
-            Err(_) if self.is_closed() => Err(CLOSED.to_owned()),
-            Err(error) => Err(format!(
-                "Not run: the plugin co in Neovim failed ({error})."
-            )),
+        let neovim = self.neovim.clone();
+        // In a task of its own: a message that is half written when this future is dropped would spoil all later ones.
+        let sent = tokio::spawn(async move { neovim.exec_lua(CALL, args).await });
+        let mut cancels = CancelsCall {
+            neovim: self.neovim.clone(),
+            args: Some(vec![self.channel.into(), number.into()]),
+            sent: Some(sent),
+        };
+        let taken = match cancels.sent().await {
+            Some(Ok(Value::Nil)) => result.await.map_err(|_| CUT_OFF.to_owned()),
+            Some(Ok(why)) => Err(why.as_str().unwrap_or_default().to_owned()),
+            _ if self.is_closed() => Err(CLOSED.to_owned()),
+            Some(Err(error)) => Err(failed(&error.to_string())),
+            None => Err(failed("the message was not sent")),
         };
         cancels.args = None;
         taken.unwrap_or_else(ToolReply::failed)
     }
 }
 
+fn failed(why: &str) -> String {
+    let why = one_line(start_of(why, LONGEST_ERROR));
+    format!(
+        "Not run: the plugin co in the Neovim of this terminal failed ({why}). The person runs :checkhealth co there."
+    )
+}
+
+/// A call that is sent to Neovim in a task of its own.
+type SentCall = JoinHandle<Result<Value, Box<CallError>>>;
+
 /// Cancels a call on drop, unless the call has ended.
 struct CancelsCall {
     neovim: Neovim<Pipe>,
     args: Option<Vec<Value>>,
+    /// The call, until Neovim has answered that it takes it.
+    sent: Option<SentCall>,
+}
+
+impl CancelsCall {
+    /// Waits for Neovim's answer to the message; none if the task failed.
+    async fn sent(&mut self) -> Option<Result<Value, Box<CallError>>> {
+        let answer = self.sent.as_mut()?.await;
+        self.sent = None;
+        answer.ok()
+    }
 }
 
 impl Drop for CancelsCall {
     fn drop(&mut self) {
         if let Some(args) = self.args.take() {
-            let neovim = self.neovim.clone();
+            let (neovim, sent) = (self.neovim.clone(), self.sent.take());
             // When this process ends, Neovim finds out by itself.
             if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-                runtime.spawn(async move { neovim.exec_lua(CANCEL, args).await });
+                runtime.spawn(async move {
+                    // The call comes first.
+                    if let Some(sent) = sent {
+                        let _taken = sent.await;
+                    }
+                    neovim.exec_lua(CANCEL, args).await
+                });
             }
         }
     }
@@ -191,4 +227,86 @@ async fn open(address: &str) -> io::Result<(NvimInput, NvimOutput)> {
 fn halves(stream: impl AsyncRead + AsyncWrite + Send + 'static) -> (NvimInput, NvimOutput) {
     let (input, output) = tokio::io::split(stream);
     (Box::new(input), Box::new(output))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::UnixListener;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// The time in which something must happen.
+    const DEADLINE: Duration = Duration::from_secs(30);
+
+    /// Neovim's side of a connection.
+    struct OtherSide {
+        stream: UnixStream,
+        bytes: Vec<u8>,
+    }
+
+    impl OtherSide {
+        async fn accept(listener: &UnixListener) -> Self {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut side = Self {
+                stream,
+                bytes: Vec::new(),
+            };
+            let asked = side.next().await;
+            let info = Value::Array(vec![7.into(), Value::Map(Vec::new())]);
+            let answer = vec![1.into(), asked[1].clone(), Value::Nil, info];
+            let mut bytes = Vec::new();
+            rmpv::encode::write_value(&mut bytes, &Value::Array(answer)).unwrap();
+            side.stream.write_all(&bytes).await.unwrap();
+            side
+        }
+
+        /// Returns the parts of the next message.
+        async fn next(&mut self) -> Vec<Value> {
+            loop {
+                let mut rest = self.bytes.as_slice();
+                if let Ok(Value::Array(parts)) = rmpv::decode::read_value(&mut rest) {
+                    self.bytes = rest.to_vec();
+                    return parts;
+                }
+                let read = self.stream.read_buf(&mut self.bytes);
+                let read = timeout(DEADLINE, read).await.unwrap().unwrap();
+                assert!(read > 0, "the connection ended");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_given_up_is_sent_whole_and_then_cancelled() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("nvim");
+        let listener = UnixListener::bind(&path).unwrap();
+        let address = path.display().to_string();
+        let connect = RemoteNeovim::connect(&address);
+        let (neovim, mut other) = tokio::join!(connect, OtherSide::accept(&listener));
+        let neovim = neovim.unwrap();
+        // More than the socket takes at once.
+        let call = RemoteCall {
+            agent: "a".to_owned(),
+            tool: "t".to_owned(),
+            arguments: "x".repeat(4 << 20),
+            cwd: Vec::new(),
+        };
+        tokio::select! {
+            _ = neovim.call(call) => panic!("nobody answers"),
+            begun = timeout(DEADLINE, other.stream.readable()) => begun.unwrap().unwrap(),
+        }
+        for code in [CALL, CANCEL] {
+            let message = other.next().await;
+            assert_eq!(message[2].as_str(), Some("nvim_exec_lua"));
+            assert_eq!(message[3][0].as_str(), Some(code));
+            let answer = Value::Array(vec![1.into(), message[1].clone(), Value::Nil, Value::Nil]);
+            let mut bytes = Vec::new();
+            rmpv::encode::write_value(&mut bytes, &answer).unwrap();
+            other.stream.write_all(&bytes).await.unwrap();
+        }
+    }
 }
