@@ -27,9 +27,12 @@ use co_text::{one_line, start_of};
 /// the call.
 const CALL: &str = "
 local call, too_old, no_plugin = ...
-local is_there, calls = pcall(require, 'co.backend.agent_calls')
+local name = 'co.backend.agent_calls'
+local is_there, calls = pcall(require, name)
 if is_there then
   return calls.call(call)
+elseif not tostring(calls):find((\"module '%s' not found\"):format(name), 1, true) then
+  error(calls, 0)
 end
 return pcall(require, 'co.version') and too_old or no_plugin
 ";

@@ -187,9 +187,19 @@ fn each_failure_is_one_sentence() {
     let agent = Agent::start(&scene, "claude-code");
     scene.command("lua require('co.version').protocol = 7");
     agent.assert_refused("and the plugin co in Neovim 7");
-    scene.command("lua package.loaded['co.backend.agent_calls'] = nil");
-    scene.command("lua package.preload['co.backend.agent_calls'] = function() error('no') end");
-    agent.assert_refused("is older than this co-nvim");
+    for (error, told) in [
+        ("half a file", "failed ("),
+        (
+            "module \\'co.backend.agent_calls\\' not found:",
+            "is older than this co-nvim",
+        ),
+    ] {
+        scene.command("lua package.loaded['co.backend.agent_calls'] = nil");
+        scene.command(&format!(
+            "lua package.preload['co.backend.agent_calls'] = function() error('{error}') end"
+        ));
+        agent.assert_refused(told);
+    }
     let outside = Agent::start_at(&scene, "claude-code", None);
     assert_eq!(outside.tools(), Vec::<String>::new());
     outside.assert_refused("the variable NVIM is not set");
