@@ -121,8 +121,18 @@ struct UpdateState {
     odd: usize,
     /// The id of the message that the last piece of the agent's text belongs to.
     message: Option<MessageId>,
-    /// The text of the prompt that this turn sends.
-    prompt: String,
+    /// The texts of the prompt, one for each block.
+    prompt: Vec<String>,
+}
+
+impl UpdateState {
+    /// Returns whether a text is the prompt, or a whole block of it. The chat shows these already. A part of it is not enough,
+    /// because an agent may say the same words for another reason.
+    fn is_prompt(&self, text: &str) -> bool {
+        let text = text.trim();
+        let is_block = self.prompt.iter().any(|it| it.trim() == text);
+        is_block || self.prompt.concat().trim() == text
+    }
 }
 
 /// The result of switching an agent to its plan mode.
@@ -176,7 +186,7 @@ impl AgentTurn {
                 other_cost: None,
                 odd: 0,
                 message: None,
-                prompt: String::new(),
+                prompt: Vec::new(),
             },
             own: OwnCalls::new(memory, turn.is_confined()),
             turn,

@@ -146,8 +146,7 @@ impl Progress {
             }
             SessionUpdate::UserMessageChunk(chunk) => {
                 let text = block_text(&chunk.content);
-                // The chat shows the prompt already.
-                match self.updates.prompt.contains(text.trim()) {
+                match self.updates.is_prompt(&text) {
                     true => Ok(()),
                     false => self.output.say(&format!("was asked: {text}")).await,
                 }

@@ -353,6 +353,7 @@ fn all_kinds_of_updates_are_shown() {
             said(SessionUpdate::CompactionSummaryChunk(CompactionSummaryChunk::new("c1", "All in short.".into()))),
             said(SessionUpdate::CompactionUpdate(CompactionUpdate::new("c1", CompactionStatus::Completed))),
             said(SessionUpdate::CompactionSummaryChunk(CompactionSummaryChunk::new("c2", "In short again.".into()))),
+            said(SessionUpdate::UserMessageChunk(chunk("do it\n"))),
             said(SessionUpdate::UserMessageChunk(chunk("it"))),
             said(SessionUpdate::UserMessageChunk(chunk("Stopped by a hook."))),
             said(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new("dreaming"))),
@@ -387,6 +388,7 @@ fn all_kinds_of_updates_are_shown() {
         "sum up the session",
         "All in short.",
         "In short again.",
+        "scripted was asked: it",
         "scripted was asked: Stopped by a hook.",
         "scripted is in the mode dreaming",
         "between others",
@@ -406,7 +408,7 @@ fn all_kinds_of_updates_are_shown() {
     for text in shown {
         assert!(live.contains(text), "{text}: {live}");
     }
-    assert!(!live.contains("was asked: it"), "{live}");
+    assert!(!live.contains("was asked: do it"), "{live}");
     scene.nvim.wait_text("window 25%");
     scene.nvim.wait_text("Agent title");
     let words = scene.nvim.lua(
