@@ -297,8 +297,21 @@ impl OneCall {
                 reply.send(Err(NO_JOBS.to_owned())).ok();
             }
             TurnEvent::AllowedHosts(reply) => drop(reply.send(Vec::new())),
-            // The agent shows its calls itself, and no permission holds for a later call.
-            _ => {}
+            // No permission holds for a later call.
+            TurnEvent::Allow(_) => {}
+            // The agent shows its calls itself.
+            TurnEvent::Text(_) | TurnEvent::Show(_) | TurnEvent::State(..) => {}
+            // No turn of a model or an agent runs here, and no job: nothing else is sent by one call.
+            TurnEvent::Job(_)
+            | TurnEvent::TakeSteering
+            | TurnEvent::Steer(_)
+            | TurnEvent::Usage(_)
+            | TurnEvent::WindowUsed(_)
+            | TurnEvent::AgentState(_)
+            | TurnEvent::AgentLogin(_)
+            | TurnEvent::LoginCommand(_)
+            | TurnEvent::Title(_)
+            | TurnEvent::PlanRemoved => {}
         }
     }
 }
