@@ -10,6 +10,7 @@ use co_acp::schema::{
     CreateElicitationRequest, ElicitationAcceptAction, ElicitationAction, ElicitationContentValue,
     ElicitationId, ElicitationMode, RequestId,
 };
+use co_llm::Url;
 use co_text::printable;
 
 /// A question of an agent (an ACP elicitation) that waits for its answer.
@@ -120,17 +121,18 @@ impl Elicitation {
     }
 }
 
-/// Returns the host of a web address. The text before an `@` is a user name, not a host.
-fn host(url: &str) -> Option<String> {
-    let rest = url
-        .strip_prefix("https://")
-        .or_else(|| url.strip_prefix("http://"))?;
-    let authority = rest.split(['/', '?', '#', '\\']).next()?;
-    let host = authority.rsplit('@').next()?;
-    let is_plain = url
-        .chars()
-        .all(|it| !it.is_whitespace() && !it.is_control());
-    (is_plain && !host.is_empty()).then(|| host.to_owned())
+/// Returns the host and the port of an address of the web, as a browser reads it; none if the address has characters that a
+/// person does not see.
+fn host(address: &str) -> Option<String> {
+    let url = Url::parse(address).ok()?;
+    let is_web = matches!(url.scheme(), "http" | "https");
+    let is_plain = |it: char| !it.is_whitespace() && !it.is_control();
+    let host = url.host_str()?;
+    let host = match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    };
+    (is_web && address.chars().all(is_plain)).then_some(host)
 }
 
 #[cfg(test)]
@@ -212,6 +214,12 @@ mod tests {
             ("https://a.test/b?c=http://d.test", Some("a.test")),
             ("https://good.test@evil.test:1/x", Some("evil.test:1")),
             ("https://evil.test\\@good.test/", Some("evil.test")),
+            ("https:\\\\evil.test/", Some("evil.test")),
+            ("HTTPS://Evil.test:443/", Some("evil.test")),
+            ("https://%65vil.test/", Some("evil.test")),
+            ("https://еvil.test/", Some("xn--vil-qdd.test")),
+            ("http://2130706433/", Some("127.0.0.1")),
+            ("http://[::1]:80/x", Some("[::1]")),
             ("file:///etc/passwd", None),
             ("https://a.test/\n x", None),
             ("https://", None),
