@@ -83,6 +83,7 @@ impl Store {
             let end = Item::End {
                 reason: End::Interrupted,
                 usage: Usage::default(),
+                explained: false,
             };
             items.push(end.clone());
             added.push(end);

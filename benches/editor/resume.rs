@@ -94,6 +94,7 @@ fn write(data: &Path) -> (String, u64) {
         Item::End {
             reason: End::Done,
             usage: Usage::default(),
+            explained: false,
         },
     ];
     let last = [
@@ -104,6 +105,7 @@ fn write(data: &Path) -> (String, u64) {
         Item::End {
             reason: End::Done,
             usage: Usage::default(),
+            explained: false,
         },
     ];
     let lines = |items: &[Item]| {

@@ -229,6 +229,8 @@ impl AgentTurn {
             process.last_words().await;
         }
         context.keep_changes(checkpoint).await;
+        // Each failure of an agent has a note, unless the transcript cannot be written.
+        let explained = closed.is_ok() && matches!(done, Ok(End::Failed));
         let (end, process) = match (done, closed) {
             (Ok(end), Ok(())) => (end, kept),
             (Err(Halt::Cancelled), _) => (End::Cancelled, kept),
@@ -237,6 +239,7 @@ impl AgentTurn {
         TurnEnd {
             end,
             fault: None,
+            explained,
             failed_confined: progress.own.failed_confined(),
             unanswered: Vec::new(),
             agent: process.map(Box::new),

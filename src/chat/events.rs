@@ -73,6 +73,8 @@ pub enum ChatEvent {
         fault: Option<Fault>,
         /// True if an agent did the turn. `/retry` does not repeat such a turn.
         by_agent: bool,
+        /// A notice before it says why the turn failed, and what to do.
+        explained: bool,
     },
     /// A slash command failed because the provider failed.
     ProviderFailed(Fault),

@@ -169,13 +169,16 @@ impl<'a> Retelling<'a> {
                 });
             }
             Item::Outcome(outcome) => self.outcome(outcome),
-            Item::End { reason, .. } => {
+            Item::End {
+                reason, explained, ..
+            } => {
                 self.start_turn();
                 (self.in_turn, self.prompted) = (false, false);
                 self.events.push(ChatEvent::TurnEnded {
                     end: *reason,
                     fault: None,
                     by_agent: self.by_agent,
+                    explained: *explained,
                 });
             }
             Item::ModelChosen { agent, .. } => self.by_agent = agent.is_some(),

@@ -25,7 +25,6 @@ use crate::tool::context::{CallContext, TurnKind};
 use crate::tool::event::CallEvent;
 use crate::tool::permissions::TurnMemory;
 use crate::workspace::edits::EditRange;
-use co_llm::Fault;
 use co_llm::transcript::{self, Decision, End, Item, Outcome, ShownPart, Usage};
 
 /// The result of a call whose question was open when the backend had to end: with Neovim, or for `/restart!`.
@@ -81,7 +80,7 @@ impl Chat {
         context.show(ChatEvent::TurnStarted);
         let provider = match self.model.provider(services) {
             Ok(provider) => provider,
-            Err(fault) => return self.end_turn(End::Failed, Some(fault)).await,
+            Err(fault) => return self.end_turn(TurnEnd::failed(Some(fault))).await,
         };
         let judge = context.judge();
         self.tools.deny_by(Arc::clone(&judge)).await;
@@ -126,7 +125,7 @@ impl Chat {
                 Ok(turn) => self.run_turn(receiver, cancel, turn.run()),
                 Err(why) => {
                     self.context.services.notice(NoticeLevel::Error, why);
-                    self.end_turn(End::Failed, None).await;
+                    self.end_turn(TurnEnd::failed(None)).await;
                 }
             };
         }
@@ -324,23 +323,18 @@ impl Chat {
         };
         self.recorder.flush().await;
         let cancelled = running.cancel.is_cancelled();
-        let ended = running.task.await.unwrap_or_else(|error| {
+        let mut ended = running.task.await.unwrap_or_else(|error| {
             tracing::error!(%error, "a turn ended badly");
-            TurnEnd {
-                end: if cancelled {
-                    End::Cancelled
-                } else {
-                    End::Failed
-                },
-                fault: None,
-                failed_confined: Vec::new(),
-                unanswered: Vec::new(),
-                agent: None,
+            let mut ended = TurnEnd::failed(None);
+            if cancelled {
+                ended.end = End::Cancelled;
             }
+            ended
         });
-        self.agent.process = ended.agent;
+        self.agent.process = ended.agent.take();
         self.agent.new_wishes = None;
-        self.permissions.learn(ended.failed_confined);
+        self.permissions
+            .learn(std::mem::take(&mut ended.failed_confined));
         // The turn did not ask about a commit, nor about the changes of an agent that the person takes back meanwhile.
         self.questions
             .withdraw_of_turn(&[self.commit.question, self.undo.question()]);
@@ -350,15 +344,14 @@ impl Chat {
         }
         self.tell_job_ends().await;
         self.typed.record(&mut self.recorder).await;
-        let end = match ended.end {
-            // Nobody cancelled it.
-            End::Cancelled if self.app.is_cancelled() && !self.cancel_pressed => End::Interrupted,
-            end => end,
-        };
-        if end == End::Done {
+        // Nobody cancelled it.
+        if ended.end == End::Cancelled && self.app.is_cancelled() && !self.cancel_pressed {
+            ended.end = End::Interrupted;
+        }
+        if ended.end == End::Done {
             plan::keep_answer(&self.context, &mut self.recorder).await;
         }
-        self.end_turn(end, ended.fault).await;
+        self.end_turn(ended).await;
         self.context.services.checkpoints.tell_changed();
     }
 
@@ -395,14 +388,25 @@ impl Chat {
         }
     }
 
-    pub(super) async fn end_turn(&mut self, end: End, fault: Option<Fault>) {
-        let usage = self.status.turn_usage;
-        self.recorder.record(Item::End { reason: end, usage }).await;
+    pub(super) async fn end_turn(&mut self, ended: TurnEnd) {
+        let TurnEnd {
+            end,
+            fault,
+            explained,
+            ..
+        } = ended;
+        let item = Item::End {
+            reason: end,
+            usage: self.status.turn_usage,
+            explained,
+        };
+        self.recorder.record(item).await;
         let by_agent = self.model.agent().is_some();
         self.context.show(ChatEvent::TurnEnded {
             end,
             fault,
             by_agent,
+            explained,
         });
         for text in self.undo.take_notes() {
             self.recorder.note(text).await;

@@ -81,11 +81,27 @@ pub(super) enum TurnGoal {
 pub(super) struct TurnEnd {
     pub end: End,
     pub fault: Option<Fault>,
+    /// A notice has told the person why it failed, and what to do.
+    pub explained: bool,
     pub failed_confined: Vec<String>,
     /// The ids of the calls whose questions were not answered.
     pub unanswered: Vec<String>,
     /// The agent's process, if an agent works in the chat and its process survives the turn.
     pub agent: Option<Box<AgentProcess>>,
+}
+
+impl TurnEnd {
+    /// Returns the end of a turn that failed before it began, or by a fault of co.
+    pub(super) fn failed(fault: Option<Fault>) -> Self {
+        Self {
+            end: End::Failed,
+            fault,
+            explained: false,
+            failed_confined: Vec::new(),
+            unanswered: Vec::new(),
+            agent: None,
+        }
+    }
 }
 
 /// The notice to the person after they revoked the trust in the instructions.
@@ -114,6 +130,7 @@ impl Turn {
         TurnEnd {
             end,
             fault,
+            explained: false,
             unanswered: self.unanswered,
             failed_confined: self.memory.permissions.failed_confined,
             agent: None,

@@ -152,7 +152,7 @@ impl Page {
         if !edits.is_empty() {
             return edits;
         }
-        let remark = remark(event).filter(|_| !self.is_told(event));
+        let remark = remark(event);
         let is_models = speaker(event) == Caller::Agent;
         let mut piece = match remark.is_some() && is_models && self.in_turn {
             true => self.heading(),
@@ -173,19 +173,6 @@ impl Page {
             (self.last, self.breaks, self.held) = (Last::Remark, 1, 0);
         }
         separated.into_iter().chain(appended(piece)).collect()
-    }
-
-    /// Returns true if the last paragraph already says why an agent's turn failed, so that no further paragraph is needed.
-    fn is_told(&self, event: &ChatEvent) -> bool {
-        let failed = matches!(
-            event,
-            ChatEvent::TurnEnded {
-                end: End::Failed,
-                fault: None,
-                by_agent: true,
-            }
-        );
-        failed && self.last == Last::Remark
     }
 
     /// Returns the changes that show a new call.
@@ -535,7 +522,8 @@ fn remark(event: &ChatEvent) -> Option<String> {
             end,
             fault,
             by_agent,
-        } => return self::end(*end, fault.as_ref(), *by_agent),
+            explained,
+        } => return self::end(*end, fault.as_ref(), *by_agent).filter(|_| !explained),
         _ => return None,
     })
 }
@@ -649,6 +637,7 @@ mod tests {
             end: End::Done,
             fault: None,
             by_agent: false,
+            explained: false,
         };
         let turn = |prompt: &str, pieces: &[&str]| {
             let start = [sent(prompt), ChatEvent::TurnStarted];
@@ -670,7 +659,7 @@ mod tests {
 
     #[test]
     fn the_failed_turn_of_an_agent_is_explained_once() {
-        let text = |notice: Option<&str>, by_agent| {
+        let text = |notice: Option<&str>, explained| {
             let notice = notice.map(|text| ChatEvent::Notice {
                 text: text.to_owned(),
                 caller: Caller::Agent,
@@ -678,7 +667,8 @@ mod tests {
             let failed = ChatEvent::TurnEnded {
                 end: End::Failed,
                 fault: None,
-                by_agent,
+                by_agent: true,
+                explained,
             };
             let start = [sent("hi"), ChatEvent::TurnStarted];
             let events: Vec<_> = start.into_iter().chain(notice).chain([failed]).collect();
@@ -686,8 +676,13 @@ mod tests {
         };
         let told = text(Some("it has ended; the next prompt starts it anew"), true);
         assert!(told.trim_end().ends_with("anew"), "{told}");
-        assert!(text(None, true).contains("the turn failed; a new prompt asks again"));
-        assert!(text(Some("a notice"), false).contains("the turn failed"));
+        for notice in [None, Some("a notice about something else")] {
+            let told = text(notice, false);
+            assert!(
+                told.contains("the turn failed; a new prompt asks again"),
+                "{told}"
+            );
+        }
     }
 
     #[test]
@@ -703,6 +698,7 @@ mod tests {
             end: End::Done,
             fault: None,
             by_agent: false,
+            explained: false,
         };
         let start = [
             sent("hi"),
@@ -770,6 +766,7 @@ mod tests {
             end: End::Cancelled,
             fault: None,
             by_agent: false,
+            explained: false,
         };
         let events = [
             sent("why?\n```\nx"),

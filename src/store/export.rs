@@ -53,7 +53,7 @@ fn item_text(item: &Item) -> Option<String> {
                 code_block("", &outcome.text)
             ),
         },
-        Item::End { reason, usage } => {
+        Item::End { reason, usage, .. } => {
             let used = (*usage != Usage::default()).then(|| usage.to_string());
             let ended = ended(*reason).map(str::to_owned);
             let said: Vec<_> = ended.into_iter().chain(used).collect();
@@ -177,6 +177,7 @@ mod tests {
                     cost: Some(transcript::Cost(1_500_000)),
                     ..Usage::default()
                 },
+                explained: false,
             },
         ];
         let expected = "## You\n\nlist\n\n## co\n\nI look.\n\nCall: run\n\n```json\n{\n  \"cmd\": \"ls\"\n}\n```\n\n\

@@ -129,6 +129,7 @@ mod tests {
         Item::End {
             reason: End::Done,
             usage: Usage::default(),
+            explained: false,
         }
     }
 

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::chat::{Chat, calls, done, says, text, told, valid};
 use crate::chat;
+use crate::chat::turn::TurnEnd;
 use crate::protocol::{ChatState, ToEditor};
 use co_llm::Fault;
 use co_llm::scripted::Part;
@@ -238,7 +239,11 @@ async fn a_turn_whose_end_the_full_disk_lost_has_ended() {
     let log = chat.recorder.log().unwrap();
     let full = std::fs::File::options().write(true).open("/dev/full");
     let file = log.lock().replace_file(full.unwrap());
-    chat.end_turn(End::Done, None).await;
+    let done = TurnEnd {
+        end: End::Done,
+        ..TurnEnd::failed(None)
+    };
+    chat.end_turn(done).await;
     assert!(!chat.recorder.record(Item::user("/plan x")).await);
     log.lock().replace_file(file);
     assert!(chat.recorder.record(Item::user("/plan it")).await);

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::chat::{Chat, asks_for, calls, done, eventually, says, tool, valid};
 use super::jobs::{ends, ends_within_a_turn, job, known, run_of};
+use crate::chat::turn::TurnEnd;
 use crate::chat::{self, Msg, Prompt};
 use crate::protocol::{Answer, NoticeLevel, Scope, ToEditor};
 use co_llm::scripted::Scripted;
@@ -131,7 +132,11 @@ async fn prompts_that_wait_come_back_with_the_one_that_cannot_be_sent() {
     }
     // Nothing can be recorded for a conversation that could not be resumed.
     chat.resume_failed = true;
-    chat.end_turn(End::Done, None).await;
+    let done = TurnEnd {
+        end: End::Done,
+        ..TurnEnd::failed(None)
+    };
+    chat.end_turn(done).await;
     // Each goes in front of what the prompt has by then.
     for text in ["third", "second"] {
         assert_eq!(test.unsent().await, text);

@@ -28,7 +28,7 @@ async fn text_then_done() {
     let disk = chat.disk();
     let said: String = disk.iter().filter_map(said).collect();
     assert_eq!(said, "Hello.");
-    let Some(Item::End { reason, usage }) = disk.last() else {
+    let Some(Item::End { reason, usage, .. }) = disk.last() else {
         panic!("no end in {disk:?}");
     };
     assert_eq!((*reason, usage.input, usage.output), (End::Done, 7, 2));

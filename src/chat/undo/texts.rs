@@ -235,6 +235,7 @@ mod tests {
         let end = || Item::End {
             reason: End::Done,
             usage: Usage::default(),
+            explained: false,
         };
         let items = [
             user("first"),

@@ -60,6 +60,7 @@ fn write(scene: &Scene) -> (String, String) {
         let end = Item::End {
             reason: End::Done,
             usage: Usage::default(),
+            explained: false,
         };
         for item in [Item::user(&prompt), Item::Text { text }, end] {
             writer.append(&item).unwrap();

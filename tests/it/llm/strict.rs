@@ -45,6 +45,7 @@ async fn mistral_takes_each_order_of_prompts_and_each_id() {
     let end = Item::End {
         reason: co_llm::transcript::End::Cancelled,
         usage: co_llm::transcript::Usage::default(),
+        explained: false,
     };
     let long = "x".repeat(100);
     for items in [

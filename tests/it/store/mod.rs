@@ -30,6 +30,7 @@ fn end(reason: End) -> Item {
     Item::End {
         reason,
         usage: Usage::default(),
+        explained: false,
     }
 }
 

@@ -55,6 +55,9 @@ pub enum Item {
         reason: End,
         #[serde(default)]
         usage: Usage,
+        /// A note before it says why the turn failed, and what to do.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        explained: bool,
     },
     /// A summary of older items. The model gets `text` instead of these items. The file keeps them.
     Summary {

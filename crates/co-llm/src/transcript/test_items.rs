@@ -39,6 +39,7 @@ pub(crate) fn end() -> Item {
     Item::End {
         reason: End::Done,
         usage: Usage::default(),
+        explained: false,
     }
 }
 

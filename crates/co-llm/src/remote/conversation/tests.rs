@@ -193,6 +193,7 @@ fn a_prompt_without_an_answer_stays_as_it_was_sent() {
     let failed = Item::End {
         reason: crate::transcript::End::Failed,
         usage: crate::transcript::Usage::default(),
+        explained: false,
     };
     let items = vec![user("x"), failed.clone(), user("y")];
     let told_to = |protocol| told(protocol, items.clone(), true);

@@ -312,7 +312,7 @@ fn any_item() -> impl Strategy<Value = Item> {
         }),
         5 => (any_id(), any_text(), any::<bool>())
             .prop_map(|(id, text, ok)| Item::Outcome(Outcome::new(id, text, ok))),
-        2 => end.prop_map(|reason| Item::End { reason, usage: Usage::default() }),
+        2 => end.prop_map(|reason| Item::End { reason, usage: Usage::default(), explained: false }),
         1 => (any_text(), any::<bool>()).prop_map(|(text, once)| Item::Note { text, once }),
         1 => (any_text(), any::<bool>()).prop_map(|(text, told)| Item::JobEnded { job: 1, text, told }),
         1 => (any_text(), 0..4_usize).prop_map(|(text, keep)| Item::Summary { text, keep }),
@@ -340,6 +340,7 @@ fn usual_chat() -> Vec<Item> {
     let ended = |reason| Item::End {
         reason,
         usage: Usage::default(),
+        explained: false,
     };
     let picture = Context {
         name: "@file:shot.png".into(),
@@ -497,6 +498,7 @@ fn add(items: &mut Vec<Item>, at: usize, event: Event) -> bool {
     let ended = |reason| Item::End {
         reason,
         usage: Usage::default(),
+        explained: false,
     };
     match event {
         Event::Prompt => items.push(user(&format!("prompt {at}"))),
@@ -556,7 +558,7 @@ proptest! {
             for (at, event) in events.iter().enumerate() {
                 // A prompt that has no answer yet waits for the end of the turn.
                 if waits && matches!(event, Event::Prompt | Event::JobEnded) {
-                    items.push(Item::End { reason: End::Failed, usage: Usage::default() });
+                    items.push(Item::End { reason: End::Failed, usage: Usage::default(), explained: false });
                 }
                 let sends = add(&mut items, at, *event);
                 waits = sends;
