@@ -4,7 +4,7 @@ or are `servers` or `conformance`: the tests of the protocol for the client of t
 
 It installs what `scripts/agents` pins into `.tools/`, and builds the backend. A turn of each agent calls the tools of co, edits two files
 and tries to leave its walls. Then a review takes one hunk back, and `/undo` must give back every byte. After that, each agent calls a tool
-of co as a program in a terminal of Neovim.
+of co as a program in a terminal of Neovim. An agent whose own tools co can switch off also makes the edits by the tools of co alone.
 """
 
 from __future__ import annotations
@@ -47,6 +47,13 @@ OWN = [
 SEEN = ["in-the-quickfix-list", "annot rename line", "42-by-co"]
 
 
+#: The same edits by the tools of co.
+EDIT_BY_CO = [
+    ("edit_file", {"path": "a.txt", "edits": [{"old": "line 1\n", "new": "first\n"}, {"old": "line 18\n", "new": "last\n"}]}),
+    ("run_shell_command", {"cmd": "printf more >> b.txt; echo new > c.txt"}),
+]
+
+
 @dataclass
 class Terminal:
     """An agent as a program in a terminal."""
@@ -78,6 +85,8 @@ class Agent:
     env: Callable[[str], dict[str, str]]
     #: Files of the person's home directory that it reads, with their texts.
     files: dict[str, str] = field(default_factory=dict)
+    #: co can switch its own tools off.
+    alone: bool = False
 
 
 def described(name: str) -> Callable[[str], models.Call]:
@@ -133,6 +142,7 @@ AGENTS = {
         ),
         lambda address: {"ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": f"http://{address}"},
         {".claude/CLAUDE.md": "The person's own instructions.\n", ".claude/settings.json": '{"permissions":{"defaultMode":"default"}}'},
+        alone=True,
     ),
     "codex": Agent(
         "@agentclientprotocol/codex-acp/dist/index.js",
@@ -182,8 +192,8 @@ def check(holds: bool, what: str, seen: object) -> None:
         sys.exit(f"{what}; seen:\n{seen}")
 
 
-def turn(name: str, home: pathlib.Path, tools: Tools) -> dict:
-    """Run one turn of an agent in a new home directory, and return what happened."""
+def turn(name: str, home: pathlib.Path, tools: Tools, alone: bool = False) -> dict:
+    """Run one turn of an agent in a new home directory, and return what happened. `alone`: it has only the tools of co."""
     agent = AGENTS[name]
     work = home / "work"
     texts = agent.files | {".ssh/id": SECRET} | {f"work/{file}": text for file, text in BEFORE.items()}
@@ -196,8 +206,9 @@ def turn(name: str, home: pathlib.Path, tools: Tools) -> dict:
     escapes = f"cat {home}/.ssh/id; echo x > {home}/outside; echo x > .git/hooks/pre-commit"
     obeyed = "".join(f"; echo x >> {home}/{file}" for file in agent.files)
     reach = f"bash -c 'exec 3<>/dev/tcp/127.0.0.1/{other.getsockname()[1]}' && echo reached; echo tried"
-    own = [(agent.own(tool), arguments) for tool, arguments in OWN]
-    model = agent.model([*own, agent.shell(EDIT), agent.shell(f"{escapes}{obeyed}; {reach}")])
+    own = [(agent.own(tool), arguments) for tool, arguments in (EDIT_BY_CO if alone else OWN)]
+    of_agent = [] if alone else [agent.shell(EDIT), agent.shell(f"{escapes}{obeyed}; {reach}")]
+    model = agent.model([*own, *of_agent])
     settings = {
         "bin": CO,
         "agents": {
@@ -205,6 +216,7 @@ def turn(name: str, home: pathlib.Path, tools: Tools) -> dict:
                 "cmd": [str(tools.agent(agent.program)), *agent.arguments],
                 "env": agent.env(model.address),
                 "hosts": [model.address],
+                "tools": "co" if alone else "own",
             }
         },
     }
@@ -245,6 +257,16 @@ def check_turn(name: str, home: pathlib.Path, tools: Tools) -> None:
     check(not (home / "outside").exists() and seen["kept"], "it writes nothing outside, and no file that it obeys later", text)
     check(not (home / "work" / ".git" / "hooks" / "pre-commit").exists(), "it makes no hook", text)
     check(not seen["reached"], "it reaches no other host", text)
+
+
+def check_alone(name: str, home: pathlib.Path, tools: Tools) -> None:
+    """Check an agent that has only the tools of co."""
+    seen = turn(name, home, tools, alone=True)
+    text = json.dumps(seen, indent=1)
+    check(seen["ended"] and models.TEXT in seen["chat"], "without tools of its own, its turn ends", text)
+    check(f'"name": "{AGENTS[name].shell("")[0]}"' not in seen["whole"], "it has no tool of its own", text)
+    check(seen["after"] == AFTER, "it edits files by the tools of co", text)
+    check(seen["undone"] and seen["restored"] == BEFORE, "/undo gives back every byte of that", text)
 
 
 def check_terminal(name: str, home: pathlib.Path, tools: Tools) -> None:
@@ -300,6 +322,9 @@ def main() -> None:
                 (home / "chat").mkdir()
                 check_turn(name, home / "chat", tools)
                 check_terminal(name, home / "terminal", tools)
+                if AGENTS[name].alone:
+                    (home / "alone").mkdir()
+                    check_alone(name, home / "alone", tools)
         finally:
             shutil.rmtree(home)
 

@@ -18,7 +18,7 @@ mod value;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use agents::{AgentConfinement, AgentSettings};
+pub use agents::{AgentConfinement, AgentSettings, ToolSource};
 pub use given::GivenSettings;
 pub use layers::{Env, Layers, LoadedSettings, load};
 pub use model_choice::ModelChoice;

@@ -38,7 +38,7 @@ use self::event::{ExecMode, ShownCall};
 use self::schema::{BadCall, Tool};
 use crate::blocking::blocking;
 use crate::workspace::edits;
-use crate::workspace::files::EDITOR;
+use crate::workspace::files::{EDITOR, LIST, READ, SEARCH};
 use crate::workspace::judge::Judge;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
@@ -52,6 +52,20 @@ const LONGEST_ARGUMENTS: usize = 400;
 
 /// The names of the tools that the agent of a chat can call.
 pub const OF_AGENTS: [&str; 3] = [EDITOR, edits::RENAME, command::request::NAME];
+
+/// The names of the tools for the agent of a chat that has no tools of its own.
+pub const IN_PLACE_OF_OWN: [&str; 10] = [
+    READ,
+    LIST,
+    SEARCH,
+    EDITOR,
+    edits::EDIT,
+    edits::WRITE,
+    edits::DELETE,
+    edits::MOVE,
+    edits::RENAME,
+    command::request::NAME,
+];
 
 /// The names of the tools that an agent in a terminal of Neovim can call.
 pub const OF_TERMINALS: [&str; 2] = [EDITOR, edits::RENAME];
@@ -94,7 +108,7 @@ impl ToolSet {
 
     /// Returns the tools with these names, for an agent.
     pub fn of_agents(names: &[&str]) -> Self {
-        let queries = query::tools().into_iter();
+        let queries = query::tools().into_iter().chain(edit::tools());
         let others = [rename::tool(), command::tool_without_jobs()];
         let tools = queries
             .chain(others)

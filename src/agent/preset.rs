@@ -3,8 +3,11 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use crate::config::{AgentConfinement, Config};
+use serde_json::{Map, Value};
+
+use crate::config::{AgentConfinement, Config, ToolSource};
 use crate::paths::workspace_name;
+use crate::tool::{IN_PLACE_OF_OWN, OF_AGENTS};
 use co_policy::HostPattern;
 
 /// The preset of an agent that co knows by name.
@@ -29,6 +32,8 @@ pub struct AgentPreset {
     pub browser_logins: &'static [&'static str],
     /// The command that installs the agent.
     pub install: &'static str,
+    /// The `_meta` of its sessions that switches its own tools off, as JSON; none if it cannot work without them.
+    pub without_tools: Option<&'static str>,
 }
 
 /// The directories of an agent. A confined agent gets a private directory, which nothing outside the confinement reads. So an
@@ -92,6 +97,8 @@ pub const PRESETS: &[AgentPreset] = &[
         login: "claude-agent-acp --cli auth login",
         browser_logins: &[],
         install: "npm install -g @agentclientprotocol/claude-agent-acp",
+        // src/acp-agent.ts reads it for new sessions and for those that go on.
+        without_tools: Some(r#"{ "claudeCode": { "options": { "tools": [] } } }"#),
     },
     // Sources: the README and dist/index.js of @agentclientprotocol/codex-acp 2.6.0, and docs/config.md of openai/codex.
     // `agent-full-access` turns codex's own sandbox off.
@@ -117,6 +124,8 @@ pub const PRESETS: &[AgentPreset] = &[
         login: "codex login",
         browser_logins: &["chat-gpt"],
         install: "npm install -g @agentclientprotocol/codex-acp @openai/codex",
+        // `features.shell_tool` turns off the shell, but nothing turns off `apply_patch`.
+        without_tools: None,
     },
     // Sources: docs/cli/acp-mode.md, docs/reference/configuration.md and the Storage class of @google/gemini-cli 0.61.0. Its own
     // sandbox is off unless GEMINI_SANDBOX or a setting turns it on; the variable goes before the setting. What co confines may
@@ -163,6 +172,8 @@ pub const PRESETS: &[AgentPreset] = &[
         login: "gemini",
         browser_logins: &["oauth-personal"],
         install: "npm install -g @google/gemini-cli",
+        // Any value of `tools.core` also denies all tools of servers (google-gemini/gemini-cli#28361).
+        without_tools: None,
     },
     // Sources: the documentation at opencode.ai/docs (CLI, config, providers), and turns of opencode-ai 1.18.33. It has no
     // sandbox of its own. Its watcher of files must be off: no confined command has inotify, and without it opencode waits for
@@ -216,6 +227,8 @@ pub const PRESETS: &[AgentPreset] = &[
         login: "opencode auth login",
         browser_logins: &[],
         install: "npm install -g opencode-ai",
+        // Its permissions could deny them, but no turn has been tried so.
+        without_tools: None,
     },
 ];
 
@@ -260,6 +273,7 @@ pub struct AgentSpec {
     pub vendor_hosts: Vec<String>,
     pub allowed_hosts: Vec<HostPattern>,
     pub confinement: AgentConfinement,
+    pub tools: ToolSource,
 }
 
 impl AgentSpec {
@@ -286,7 +300,27 @@ impl AgentSpec {
             vendor_hosts: preset.map_or_else(Vec::new, |it| words(it.hosts)),
             allowed_hosts: set.map_or_else(Vec::new, |it| it.hosts.clone()),
             confinement: set.map_or(AgentConfinement::default(), |it| it.confinement),
+            tools: set.map_or(ToolSource::default(), |it| it.tools),
         })
+    }
+
+    /// Returns the names of the tools of co that it gets.
+    pub fn co_tools(&self) -> &'static [&'static str] {
+        match self.tools {
+            ToolSource::Own => &OF_AGENTS,
+            ToolSource::Co => &IN_PLACE_OF_OWN,
+        }
+    }
+
+    /// Returns whether it is to work without tools of its own, but cannot.
+    pub fn cannot_do_without_tools(&self) -> bool {
+        self.tools == ToolSource::Co && self.session_meta().is_none()
+    }
+
+    /// Returns the `_meta` of its sessions, if they need one.
+    pub(super) fn session_meta(&self) -> Option<Map<String, Value>> {
+        let meta = self.preset().filter(|_| self.tools == ToolSource::Co)?;
+        serde_json::from_str(meta.without_tools?).ok()
     }
 
     /// Returns the preset of this agent. Returns `None` for an agent that only the settings define.
@@ -365,6 +399,31 @@ mod tests {
         assert_ne!(own("/a"), own("/b"));
         let all = ["bare", "claude", "codex", "gemini", "mine", "opencode"];
         assert_eq!(names(&config), all);
+    }
+
+    #[test]
+    fn an_agent_works_by_the_tools_of_co_alone_if_its_own_can_be_switched_off() {
+        for (name, can) in [("claude", true), ("codex", false), ("mine", false)] {
+            let mut config = Config::default();
+            config.agents.push(AgentSettings {
+                name: name.to_owned(),
+                cmd: Some(vec!["mine".to_owned()]),
+                tools: ToolSource::Co,
+                ..AgentSettings::default()
+            });
+            let spec = AgentSpec::find(name, &config, Path::new("/home/ann")).unwrap();
+            assert_eq!(spec.cannot_do_without_tools(), !can, "{name}");
+            assert!(spec.co_tools().contains(&"edit_file"));
+        }
+        let own = AgentSpec::find("claude", &Config::default(), Path::new("/home/ann")).unwrap();
+        assert_eq!(own.session_meta(), None);
+        assert!(!own.co_tools().contains(&"edit_file"));
+        for text in PRESETS.iter().filter_map(|it| it.without_tools) {
+            assert!(
+                serde_json::from_str::<Map<String, Value>>(text).is_ok(),
+                "{text}"
+            );
+        }
     }
 
     #[test]

@@ -13,21 +13,23 @@ use super::home;
 use super::hosts::TurnAsker;
 use super::preset::AgentSpec;
 use super::session::{SessionChange, SessionState};
-use super::tools::AgentTools;
+use super::tools::{self, AgentTools};
 use crate::blocking::blocking;
 use crate::cancellable::last_words;
 use crate::checkpoint::CurrentFile;
-use crate::config::AgentConfinement;
+use crate::config::{AgentConfinement, ToolSource};
 use crate::network::{self, HostAccess, HostAsker, OpenAccess, OpenCommand, StartError};
 use crate::program_places::{self, KnownDirectories};
 use crate::protocol::NoticeLevel;
 use crate::services::Services;
-use crate::tool::{OF_AGENTS, ToolSet};
+use crate::tool::ToolSet;
 use co_acp::schema::{
-    AuthMethod, ErrorCode, InitializeResponse, McpServer, SessionConfigOption, SessionId,
-    SessionInfo, SessionModeState, SessionUpdate,
+    AuthMethod, ErrorCode, InitializeResponse, SessionConfigOption, SessionId, SessionInfo,
+    SessionModeState, SessionUpdate,
 };
-use co_acp::{AgentAnswer, AgentConnection, ClientName, Incoming, RequestNumber, SendError};
+use co_acp::{
+    AgentAnswer, AgentConnection, ClientName, Incoming, RequestNumber, SendError, SessionSetup,
+};
 use co_exec::{
     Caller, CommandSpec, Confinement, Environment, GrantedPlaces, Launcher, Program,
     RunningCommand, Streams, UNTIL_IT_ENDS,
@@ -104,6 +106,8 @@ pub enum StartFault {
         co_text::size_text(MOST_MEMORY)
     )]
     Flood,
+    #[error("co cannot switch its own tools off: remove tools = 'co' from its settings in agents")]
+    OwnTools,
     #[error("the start was cancelled")]
     Cancelled,
     #[error("{0}")]
@@ -290,6 +294,9 @@ impl AgentStart {
     /// # Errors
     /// The agent did not start, or it ended, or the start was cancelled. No process is left.
     pub async fn start(self, cancel: &CancellationToken) -> Result<ConnectedAgent, StartFault> {
+        if self.spec.cannot_do_without_tools() {
+            return Err(StartFault::OwnTools);
+        }
         // Before the start: one that appears meanwhile counts as open.
         let closed = match self.spec.confinement {
             AgentConfinement::Workspace => secrets(&self.services, &self.workspace).await,
@@ -364,8 +371,12 @@ impl AgentStart {
     /// namespace.
     fn offer_tools(&self, access: Option<&mut OpenAccess>) -> Option<AgentTools> {
         let own = access.and_then(OpenAccess::take_own_port);
-        let specs = ToolSet::of_agents(&OF_AGENTS).specs();
-        let opened = AgentTools::open(own, &self.services.places.program, &specs);
+        let specs = ToolSet::of_agents(self.spec.co_tools()).specs();
+        let instructions = match self.spec.tools {
+            ToolSource::Own => tools::INSTRUCTIONS,
+            ToolSource::Co => tools::ALONE,
+        };
+        let opened = AgentTools::open(own, &self.services.places.program, (&specs, instructions));
         match opened {
             Ok(tools) => Some(tools),
             Err(error) => {
@@ -503,8 +514,8 @@ impl ConnectedAgent {
             }
             self.early.clear();
         }
-        let (cwd, servers) = (self.start.cwd.clone(), self.servers());
-        let sent = self.connection.new_session(cwd, servers)?;
+        let setup = self.setup();
+        let sent = self.connection.new_session(setup)?;
         match answer(&mut self.connection, sent, &mut self.early).await? {
             HandshakeReply::Answer(AgentAnswer::Session(session)) => {
                 Ok(OpenReply::Opened(OpenedSession {
@@ -519,20 +530,24 @@ impl ConnectedAgent {
         }
     }
 
-    /// Returns the tool servers for the agent's sessions.
-    fn servers(&self) -> Vec<McpServer> {
-        self.tools.iter().map(AgentTools::server).collect()
+    /// Returns what its sessions start or go on with.
+    fn setup(&self) -> SessionSetup {
+        SessionSetup {
+            cwd: self.start.cwd.clone(),
+            servers: self.tools.iter().map(AgentTools::server).collect(),
+            meta: self.start.spec.session_meta(),
+        }
     }
 
     /// Asks the agent to continue a session. Returns the reason if the agent cannot.
     async fn go_on(&mut self, id: SessionId) -> Result<GoOnReply, StartFault> {
-        let (cwd, servers) = (self.start.cwd.clone(), self.servers());
+        let setup = self.setup();
         let connection = &mut self.connection;
         let capabilities = &self.initialized.agent_capabilities;
         let sent = if capabilities.session_capabilities.resume.is_some() {
-            connection.resume_session(&id, cwd, servers)?
+            connection.resume_session(&id, setup)?
         } else if capabilities.load_session {
-            connection.load_session(&id, cwd, servers)?
+            connection.load_session(&id, setup)?
         } else {
             return Ok(GoOnReply::Lost("it cannot continue sessions".to_owned()));
         };

@@ -57,9 +57,15 @@ const MOST_WAITING: usize = 32;
 const MOST_CALLS_OF_TURN: usize = 1_000;
 const MOST_ARGUMENTS: usize = 64 << 10;
 
-const INSTRUCTIONS: &str = "These tools belong to co, the agent and shell in the person's Neovim that started you. The person sees each \
+/// The words to an agent that has tools of its own too.
+pub(super) const INSTRUCTIONS: &str = "These tools belong to co, the agent and shell in the person's Neovim that started you. The person sees each \
     call, and is asked about what changes something. `editor_context` knows what no command finds out: diagnostics, definitions and \
     references of the language servers, the selection, unsaved buffers.";
+
+/// The words to an agent that has only these tools.
+pub(super) const ALONE: &str = "These tools belong to co, the agent and shell in the person's Neovim that started you. You have no others: \
+    read, list and search files, change them, and run commands by these. The person sees each call, and is asked about what changes \
+    something.";
 
 const NO_TURN: &str = "Not run: the person's prompt has been answered, and co takes calls only while a prompt is worked on.";
 const TOO_MANY: &str = "Not run: too many calls wait. Call again when one has its result.";
@@ -88,6 +94,7 @@ pub struct AgentTools {
 /// The connection of the tools to the current turn: passes calls of the agent to it.
 struct WayToTurn {
     tools: Vec<ServerTool>,
+    instructions: &'static str,
     turn: Mutex<Option<mpsc::Sender<AskedOwnCall>>>,
     calls_of_turn: AtomicUsize,
 }
@@ -101,7 +108,7 @@ impl AgentTools {
     pub(super) fn open(
         own: Option<StdListener>,
         program: &Path,
-        specs: &[ToolSpec],
+        (specs, instructions): (&[ToolSpec], &'static str),
     ) -> io::Result<Self> {
         if !program.is_file() {
             let why = format!(
@@ -116,6 +123,7 @@ impl AgentTools {
         let listener = TcpListener::from_std(listener)?;
         let way = Arc::new(WayToTurn {
             tools: specs.iter().map(offered).collect(),
+            instructions,
             turn: Mutex::default(),
             calls_of_turn: AtomicUsize::new(0),
         });
@@ -154,7 +162,7 @@ impl ToolOffer for WayToTurn {
     }
 
     fn instructions(&self) -> &'static str {
-        INSTRUCTIONS
+        self.instructions
     }
 
     fn tools(&self) -> Vec<ServerTool> {

@@ -188,7 +188,7 @@ impl AgentTurn {
                 message: None,
                 prompt: Vec::new(),
             },
-            own: OwnCalls::new(memory, turn.is_confined()),
+            own: OwnCalls::new(memory, &turn.spec),
             turn,
             past,
             wishes,

@@ -22,6 +22,17 @@ pub struct AgentSettings {
     /// The hosts that the agent may connect to besides the hosts of its preset.
     pub hosts: Vec<HostPattern>,
     pub confinement: AgentConfinement,
+    pub tools: ToolSource,
+}
+
+/// The tools that an agent works with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ToolSource {
+    /// Its own, and a few of co.
+    #[default]
+    Own,
+    /// Those of co alone, so that co judges and carries out each edit and each command.
+    Co,
 }
 
 /// The confinement of an agent.
@@ -46,6 +57,17 @@ static FIELDS: &[Setting] = &[
             agent(c).confinement = match v {
                 "none" => AgentConfinement::None,
                 _ => AgentConfinement::Workspace,
+            };
+        }),
+        "",
+    ),
+    setting(
+        "tools",
+        "",
+        Kind::Choice(&["own", "co"], |c, v| {
+            agent(c).tools = match v {
+                "co" => ToolSource::Co,
+                _ => ToolSource::Own,
             };
         }),
         "",
@@ -110,6 +132,9 @@ mod tests {
         assert_eq!(agents[0].confinement, AgentConfinement::Workspace);
         assert_eq!(agents[1].confinement, AgentConfinement::None);
         assert_eq!(agents[2].cmd, None);
+        assert_eq!(agents[2].tools, ToolSource::Own);
+        let (agents, _) = read(&json!({ "claude": { "tools": "co" } }));
+        assert_eq!(agents[0].tools, ToolSource::Co);
     }
 
     #[test]
@@ -121,6 +146,7 @@ mod tests {
             json!({ "a": { "cmd": "x" } }),
             json!({ "a": { "confinement": "some" } }),
             json!({ "a": { "unheard": 1 } }),
+            json!({ "a": { "tools": [] } }),
             json!({ "a": 1 }),
             json!("a"),
         ] {

@@ -39,6 +39,17 @@ pub struct ClientName {
     pub version: &'static str,
 }
 
+/// What a session starts or goes on with.
+#[derive(Debug, Clone, Default)]
+pub struct SessionSetup {
+    /// The directory, an absolute path.
+    pub cwd: PathBuf,
+    /// Tool servers that the agent starts.
+    pub servers: Vec<McpServer>,
+    /// Fields that only some agents know.
+    pub meta: Option<Map<String, Value>>,
+}
+
 /// The kind of a request of the client. It decides how the client reads the answer.
 #[derive(Debug, Clone, Copy)]
 enum Method {
@@ -127,17 +138,13 @@ impl AgentConnection {
         self.request(Method::ListSessions, &request)
     }
 
-    /// Starts a session in a directory. The path must be absolute. The agent starts the tool servers. The answer is
-    /// [`AgentAnswer::Session`].
+    /// Starts a session. The answer is [`AgentAnswer::Session`].
     ///
     /// # Errors
-    /// The agent does not read its input.
-    pub fn new_session(
-        &mut self,
-        cwd: PathBuf,
-        servers: Vec<McpServer>,
-    ) -> Result<RequestNumber, SendError> {
-        let request = NewSessionRequest::new(cwd).mcp_servers(servers);
+    /// The agent does not read.
+    pub fn new_session(&mut self, setup: SessionSetup) -> Result<RequestNumber, SendError> {
+        let SessionSetup { cwd, servers, meta } = setup;
+        let request = NewSessionRequest::new(cwd).mcp_servers(servers).meta(meta);
         self.request(Method::NewSession, &request)
     }
 
@@ -148,10 +155,11 @@ impl AgentConnection {
     pub fn load_session(
         &mut self,
         session: &SessionId,
-        cwd: PathBuf,
-        servers: Vec<McpServer>,
+        setup: SessionSetup,
     ) -> Result<RequestNumber, SendError> {
-        let request = LoadSessionRequest::new(session.clone(), cwd).mcp_servers(servers);
+        let SessionSetup { cwd, servers, meta } = setup;
+        let request = LoadSessionRequest::new(session.clone(), cwd);
+        let request = request.mcp_servers(servers).meta(meta);
         self.request(Method::LoadSession, &request)
     }
 
@@ -162,10 +170,11 @@ impl AgentConnection {
     pub fn resume_session(
         &mut self,
         session: &SessionId,
-        cwd: PathBuf,
-        servers: Vec<McpServer>,
+        setup: SessionSetup,
     ) -> Result<RequestNumber, SendError> {
-        let request = ResumeSessionRequest::new(session.clone(), cwd).mcp_servers(servers);
+        let SessionSetup { cwd, servers, meta } = setup;
+        let request = ResumeSessionRequest::new(session.clone(), cwd);
+        let request = request.mcp_servers(servers).meta(meta);
         self.request(Method::ResumeSession, &request)
     }
 

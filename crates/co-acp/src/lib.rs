@@ -18,5 +18,5 @@ mod tests;
 pub use agent_client_protocol_schema::{MaybeUndefined, v1 as schema};
 
 pub use co_lines::SendError;
-pub use connection::{AgentConnection, ClientName};
+pub use connection::{AgentConnection, ClientName, SessionSetup};
 pub use incoming::{AgentAnswer, Incoming, RequestNumber};

@@ -14,7 +14,9 @@ use crate::schema::{
     SessionNotification, SessionUpdate, StopReason, ToolCall, ToolCallStatus, ToolCallUpdate,
     ToolCallUpdateFields, ToolKind,
 };
-use crate::{AgentAnswer, AgentConnection, ClientName, Incoming, RequestNumber, SendError};
+use crate::{
+    AgentAnswer, AgentConnection, ClientName, Incoming, RequestNumber, SendError, SessionSetup,
+};
 
 /// The agent's side of a connection.
 struct ScriptedAgent {
@@ -153,7 +155,12 @@ async fn a_whole_turn() {
     assert!(
         matches!(answered, AgentAnswer::Sessions(it) if it.next_cursor.as_deref() == Some("3"))
     );
-    let sent = connection.new_session("/work".into(), Vec::new()).unwrap();
+    let sent = connection
+        .new_session(SessionSetup {
+            cwd: "/work".into(),
+            ..SessionSetup::default()
+        })
+        .unwrap();
     let request = async {
         agent
             .answer("session/new", NewSessionResponse::new("s"))

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::content::block_text;
 use super::subagents::SubAgentNews;
 use crate::agent::tools::SERVER;
-use crate::tool::OF_AGENTS;
+use crate::tool::IN_PLACE_OF_OWN;
 use crate::tool::agent_call::AgentCall;
 use co_acp::schema::{
     Diff, Meta, ToolCall, ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus,
@@ -533,7 +533,7 @@ fn own_tool(call: &ToolCall) -> Option<&'static str> {
     let meta = call.meta.as_ref().and_then(|it| it.get("claudeCode"));
     let meta = meta.and_then(|it| it.get("toolName")?.as_str());
     let title = call.title.as_str();
-    OF_AGENTS.into_iter().find(|tool| {
+    IN_PLACE_OF_OWN.into_iter().find(|tool| {
         let of_claude = format!("mcp__{SERVER}__{tool}");
         let names = [call.name.as_deref(), meta];
         let is_of_claude = names.contains(&Some(of_claude.as_str()));

@@ -11,12 +11,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::events::ChatEvent;
 use super::super::turn::{MAX_WAITING_EVENTS, ToChat, Turn, TurnEvent};
+use crate::agent::AgentSpec;
 use crate::agent::tools::{AgentTools, AskedOwnCall};
+use crate::config::AgentConfinement;
+use crate::tool::ToolSet;
 use crate::tool::call::{CANCELLED, EFFECT_UNKNOWN};
 use crate::tool::context::{CallContext, TurnKind};
 use crate::tool::event::CallEvent;
 use crate::tool::permissions::TurnMemory;
-use crate::tool::{OF_AGENTS, ToolSet};
 use co_llm::transcript::{Call, Item};
 use co_mcp::ToolReply;
 
@@ -68,13 +70,13 @@ pub(super) struct EndedOwnCall {
 }
 
 impl OwnCalls {
-    pub(super) fn new(memory: TurnMemory, is_confined: bool) -> Self {
+    pub(super) fn new(memory: TurnMemory, spec: &AgentSpec) -> Self {
         Self {
-            tools: ToolSet::of_agents(&OF_AGENTS),
+            tools: ToolSet::of_agents(spec.co_tools()),
             memory,
             asked: None,
             running: None,
-            is_confined,
+            is_confined: spec.confinement == AgentConfinement::Workspace,
         }
     }
 

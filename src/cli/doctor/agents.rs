@@ -27,6 +27,12 @@ fn check(name: &str, spec: Option<AgentSpec>, is_set: bool, path: &str) -> Check
             "set agents, with cmd = { program, arguments... }",
         );
     };
+    if spec.cannot_do_without_tools() {
+        return bad(
+            format!("{name} does not start, because co cannot switch its own tools off"),
+            "remove tools = 'co' from its settings in agents",
+        );
+    }
     let found = spec.installed(Path::new(path).as_os_str());
     match (found, spec.confinement) {
         (Some(program), AgentConfinement::Workspace) => Check::ok(

@@ -11,12 +11,13 @@ pub(super) static SETTINGS: &[Setting] = &[
         "agents",
         "{}",
         Kind::Tables {
-            accepts: "a table from names to tables of cmd, env, home, hosts and confinement",
+            accepts: "a table from names to tables of cmd, env, home, hosts, confinement and tools",
             read: set_agents,
         },
         "Agents for |co-/agent|, such as { codex = { cmd = { '/opt/codex-acp' } }, mine = { cmd = { 'my-agent', '--acp' }, env = \
          { MODE = 'x' }, hosts = { 'api.example.org' } } }. What is left out comes from the preset with that name, see |co-other-agents|. \
-         home is your own directory of an agent that has a preset, such as ~/.codex. confinement = 'none' runs it as a plain process, with all that you may do.",
+         home is your own directory of an agent that has a preset, such as ~/.codex. confinement = 'none' runs it as a plain process, with all that you may do. \
+         tools = 'co' lets claude work by the tools of co alone, see |co-agent-tools|.",
     )
     .strict()
     .applies(Applies::NextChat),

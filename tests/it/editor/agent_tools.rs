@@ -133,6 +133,50 @@ fn commands_look_unasked_and_others_ask_and_are_taken_back() {
 }
 
 #[test]
+fn an_agent_without_tools_of_its_own_works_by_those_of_co() {
+    let replaced = json!([{ "old": "two", "new": "three" }]);
+    let script = json!({ "log": "requests", "do it": [
+        tool("read_file", json!({ "path": "a.txt" })),
+        tool("search", json!({ "pattern": "^tw." })),
+        tool("edit_file", json!({ "path": "a.txt", "edits": replaced })),
+        run("cat a.txt"),
+        message("All through."),
+    ] });
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "one\ntwo\n");
+    workspace.write("script.json", &script.to_string());
+    // Nobody is asked about the hosts of its vendor.
+    let hosts = ["api.anthropic.com", "claude.ai", "platform.claude.com"];
+    let more = json!({ "tools": "co", "hosts": hosts });
+    let mut settings = settings(&workspace, more);
+    let agent = settings["agents"]["scripted"].take();
+    settings["agents"] = json!({ "claude": agent, "codex": agent });
+    let scene = Scene::in_workspace(workspace, settings, &[]);
+    scene.co("/agent claude");
+    scene.wait_notice("claude works in this chat");
+    scene.co("do it");
+    scene.answer_text("edit_file a.txt  +1 -1", "y");
+    scene.wait_turns(1);
+    let chat = scene.wait_chat("All through.");
+    for text in ["read a.txt", "a.txt:2: two", "result: one\nthree"] {
+        assert!(chat.contains(text), "{text}: {chat}");
+    }
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\nthree\n");
+    let requests = scene.workspace.read("requests").unwrap();
+    let no_tools = r#""_meta":{"claudeCode":{"options":{"tools":[]}}}"#;
+    let session = requests.lines().find(|it| it.contains("session/new"));
+    assert!(session.unwrap().contains(no_tools), "{requests}");
+    scene.co("/undo");
+    scene.approve();
+    scene.wait_notice("1 file taken back");
+    scene.co("/new");
+    scene.co("/agent codex");
+    scene.wait_notice("codex works in this chat");
+    scene.co("do it");
+    scene.wait_chat("codex cannot work: co cannot switch its own tools off");
+}
+
+#[test]
 fn a_command_is_tried_before_it_is_kept() {
     let script = json!({ "do it": [
         run("printf more >> a.txt; rm b.txt"),
