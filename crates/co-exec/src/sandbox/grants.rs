@@ -7,6 +7,7 @@ mod opened;
 mod packages;
 mod path;
 mod place_pattern;
+mod real_paths;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -22,6 +23,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
+use self::real_paths::RealPaths;
 use self::workspace_paths::{WorkspacePaths, around, changed, outermost};
 use super::plan::{Grant, HiddenPaths, MemoryDirectory, Mounts, PathBytes, Right};
 use super::{git, tmp};
@@ -192,12 +194,14 @@ impl Grants {
         named: Vec<tools::NamedPath>,
     ) -> Result<WorkspacePaths, SandboxRefusal> {
         let (real, home) = (real(workspace)?, self.real_home());
-        let secrets = self.secrets(&home, &named);
+        let mut real_paths = RealPaths::default();
+        let secrets = self.secrets(&home, &named, &mut real_paths);
         check_place(workspace, &real, (&home, &secrets))?;
         let mut reads = BTreeSet::new();
         let mut listed = vec![home.clone()];
         let mut places = self.system(&mut listed);
-        places.extend(tools::places(&home, &real, &named, &mut listed));
+        let looked = (&mut real_paths, &mut listed);
+        places.extend(tools::places(&home, &real, &named, looked));
         places.extend(self.read_roots.iter().map(|path| in_home(path, &home)));
         let mut git_files = git::configuration(&home);
         git_files.extend(tools::git_config(&named));
@@ -214,7 +218,7 @@ impl Grants {
         listed.extend([".gitconfig", ".config/git/config"].map(|name| home.join(name)));
         // The workspace has rules of its own, also if it lies in one of those places.
         let avoid: Vec<PathBuf> = secrets.iter().chain([&real]).cloned().collect();
-        for path in places.iter().filter_map(|path| path.canonicalize().ok()) {
+        for path in places.iter().filter_map(|path| real_paths.find(path)) {
             if !home.starts_with(&path) {
                 around(&path, Right::Read, &avoid, &mut reads, &mut listed);
             }
@@ -268,7 +272,12 @@ impl Grants {
     }
 
     /// Returns the canonical paths of existing files and directories that commands must never read.
-    fn secrets(&self, home: &Path, named: &[tools::NamedPath]) -> Vec<PathBuf> {
+    fn secrets(
+        &self,
+        home: &Path,
+        named: &[tools::NamedPath],
+        real_paths: &mut RealPaths,
+    ) -> Vec<PathBuf> {
         let mut all: Vec<PathBuf> = home::secrets().map(|name| home.join(name)).collect();
         all.extend(self.own.iter().cloned());
         all.extend(
@@ -279,9 +288,8 @@ impl Grants {
         if self.root {
             all.extend(system::SECRETS.iter().map(PathBuf::from));
         }
-        all.iter()
-            .filter_map(|path| path.canonicalize().ok())
-            .collect()
+        let real = all.iter().filter_map(|path| real_paths.find(path));
+        real.collect()
     }
 }
 

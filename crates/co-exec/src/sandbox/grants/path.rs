@@ -3,10 +3,12 @@
 //!
 //! The root of a tool is the parent of its `bin`. A root that may contain more than the tool is not granted.
 
+use std::collections::HashSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::place_pattern::expand;
+use super::real_paths::RealPaths;
 use crate::places::home::TOOLCHAINS;
 use crate::places::system;
 
@@ -32,15 +34,20 @@ pub(super) struct KnownPlaces<'a> {
 pub(super) fn places<'a>(
     dirs: impl Iterator<Item = &'a Path>,
     surroundings: &KnownPlaces<'_>,
-    listed: &mut Vec<PathBuf>,
+    (real_paths, listed): (&mut RealPaths, &mut Vec<PathBuf>),
 ) -> Vec<PathBuf> {
+    // Several names may lead to one directory, such as `/bin` and `/usr/bin`.
+    let mut dirs: Vec<_> = dirs.filter_map(|dir| real_paths.find(dir)).collect();
+    let mut seen = HashSet::new();
+    dirs.retain(|dir| seen.insert(dir.clone()));
     let mut found = FoundTools {
         surroundings,
         homes: homes(),
         places: Vec::new(),
+        real_paths,
         listed,
     };
-    for dir in dirs.filter_map(|dir| dir.canonicalize().ok()) {
+    for dir in dirs {
         if !surroundings.workspace.starts_with(&dir) && !dir.starts_with(surroundings.workspace) {
             found.directory(&dir);
         }
@@ -81,6 +88,7 @@ struct FoundTools<'a> {
     /// The home directories on the machine.
     homes: Vec<PathBuf>,
     places: Vec<PathBuf>,
+    real_paths: &'a mut RealPaths,
     listed: &'a mut Vec<PathBuf>,
 }
 
@@ -113,7 +121,7 @@ impl FoundTools<'_> {
         if target.components().count() == 1 {
             return;
         }
-        let Ok(real) = link.canonicalize() else {
+        let Some(real) = self.real_paths.find(link) else {
             return;
         };
         let Some(place) = real.parent().filter(|place| *place != dir) else {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::path::{self, KnownPlaces};
 use super::place_pattern::expand;
+use super::real_paths::RealPaths;
 use crate::beneath;
 use crate::places::home::{self, CERTIFICATES, GIT, TOOLCHAINS};
 
@@ -43,7 +44,7 @@ pub(super) fn places(
     home: &Path,
     workspace: &Path,
     named: &[NamedPath],
-    listed: &mut Vec<PathBuf>,
+    (real_paths, listed): (&mut RealPaths, &mut Vec<PathBuf>),
 ) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut tools = Vec::new();
@@ -64,7 +65,7 @@ pub(super) fn places(
             for place in tool.places() {
                 expand(&base, place, &mut found, listed);
             }
-            tools.extend(base.canonicalize());
+            tools.extend(real_paths.find(&base));
         }
     }
     for (name, path) in named {
@@ -87,7 +88,7 @@ pub(super) fn places(
         tools: &tools,
     };
     let dirs = dirs.map(|(_, dir)| dir.as_path());
-    found.extend(path::places(dirs, &surroundings, listed));
+    found.extend(path::places(dirs, &surroundings, (real_paths, listed)));
     found
 }
 
@@ -110,7 +111,8 @@ mod tests {
             let path = dir.path().join("ca.crt");
             std::fs::write(&path, text).unwrap();
             let env = [("SSL_CERT_FILE".into(), path.clone().into_os_string())];
-            let places = places(dir.path(), Path::new("/w"), &named(&env), &mut Vec::new());
+            let looked = (&mut RealPaths::default(), &mut Vec::new());
+            let places = places(dir.path(), Path::new("/w"), &named(&env), looked);
             assert_eq!(places.contains(&path), expected, "{text}");
         };
         check(certificate, true);
