@@ -43,8 +43,12 @@ pub(super) struct Grants {
     /// The paths of the setting `read_roots`, which commands may read too. A path that starts with `~/` is in the home directory.
     read_roots: Vec<PathBuf>,
     root: bool,
-    kept: Mutex<Option<Arc<WorkspacePaths>>>,
+    /// Those of the last commands, the last one first. Agents and tool servers have other variables than commands.
+    kept: Mutex<Vec<Arc<WorkspacePaths>>>,
 }
+
+/// The most paths that are kept.
+const MOST_KEPT: usize = 4;
 
 impl Grants {
     pub(super) fn new(home: PathBuf, own: Vec<PathBuf>) -> Self {
@@ -53,7 +57,7 @@ impl Grants {
             own,
             read_roots: Vec::new(),
             root: rustix::process::geteuid().is_root(),
-            kept: Mutex::new(None),
+            kept: Mutex::default(),
         }
     }
 
@@ -179,12 +183,16 @@ impl Grants {
         workspace: &Path,
         named: Vec<tools::NamedPath>,
     ) -> Result<Arc<WorkspacePaths>, SandboxRefusal> {
-        let mut slot = self.kept.lock();
-        if let Some(kept) = slot.as_ref().filter(|kept| kept.serves(workspace, &named)) {
+        let mut all = self.kept.lock();
+        if let Some(kept) = all.iter().find(|kept| kept.serves(workspace, &named)) {
             return Ok(Arc::clone(kept));
         }
+        let is_other =
+            |kept: &Arc<WorkspacePaths>| kept.workspace != workspace || kept.named != named;
+        all.retain(is_other);
         let kept = Arc::new(self.find_paths(workspace, named)?);
-        *slot = Some(Arc::clone(&kept));
+        all.insert(0, Arc::clone(&kept));
+        all.truncate(MOST_KEPT);
         Ok(kept)
     }
 
