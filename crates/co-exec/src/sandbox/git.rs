@@ -193,7 +193,11 @@ pub(super) fn is_todo(path: &Path) -> bool {
 /// directory `name`, such as a directory of hooks.
 pub(super) fn links(name: &Path) -> Vec<PathBuf> {
     let mut links = Vec::new();
-    if name.is_symlink() {
+    // Most names are missing.
+    let Ok(facts) = name.symlink_metadata() else {
+        return links;
+    };
+    if facts.is_symlink() {
         links.extend(name.canonicalize());
     }
     let Ok(real) = name.canonicalize() else {
