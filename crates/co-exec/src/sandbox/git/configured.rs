@@ -7,8 +7,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::super::support;
+use crate::beneath;
 use crate::error::refusal::SandboxRefusal;
 use crate::program_search;
+use crate::regular::SMALL_FILE_BYTES;
 use crate::repository::{self, Dirs};
 use crate::timed_output::timed_output;
 
@@ -18,6 +20,9 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_INCLUDED_FILES: usize = 50;
 
 const KEYS: &str = r"^(core\.hookspath|include\.path|includeif\..*\.path)$";
+
+/// The parts of these keys that a file spells out. In the names of sections and keys, git knows no escapes and no continued lines.
+const KEY_PARTS: [&[u8]; 2] = [b"hookspath", b"include"];
 
 /// Variables that name the person's git configuration.
 const VARIABLES: [&str; 2] = ["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL"];
@@ -109,6 +114,11 @@ impl ConfiguredPaths {
         git: &Path,
         source: ConfigSource<'_>,
     ) -> Result<Vec<PathBuf>, SandboxRefusal> {
+        if let ConfigSource::File(file) = source
+            && !may_name_paths(file)
+        {
+            return Ok(Vec::new());
+        }
         let mut command = Command::new(git);
         command.args(["config", "-z", "--show-origin", "--type=path"]);
         if let ConfigSource::File(file) = source {
@@ -175,6 +185,18 @@ fn own_files(workspace: &Path) -> Vec<PathBuf> {
     let names = ["config", "config.worktree"];
     let files = dirs.iter().flat_map(|dir| names.map(|name| dir.join(name)));
     files.filter(|file| file.exists()).collect()
+}
+
+/// Returns whether one of the keys may be in a file. Without this, each start of a command would wait for a git for each file.
+fn may_name_paths(file: &Path) -> bool {
+    let Ok(bytes) = beneath::read_resolved(file, SMALL_FILE_BYTES) else {
+        return true;
+    };
+    let is_in = |part: &&[u8]| {
+        let mut places = bytes.windows(part.len());
+        places.any(|it| it.eq_ignore_ascii_case(part))
+    };
+    KEY_PARTS.iter().any(is_in)
 }
 
 /// Refuses a file that is not regular, such as a FIFO.

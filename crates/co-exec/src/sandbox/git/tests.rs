@@ -1,4 +1,5 @@
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 use crate::test_files;
@@ -157,5 +158,48 @@ fn configuration_that_is_no_regular_file_is_refused_at_once() {
             refused.contains(fifo) && refused.contains("is not a regular file"),
             "{refused}"
         );
+    }
+}
+
+/// Returns the paths that the configuration of a new repository names, and how often git was started for them.
+fn ask(config: &str) -> (ConfiguredPaths, usize) {
+    let (_top, top) = lay(&["work/.git/HEAD", "work/.git/objects/x", "work/.git/refs/x"]);
+    fs::write(top.join("work/.git/config"), config).unwrap();
+    fs::write(top.join("work/.git/more"), "[Core]\n\thooksPath = more\n").unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let (git, starts) = (top.join("bin/git"), top.join("starts"));
+    let script = format!(
+        "#!/bin/sh\necho >> '{}'\nPATH='{path}' exec git \"$@\"\n",
+        starts.display()
+    );
+    test_files::write(&top, "bin/git", &script);
+    fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();
+    let asked = ConfiguredPaths::ask(&GitQuery {
+        workspace: &top.join("work"),
+        home: &top,
+        env: &[("PATH".into(), top.join("bin").into())],
+        trusted: true,
+    });
+    let starts = fs::read_to_string(starts).unwrap_or_default();
+    (asked.unwrap(), starts.lines().count())
+}
+
+#[test]
+fn git_starts_once_for_a_configuration_that_names_no_paths() {
+    let plain = "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = x\n";
+    assert_eq!(ask(plain), (ConfiguredPaths::default(), 1));
+}
+
+#[test]
+fn each_spelling_of_a_key_is_found() {
+    for config in [
+        "[core]\nhooksPath = more",
+        "[CORE] HOOKSPATH=more",
+        "[INCLUDE]\npath = more",
+        "[includeIf \"gitdir:/nowhere\"]\npath = more",
+    ] {
+        let (found, starts) = ask(config);
+        assert_eq!(found.hooks.len(), 1, "{config}: {found:?}");
+        assert!(starts > 1, "{config}");
     }
 }
