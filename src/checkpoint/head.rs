@@ -1,10 +1,13 @@
 //! Reads HEAD of a workspace's repository before and after a command, and makes the git command that moves HEAD back.
 
+mod files;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use self::files::NotTold;
 use crate::workspace::judge::Judge;
 use co_exec::{Caller, CommandSpec, Confinement, Environment, Executor, Program, repository};
 use co_text::one_line;
@@ -37,15 +40,21 @@ pub struct HeadMove {
 }
 
 impl Head {
-    /// Runs git at the read-only level to read HEAD. Returns `None` if the workspace has no trusted repository, or if git fails.
+    /// Reads HEAD from the files of the repository. If they do not tell, runs git at the read-only level. Returns `None` if the
+    /// workspace has no trusted repository, or if git fails.
     pub async fn read(executor: &Executor, judge: &Arc<Judge>) -> Option<Self> {
         let place = Arc::clone(judge);
-        let git = move || {
-            repository::find(place.root())
-                .ok()?
-                .and_then(|_| place.git())
+        let read = move || {
+            let dirs = repository::find(place.root()).ok()??;
+            match Self::of_files(&dirs) {
+                Ok(head) => Some(Ok(head)),
+                Err(NotTold) => place.git().map(Err),
+            }
         };
-        let git = tokio::task::spawn_blocking(git).await.ok()??;
+        let git = match tokio::task::spawn_blocking(read).await.ok()?? {
+            Ok(head) => return Some(head),
+            Err(git) => git,
+        };
         let workspace = judge.root().to_owned();
         let running = executor.start(CommandSpec {
             program: Program::Shell(SCRIPT.to_owned()),

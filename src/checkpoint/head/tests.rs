@@ -16,9 +16,20 @@ fn git(dir: &Path, line: &str) -> String {
     String::from_utf8(done.stdout).unwrap()
 }
 
-fn head(dir: &Path) -> Head {
+fn head_by_git(dir: &Path) -> Head {
     let line = SCRIPT.replace("$co_git", "git");
     Head::parse(&git(dir, &line)).unwrap()
+}
+
+fn head_by_files(dir: &Path) -> Result<Head, NotTold> {
+    let dir = dir.canonicalize().unwrap();
+    Head::of_files(&repository::find(&dir).unwrap().unwrap())
+}
+
+fn head(dir: &Path) -> Head {
+    let head = head_by_git(dir);
+    assert_eq!(head_by_files(dir).as_ref(), Ok(&head));
+    head
 }
 
 /// The states of HEAD before and after each line, in a new repository.
@@ -103,5 +114,69 @@ fn what_is_no_head_is_not_known() {
     assert!(head("refs/heads/a\n\n").is_some());
     for text in ["", "\n", "\n\n", "refs/heads/a\nfatal: x\n"] {
         assert_eq!(head(text), None, "{text}");
+    }
+}
+
+#[test]
+fn the_files_tell_the_same_as_git() {
+    let top = tempfile::tempdir().unwrap();
+    let dir = top.path().join("one");
+    std::fs::create_dir(&dir).unwrap();
+    git(&dir, "git init -q -b main");
+    let check = |lines: &[&str]| {
+        for line in lines {
+            git(&dir, line);
+            head(&dir);
+        }
+    };
+    check(&[
+        FIRST,
+        "git pack-refs --all",
+        SECOND,
+        "git switch -q -c feature/deep",
+        "git pack-refs --all",
+        "git tag -a -m tag v1; git checkout -q v1",
+        "git switch -q main",
+        "git branch -q ain; git pack-refs --all; git branch -qd ain; git switch -q --orphan new",
+    ]);
+    git(&dir, "git worktree add -q ../other feature/deep");
+    head(&top.path().join("other"));
+    git(&dir, "git pack-refs --all");
+    head(&top.path().join("other"));
+}
+
+#[test]
+fn what_the_files_do_not_tell_is_left_to_git() {
+    let lines = [
+        "git symbolic-ref refs/heads/other refs/heads/main; git symbolic-ref HEAD refs/heads/other",
+        "git symbolic-ref HEAD refs/elsewhere/main",
+        "ln -sf refs/heads/main .git/HEAD",
+        "echo x > .git/refs/heads/main",
+        "echo 'ref: refs/heads/../../../a' > .git/HEAD",
+        "echo 'ref: refs/heads/.invalid' > .git/HEAD",
+        "echo > .git/HEAD",
+        "rm .git/HEAD; mkfifo .git/HEAD",
+        "mv .git/refs/heads/main a; ln -s ../../../a .git/refs/heads/main",
+    ];
+    for line in lines {
+        let top = tempfile::tempdir().unwrap();
+        git(top.path(), &format!("git init -q -b main; {FIRST}; {line}"));
+        let root = top.path().canonicalize().unwrap();
+        let dirs = repository::Dirs {
+            own: root.join(".git"),
+            common: root.join(".git"),
+        };
+        assert_eq!(Head::of_files(&dirs), Err(NotTold), "{line}");
+    }
+}
+
+#[test]
+fn references_in_a_table_are_left_to_git() {
+    let top = tempfile::tempdir().unwrap();
+    let mut init = Command::new("git");
+    init.args(["init", "-q", "--ref-format=reftable"]);
+    // An older git has no tables.
+    if init.arg(top.path()).output().unwrap().status.success() {
+        assert_eq!(head_by_files(top.path()), Err(NotTold));
     }
 }

@@ -1,0 +1,105 @@
+//! Reads HEAD in the files of a repository, without a process.
+
+use std::io;
+use std::path::Path;
+
+use super::Head;
+use co_exec::beneath::Dir;
+use co_exec::repository::Dirs;
+
+/// The most bytes of a file with one reference, and of the file with the packed ones.
+const MOST_BYTES: u64 = 4096;
+const MOST_PACKED_BYTES: u64 = 64 << 20;
+
+/// Only git can tell, or nobody: the references are in a table, HEAD leads to something else than a branch, or a file cannot be
+/// read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NotTold;
+
+/// A reference as a file has it.
+enum Reference {
+    /// The name of a commit.
+    Commit(String),
+    /// The whole name of another reference.
+    Symbolic(String),
+}
+
+impl Head {
+    /// Returns HEAD as the files have it. Does not look whether the commit is there. Blocks on files.
+    pub(super) fn of_files(dirs: &Dirs) -> Result<Self, NotTold> {
+        let own = Dir::open(&dirs.own)?;
+        match Reference::read(&own, "HEAD")?.ok_or(NotTold)? {
+            Reference::Commit(commit) => Ok(Self {
+                branch: None,
+                commit: Some(commit),
+            }),
+            Reference::Symbolic(branch) if is_branch(&branch) => Ok(Self {
+                commit: commit_of(&Dir::open(&dirs.common)?, &branch)?,
+                branch: Some(branch),
+            }),
+            Reference::Symbolic(_) => Err(NotTold),
+        }
+    }
+}
+
+impl Reference {
+    /// Reads a file with one reference; none if it is not there.
+    fn read(dir: &Dir, path: &str) -> Result<Option<Self>, NotTold> {
+        let Some(bytes) = there(dir.read(Path::new(path), MOST_BYTES))? else {
+            return Ok(None);
+        };
+        let text = std::str::from_utf8(&bytes).map_err(|_| NotTold)?.trim_end();
+        Ok(Some(match text.strip_prefix("ref: ") {
+            Some(name) => Self::Symbolic(name.to_owned()),
+            None => Self::Commit(commit_name(text.as_bytes())?),
+        }))
+    }
+}
+
+impl From<io::Error> for NotTold {
+    fn from(_: io::Error) -> Self {
+        Self
+    }
+}
+
+/// Returns the commit of a branch; none before its first one.
+///
+/// Git writes the packed references before it removes the files of their branches, so the file of the branch is read first.
+fn commit_of(common: &Dir, branch: &str) -> Result<Option<String>, NotTold> {
+    match Reference::read(common, branch)? {
+        Some(Reference::Commit(commit)) => return Ok(Some(commit)),
+        Some(Reference::Symbolic(_)) => return Err(NotTold),
+        None => {}
+    }
+    let packed = there(common.read("packed-refs", MOST_PACKED_BYTES))?.unwrap_or_default();
+    let mut lines = packed.split(|byte| *byte == b'\n');
+    let found = lines.find_map(|line| line.strip_suffix(branch.as_bytes())?.strip_suffix(b" "));
+    found.map(commit_name).transpose()
+}
+
+/// Returns the contents of a file; none if it is not there.
+fn there(read: io::Result<Vec<u8>>) -> io::Result<Option<Vec<u8>>> {
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+/// Returns the text if it is the name of a commit.
+fn commit_name(text: &[u8]) -> Result<String, NotTold> {
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let is_name = matches!(text.len(), 40 | 64) && text.iter().all(is_digit);
+    let name = is_name.then(|| String::from_utf8_lossy(text).into_owned());
+    name.ok_or(NotTold)
+}
+
+/// Returns whether this is the whole name of a branch, and the path of a file below a git directory. If git keeps its references
+/// in a table, HEAD names one that no branch can have: `refs/heads/.invalid`.
+fn is_branch(name: &str) -> bool {
+    let is_part = |part: &str| {
+        let is_plain = !part.chars().any(|it| it.is_control() || it == ' ');
+        is_plain && !part.is_empty() && !part.starts_with('.')
+    };
+    let parts = name.strip_prefix("refs/heads/");
+    parts.is_some_and(|parts| parts.split('/').all(is_part))
+}
