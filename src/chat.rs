@@ -295,9 +295,7 @@ impl Chat {
             at,
         };
         let dirs = &self.context.dirs;
-        if !self.recorder.ready(dirs, &prompt.text).await
-            || !self.recorder.record_prompt(item).await
-        {
+        if !self.recorder.record_prompt(dirs, &prompt.text, item).await {
             self.give_all_back(prompt);
             return false;
         }

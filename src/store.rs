@@ -1,6 +1,6 @@
 //! Transcripts on disk: one file for each chat, one line of JSON for each item. Files are only appended to.
 //!
-//! A line is on disk when [`TranscriptWriter::append`] returns. Unreadable lines stay in the file and are reported. Only one
+//! An item is on disk when [`TranscriptWriter::append`] returns. Unreadable lines stay in the file and are reported. Only one
 //! process at a time can write a transcript. This module does not know the meaning of items.
 
 mod error;
@@ -53,9 +53,9 @@ impl Store {
         }
     }
 
-    /// Creates a transcript.
-    pub fn create(&self, meta: Meta) -> Result<TranscriptWriter, Error> {
-        self.create_with(Header::new(reader::new_id(), meta))
+    /// Creates a transcript with its first items, which are on disk when this method returns.
+    pub fn create(&self, meta: Meta, items: &[Item]) -> Result<TranscriptWriter, Error> {
+        self.create_with(&Header::new(reader::new_id(), meta), items)
     }
 
     /// Opens a transcript to continue it. The transcript is locked until the writer is dropped.
@@ -173,11 +173,7 @@ impl Store {
         let mut header = Header::new(reader::new_id(), contents.header.meta());
         header.title = format!("copy of {title}");
         header.forked_from = Some(id.to_owned());
-        let mut log = self.create_with(header)?;
-        for item in &items {
-            log.append(item)?;
-        }
-        Ok(log)
+        self.create_with(&header, &items)
     }
 
     /// Deletes the transcripts that have not changed for `age` and that no process has open. Returns the number of deleted
@@ -201,13 +197,13 @@ impl Store {
         Ok(pruned)
     }
 
-    fn create_with(&self, header: Header) -> Result<TranscriptWriter, Error> {
+    fn create_with(&self, header: &Header, items: &[Item]) -> Result<TranscriptWriter, Error> {
         reader::make_private(&self.directory).map_err(|source| Error::Write {
             path: self.directory.clone(),
             source,
         })?;
         let path = self.directory.join(format!("{}.jsonl", header.id));
-        TranscriptWriter::create(&path, &header)
+        TranscriptWriter::create(&path, header, items)
     }
 
     /// Returns the path of a chat's file. Checks the id of the chat first, because a person may have typed it.

@@ -78,7 +78,7 @@ fn write(data: &Path) -> (String, u64) {
         title: "long".to_owned(),
     };
     let writer = Store::new(data.to_owned())
-        .create(meta)
+        .create(meta, &[])
         .expect("a transcript");
     // The writer waits for the disk after each line.
     let mut file = OpenOptions::new()

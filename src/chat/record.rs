@@ -121,25 +121,23 @@ impl Recorder {
 
     /// Creates the transcript file if there is none. If that fails, notifies the person and returns false.
     pub(super) async fn ready(&mut self, dirs: &WorkDirs, prompt: &str) -> bool {
-        if self.log.is_some() {
-            return true;
-        }
+        self.log.is_some() || self.create(dirs, prompt).await
+    }
+
+    /// Creates the transcript file with the items so far.
+    async fn create(&mut self, dirs: &WorkDirs, prompt: &str) -> bool {
         let services = Arc::clone(&self.services);
         let meta = Meta {
             workspace: dirs.workspace.clone(),
             cwd: dirs.cwd.clone(),
             title: title(prompt),
         };
-        // Items that came before the first prompt, such as notices, are not in a file yet.
-        let before = self.items.clone();
+        let items = self.items.clone();
         let create = move || {
-            let mut log = services.store.create(meta)?;
-            for item in &before {
-                log.append(item)?;
-            }
-            Ok::<_, crate::store::Error>(log)
+            let created = services.store.create(meta, &items);
+            created.map_err(|error| error::text_of(&error).plain())
         };
-        match blocking(move || create().map_err(|error| error::text_of(&error).plain())).await {
+        match blocking(create).await {
             Ok(log) => {
                 self.write_to(log);
                 true
@@ -168,8 +166,11 @@ impl Recorder {
         let line = item.clone();
         let append = move || {
             let mut log = log.lock();
-            log.append(&line)
-                .map_err(|error| error::text_of(&error).plain())
+            let appended = match may_be_lost(&line) {
+                true => log.append_unsynced(&line),
+                false => log.append(&line),
+            };
+            appended.map_err(|error| error::text_of(&error).plain())
         };
         match blocking(append).await {
             Ok(()) => {
@@ -218,9 +219,25 @@ impl Recorder {
         self.record(item).await
     }
 
-    /// Writes a prompt. The next text of the model begins a new answer.
-    pub(super) async fn record_prompt(&mut self, item: Item) -> bool {
-        let written = self.record(item).await;
+    /// Writes a prompt, and creates the transcript file with it if there is none. If that fails, notifies the person and returns
+    /// false. The next text of the model begins a new answer.
+    pub(super) async fn record_prompt(
+        &mut self,
+        dirs: &WorkDirs,
+        prompt: &str,
+        item: Item,
+    ) -> bool {
+        let written = match &self.log {
+            Some(_) => self.record(item).await,
+            None => {
+                self.items.push(item);
+                let is_created = self.create(dirs, prompt).await;
+                if !is_created {
+                    self.items.pop();
+                }
+                is_created
+            }
+        };
         self.answering &= !written;
         written
     }
@@ -315,6 +332,15 @@ impl Recorder {
         );
         false
     }
+}
+
+/// Returns whether a crash of the machine may lose the item until the next one is on disk. It is not shown, and nothing that was
+/// done depends on it: without it, the next turn records the model or the surroundings again, or the agent begins a new session.
+fn may_be_lost(item: &Item) -> bool {
+    matches!(
+        item,
+        Item::ModelChosen { .. } | Item::AgentSession { .. } | Item::Surroundings(_)
+    )
 }
 
 /// Returns the title of a chat that begins with this prompt: the first words of the prompt. For `/plan` and `/explore`, they are

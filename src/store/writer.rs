@@ -20,21 +20,28 @@ pub struct TranscriptWriter {
     title: String,
     path: PathBuf,
     file: File,
-    /// True if the last line has no line break. The next line then needs a line break before it.
+    /// True if the last line may have no line break. The next line then needs a line break before it.
     torn: bool,
 }
 
 impl TranscriptWriter {
     /// Appends an item. The item is on disk when this method returns.
     pub fn append(&mut self, item: &Item) -> Result<(), Error> {
-        self.line(item)
+        self.write(&[item])?;
+        self.sync()
+    }
+
+    /// Appends an item that is on disk with the next one. Until then, a crash of the machine may lose it, but no crash of co.
+    pub fn append_unsynced(&mut self, item: &Item) -> Result<(), Error> {
+        self.write(&[item])
     }
 
     /// Changes the chat's title.
     pub fn rename(&mut self, title: &str) -> Result<(), Error> {
-        self.line(&Renamed {
+        self.write(&[Renamed {
             title: title.to_owned(),
-        })?;
+        }])?;
+        self.sync()?;
         title.clone_into(&mut self.title);
         Ok(())
     }
@@ -52,7 +59,8 @@ impl TranscriptWriter {
         &self.path
     }
 
-    pub(super) fn create(path: &Path, header: &Header) -> Result<Self, Error> {
+    /// Makes the file with its first items. They are on disk when this returns.
+    pub(super) fn create(path: &Path, header: &Header, items: &[Item]) -> Result<Self, Error> {
         let write = |source| Error::Write {
             path: path.to_owned(),
             source,
@@ -71,7 +79,9 @@ impl TranscriptWriter {
             torn: false,
         };
         log.lock()?;
-        log.line(header)?;
+        log.write(&[header])?;
+        log.write(items)?;
+        log.sync()?;
         // Also write the directory, which has the name of the file.
         if let Some(directory) = path.parent() {
             File::open(directory)
@@ -119,21 +129,26 @@ impl TranscriptWriter {
         })
     }
 
-    fn line(&mut self, content: &impl Serialize) -> Result<(), Error> {
-        let mut line = Vec::with_capacity(256);
-        if self.torn {
-            line.push(b'\n');
+    fn write(&mut self, lines: &[impl Serialize]) -> Result<(), Error> {
+        if lines.is_empty() {
+            return Ok(());
         }
-        serde_json::to_writer(&mut line, content).map_err(|error| self.failed(error.into()))?;
-        line.push(b'\n');
-        // The line may be written in part.
-        self.torn = true;
-        self.file
-            .write_all(&line)
-            .and_then(|()| self.file.sync_data())
-            .map_err(|source| self.failed(source))?;
-        self.torn = false;
-        Ok(())
+        let mut bytes = Vec::with_capacity(256);
+        bytes.extend(self.torn.then_some(b'\n'));
+        for line in lines {
+            serde_json::to_writer(&mut bytes, line).map_err(|error| self.failed(error.into()))?;
+            bytes.push(b'\n');
+        }
+        let written = self.file.write_all(&bytes);
+        // They may be written in part.
+        self.torn = written.is_err();
+        written.map_err(|source| self.failed(source))
+    }
+
+    /// Waits until all that was written is on disk.
+    fn sync(&mut self) -> Result<(), Error> {
+        let synced = self.file.sync_data();
+        synced.map_err(|source| self.failed(source))
     }
 
     /// Replaces the file to which the writer appends, for example by `/dev/full`. Returns the earlier file.

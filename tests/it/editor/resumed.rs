@@ -52,7 +52,7 @@ fn write(scene: &Scene) -> (String, String) {
         cwd: place,
         title: "long".to_owned(),
     };
-    let mut writer = Store::new(data).create(meta).unwrap();
+    let mut writer = Store::new(data).create(meta, &[]).unwrap();
     let mut shown = String::new();
     for turn in 0..TURNS {
         let (prompt, text) = (format!("Prompt {turn}"), answer(turn));

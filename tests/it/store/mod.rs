@@ -79,8 +79,7 @@ fn store() -> (Store, tempfile::TempDir) {
 
 /// Writes a chat with these items, which nobody has open; returns its file and its id.
 fn kept(store: &Store, items: &[Item]) -> (PathBuf, String) {
-    let mut log = store.create(meta("/work")).unwrap();
-    write(&mut log, items);
+    let log = store.create(meta("/work"), items).unwrap();
     (log.path().to_owned(), log.id().to_owned())
 }
 
@@ -91,12 +90,15 @@ fn append(path: &Path, bytes: &[u8]) {
 }
 
 #[test]
-fn what_is_appended_is_on_disk_and_comes_back() {
+fn what_is_appended_is_in_the_file_and_comes_back() {
     let (store, _directory) = store();
-    let mut log = store.create(meta("/work")).unwrap();
+    let mut log = store.create(meta("/work"), &[]).unwrap();
     let path = log.path().to_owned();
     for (count, item) in turn().iter().enumerate() {
-        log.append(item).unwrap();
+        match count % 2 {
+            0 => log.append(item).unwrap(),
+            _ => log.append_unsynced(item).unwrap(),
+        }
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(text.lines().count(), count + 2);
         assert!(text.ends_with('\n'));
@@ -123,14 +125,14 @@ fn a_directory_others_could_read_is_closed() {
     let chats = directory.path().join("data/co/chats");
     fs::create_dir_all(&chats).unwrap();
     fs::set_permissions(&chats, fs::Permissions::from_mode(0o755)).unwrap();
-    store.create(Meta::default()).unwrap();
+    store.create(Meta::default(), &[]).unwrap();
     assert_eq!(mode(&chats), 0o700);
 }
 
 #[test]
 fn one_writer_at_a_time() {
     let (store, _directory) = store();
-    let log = store.create(meta("/work")).unwrap();
+    let log = store.create(meta("/work"), &[]).unwrap();
     let id = log.id().to_owned();
     assert!(matches!(store.open(&id), Err(Error::Busy { .. })));
     assert!(matches!(store.delete(&id), Err(Error::Busy { .. })));
@@ -226,7 +228,7 @@ fn an_id_names_a_chat_or_nothing() {
     let outside = directory.path().join("data/co/outside.jsonl");
     fs::create_dir_all(outside.parent().unwrap()).unwrap();
     fs::write(&outside, "{\"version\":1,\"id\":\"outside\"}\n").unwrap();
-    store.create(Meta::default()).unwrap();
+    store.create(Meta::default(), &[]).unwrap();
     for id in [
         "",
         "..",
@@ -254,7 +256,7 @@ fn chats_are_listed_by_workspace_the_last_one_first() {
     assert_eq!(store.list(None), []);
     let mut ids = Vec::new();
     for (at, workspace) in ["/a", "/b", "/a"].into_iter().enumerate() {
-        let mut log = store.create(meta(workspace)).unwrap();
+        let mut log = store.create(meta(workspace), &[]).unwrap();
         let prompt = format!("\n  prompt {at} {}\nmore", "x".repeat(80));
         write(&mut log, &[Item::user(prompt)]);
         touch(log.path(), Duration::from_secs(60 * (3 - at as u64)));
@@ -288,7 +290,7 @@ fn touch(path: &Path, ago: Duration) {
 #[test]
 fn titles_change_whether_open_or_not() {
     let (store, _directory) = store();
-    let mut log = store.create(meta("/a")).unwrap();
+    let mut log = store.create(meta("/a"), &[]).unwrap();
     log.append(&Item::user("prompt")).unwrap();
     log.rename("first name").unwrap();
     assert_eq!(store.list(None)[0].title, "first name");
@@ -304,7 +306,7 @@ fn titles_change_whether_open_or_not() {
 #[test]
 fn a_fork_has_its_own_life() {
     let (store, _directory) = store();
-    let mut log = store.create(meta("/a")).unwrap();
+    let mut log = store.create(meta("/a"), &[]).unwrap();
     write(&mut log, &turn());
     // Cut between the call and its outcome: the pair is mended in the fork.
     let mut fork = store.fork(log.id(), 3).unwrap();
@@ -331,8 +333,9 @@ fn a_fork_has_its_own_life() {
 fn pruning_takes_the_old_that_nobody_has_open() {
     let (store, _directory) = store();
     let day = Duration::from_secs(86_400);
-    let mut logs: Vec<TranscriptWriter> =
-        (0..3).map(|_| store.create(meta("/a")).unwrap()).collect();
+    let mut logs: Vec<TranscriptWriter> = (0..3)
+        .map(|_| store.create(meta("/a"), &[]).unwrap())
+        .collect();
     for (log, days) in logs.iter().zip([40, 20, 40]) {
         touch(log.path(), day * days);
     }
