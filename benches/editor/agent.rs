@@ -1,54 +1,70 @@
 //! An agent in the place of a model: the scripted one of the tests.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::{median, ms, report, text};
+use super::{chat, median, ms, report, text};
 
 const ROUNDS: usize = 7;
 const UPDATES: usize = 10_000;
 
-/// The last word of an answer.
-const LAST: &str = "lastword";
+/// A prompt, and the last word of its answer.
+type Question = (&'static str, &'static str);
 
-/// The words of a prompt, and of the first update after it.
-const FIRST: &str = "first";
-const MANY: &str = "many";
+const FIRST: Question = ("first", "firstword");
+const MANY: Question = ("many", "lastword");
+
+const IS_IDLE: &str = "require('co.chat.registry').current().state.state == 'idle'";
 
 pub(super) fn run() {
     // The agent may read its workspace alone, so its script is there.
     let dir = tempfile::tempdir().expect("a workspace");
     let script = dir.path().join("script.json");
+    let init = Command::new("git").arg("init").arg(dir.path()).output();
+    assert!(init.is_ok_and(|it| it.status.success()), "git is there");
     let say = |text: &str| {
         json!({ "update": {
             "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text },
         } })
     };
-    let last = say(&format!("\n\n{LAST}"));
     let tokens = (0..UPDATES).map(|number| say(&text::token(number)));
-    let many: Vec<_> = tokens.chain([last.clone()]).collect();
-    let steps = json!({ FIRST: [last], MANY: many });
+    let many: Vec<_> = tokens.chain([say(&format!("\n\n{}", MANY.1))]).collect();
+    let steps = json!({ FIRST.0: [say(FIRST.1)], MANY.0: many });
     std::fs::write(&script, steps.to_string()).expect("the script");
-    let (mut alone, mut shown) = (Vec::new(), Vec::new());
+    let command = agent_command(&script);
+    let (mut alone, mut shown, mut updates) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut by_agent, mut by_model) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        alone.push(agent_alone(&script));
-        shown.push(answer(&script, FIRST).0);
+        let began = Instant::now();
+        let mut agent = AgentAlone::start(&command);
+        agent.ask(FIRST.0, 1);
+        alone.push(ms(began.elapsed()));
+        let began = Instant::now();
+        agent.ask(MANY.0, UPDATES + 1);
+        let written = ms(began.elapsed());
+        let [first, many] = answers(dir.path(), &command, [FIRST, MANY]);
+        shown.push(first.wall);
+        by_agent.push(many.wall / written);
+        by_model.push(many.wall / chat::long_answer());
+        updates.push(many);
     }
     let (alone, shown) = (median(&mut alone), median(&mut shown));
     let what = "first prompt to first update, over the agent's own time";
     report(what, shown - alone, "ms", 30.0);
     println!("  the agent alone takes {alone:.0} ms, with co {shown:.0} ms");
-    let all: Vec<_> = (0..ROUNDS).map(|_| answer(&script, MANY)).collect();
     let pick =
-        |field: fn(&(f64, f64, f64)) -> f64| median(&mut all.iter().map(field).collect::<Vec<_>>());
-    println!("10,000 updates take {:.0} ms", pick(|it| it.0));
-    report("  longest freeze", pick(|it| it.1), "ms", 16.0);
-    report("  latest frame", pick(|it| it.2), "ms", 100.0);
+        |field: fn(&Answer) -> f64| median(&mut updates.iter().map(field).collect::<Vec<_>>());
+    let what = "10,000 updates, to 10,000 tokens of a model";
+    report(what, median(&mut by_model), "x", 1.2);
+    let (to_agent, wall) = (median(&mut by_agent), pick(|it| it.wall));
+    println!("  {wall:.0} ms; {to_agent:.2} x the agent alone");
+    report("  longest freeze", pick(|it| it.freeze), "ms", 16.0);
+    report("  latest frame", pick(|it| it.gap), "ms", 100.0);
 }
 
 /// Returns the command of the agent. It names the interpreter's own file: `python3` may be a script that starts several programs.
@@ -63,53 +79,96 @@ fn agent_command(script: &Path) -> [String; 3] {
     [python.trim().to_owned(), program.to_owned(), script]
 }
 
-/// Returns the milliseconds from the start of the agent until its first update, without co.
-fn agent_alone(script: &Path) -> f64 {
-    let began = Instant::now();
-    let [program, arguments @ ..] = agent_command(script);
-    let mut agent = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("python3 is there");
-    let mut input = agent.stdin.take().expect("a pipe");
-    let mut lines = BufReader::new(agent.stdout.take().expect("a pipe")).lines();
-    let prompt = json!([{ "type": "text", "text": FIRST }]);
-    for (method, params) in [
-        ("initialize", json!({ "protocolVersion": 1 })),
-        ("session/new", json!({ "cwd": "/", "mcpServers": [] })),
-        (
-            "session/prompt",
-            json!({ "sessionId": "s1", "prompt": prompt }),
-        ),
-    ] {
-        let request = json!({ "jsonrpc": "2.0", "id": method, "method": method, "params": params });
-        writeln!(input, "{request}").expect("the agent reads");
-        let line = lines.next().expect("an answer").expect("an answer");
-        let answer: Value = serde_json::from_str(&line).expect("JSON");
-        let is_update = answer["method"] == "session/update";
-        assert_eq!(is_update, method == "session/prompt", "{answer}");
-    }
-    let took = ms(began.elapsed());
-    drop(input);
-    agent.wait().expect("the agent ends");
-    took
+/// The agent without co.
+struct AgentAlone {
+    process: Child,
+    lines: Lines<BufReader<ChildStdout>>,
 }
 
-/// Asks the agent in a new Neovim. Returns the milliseconds from the prompt until the last word is drawn, the longest that Neovim
-/// did not answer, and the longest between two frames.
-fn answer(script: &Path, prompt: &str) -> (f64, f64, f64) {
-    let agents = json!({ "scripted": { "cmd": agent_command(script) } });
+impl AgentAlone {
+    /// Starts the agent, with a session.
+    fn start([program, arguments @ ..]: &[String; 3]) -> Self {
+        let mut process = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python3 is there");
+        let lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+        let mut agent = Self { process, lines };
+        agent.send("initialize", &json!({ "protocolVersion": 1 }));
+        agent.line();
+        agent.send("session/new", &json!({ "cwd": "/", "mcpServers": [] }));
+        agent.line();
+        agent
+    }
+
+    /// Sends a prompt, and reads its updates.
+    fn ask(&mut self, prompt: &str, updates: usize) {
+        let prompt = json!([{ "type": "text", "text": prompt }]);
+        self.send(
+            "session/prompt",
+            &json!({ "sessionId": "s1", "prompt": prompt }),
+        );
+        for _ in 0..updates {
+            while self.line()["method"] != "session/update" {}
+        }
+    }
+
+    fn send(&mut self, method: &str, params: &Value) {
+        let request = json!({ "jsonrpc": "2.0", "id": method, "method": method, "params": params });
+        let input = self.process.stdin.as_mut().expect("a pipe");
+        writeln!(input, "{request}").expect("the agent reads");
+    }
+
+    fn line(&mut self) -> Value {
+        let line = self.lines.next().expect("an answer").expect("an answer");
+        serde_json::from_str(&line).expect("JSON")
+    }
+}
+
+impl Drop for AgentAlone {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        // The end of its input ends it.
+        self.process.wait().ok();
+    }
+}
+
+/// An answer as the person saw it, in milliseconds.
+struct Answer {
+    /// From the prompt until the last word was drawn.
+    wall: f64,
+    /// The longest that Neovim did not answer.
+    freeze: f64,
+    /// The longest between two frames.
+    gap: f64,
+}
+
+/// Asks the agent in a new Neovim, one prompt after the other.
+fn answers<const COUNT: usize>(
+    workspace: &Path,
+    command: &[String; 3],
+    prompts: [Question; COUNT],
+) -> [Answer; COUNT] {
+    let agents = json!({ "scripted": { "cmd": command } });
     let nvim = Client::start(&json!({ "agents": agents }));
-    nvim.lua("vim.cmd.cd(...)", json!([script.parent()]));
+    nvim.lua("vim.cmd.cd(...)", json!([workspace]));
     nvim.lua("require('co').open()", json!([]));
     nvim.command("Co /agent scripted");
     nvim.wait_for(
         "require('co.chat.registry').current().state.chosen",
         "the agent",
     );
-    nvim.watch(LAST);
+    prompts.map(|prompt| {
+        let answer = answer(&nvim, prompt);
+        nvim.wait_for(IS_IDLE, "the end of the turn");
+        answer
+    })
+}
+
+fn answer(nvim: &Client, (prompt, last): Question) -> Answer {
+    nvim.watch(last);
     let began = Instant::now();
     nvim.command(&format!("Co {prompt}"));
     let mut freeze = 0.0_f64;
@@ -124,5 +183,9 @@ fn answer(script: &Path, prompt: &str) -> (f64, f64, f64) {
         );
     }
     let shown = nvim.wait_shown();
-    (ms(shown - began), freeze, nvim.longest_gap(began, shown))
+    Answer {
+        wall: ms(shown - began),
+        freeze,
+        gap: nvim.longest_gap(began, shown),
+    }
 }

@@ -106,6 +106,11 @@ fn full_speed() {
     report("  last token drawn after", last, "ms", 40.0);
 }
 
+/// Returns the milliseconds of an answer of 10,000 tokens at full speed, until it is drawn.
+pub(super) fn long_answer() -> f64 {
+    answer(&Model::start(LONG, Duration::ZERO), 0, Probe::On).wall
+}
+
 /// Two answers' worth, into a chat that begins with treesitter on.
 fn long() {
     let model = Model::start(LONG, Duration::ZERO);
