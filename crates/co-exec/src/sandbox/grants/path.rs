@@ -59,9 +59,10 @@ pub(super) fn places<'a>(
 /// use too, a hidden directory in the home directory, or the home of a known toolchain. Known toolchains have their own list of
 /// readable paths. Both arguments must be canonical paths.
 pub fn is_tool_directory(dir: &Path, home: &Path) -> bool {
+    let mut real_paths = RealPaths::default();
     let tools = TOOLCHAINS.iter().flat_map(|it| it.homes());
     let tools: Vec<_> = tools
-        .filter_map(|name| home.join(name).canonicalize().ok())
+        .filter_map(|name| real_paths.find(&home.join(name)))
         .collect();
     let surroundings = KnownPlaces {
         home,

@@ -1,7 +1,10 @@
 //! Finds the paths of toolchains on this machine, by the home directory and by the command's variables.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+
+use memchr::memmem;
 
 use super::path::{self, KnownPlaces};
 use super::place_pattern::expand;
@@ -68,13 +71,15 @@ pub(super) fn places(
             tools.extend(real_paths.find(&base));
         }
     }
+    let mut certificates = HashSet::new();
     for (name, path) in named {
         match *name {
             XDG_CONFIG_HOME => GIT
                 .places()
                 .for_each(|place| expand(&path.join("git"), place, &mut found, listed)),
             GIT_CONFIG_GLOBAL => found.push(path.clone()),
-            name if CERTIFICATES.contains(&name) => {
+            // Several variables may name one file, which has hundreds of kilobytes.
+            name if CERTIFICATES.contains(&name) && certificates.insert(path) => {
                 listed.push(path.clone());
                 found.extend(has_only_certificates(path).then(|| path.clone()));
             }
@@ -95,7 +100,7 @@ pub(super) fn places(
 /// Returns true if a file contains certificates but no private key.
 fn has_only_certificates(path: &Path) -> bool {
     let text = beneath::read_resolved(path, MAX_CERTIFICATES).unwrap_or_default();
-    let has = |words: &[u8]| text.windows(words.len()).any(|it| it == words);
+    let has = |words: &[u8]| memmem::find(&text, words).is_some();
     has(b"-----BEGIN CERTIFICATE-----") && !has(b"PRIVATE KEY")
 }
 
