@@ -19,7 +19,7 @@ PASSING = ["initialize", "tools_call", "elicitation-sep1034-client-defaults", "s
 
 def check(home: pathlib.Path, tools: Tools, passes: Callable[[bool, str, object], None]) -> None:
     """Run the scenarios. Those about a login by OAuth are left out: co has none."""
-    subprocess.run(["cargo", "build", "--locked", "-p", "co-mcp", "--features", "http", "--example", "conformance"], cwd=ROOT, check=True)
+    subprocess.run(["cargo", "build", "--locked", "-p", "co-mcp", "--example", "conformance"], cwd=ROOT, check=True)
     client = ROOT / "target" / "debug" / "examples" / "conformance"
     suite = tools.npm("@modelcontextprotocol/conformance/dist/index.js", "conformance")
     for scenario in PASSING:

@@ -1,9 +1,10 @@
 //! Connects to a tool server over HTTP.
 
-use super::WORKSPACE_FILE;
+use super::{CLIENT, WORKSPACE_FILE};
+use crate::blocking::blocking;
 use crate::config::{HttpServer, McpServerSettings};
 use crate::network::HostAsker;
-use co_mcp::{CallError, HttpFault, ServerConnection};
+use co_mcp::{CallError, HttpEndpoint, HttpFault, OpenError, ServerConnection};
 
 /// Returns the reason why a server over HTTP gives no answer, in a sentence that names the place where the person can change that.
 pub(super) fn explained(settings: &McpServerSettings, fault: &HttpFault) -> String {
@@ -55,17 +56,12 @@ pub fn failure(settings: &McpServerSettings, error: &CallError) -> String {
 /// # Errors
 /// A rule denies the server's host, or the server cannot be reached or refused the connection. The error is a sentence for the
 /// person.
-#[cfg(feature = "mcp-http")]
 pub(super) async fn connect(
     settings: &McpServerSettings,
     server: &HttpServer,
     headers: Vec<(String, String)>,
     hosts: &dyn HostAsker,
 ) -> Result<ServerConnection, String> {
-    use super::CLIENT;
-    use crate::blocking::blocking;
-    use co_mcp::{HttpEndpoint, OpenError};
-
     let (host, port) = server.host();
     if let Some(rule) = hosts.rules().await?.denied(&host, port) {
         return Err(format!(
@@ -84,17 +80,6 @@ pub(super) async fn connect(
         OpenError::Http(fault) => explained(settings, fault),
         _ => error.to_string(),
     })
-}
-
-#[cfg(not(feature = "mcp-http"))]
-pub(super) async fn connect(
-    _: &McpServerSettings,
-    _: &HttpServer,
-    _: Vec<(String, String)>,
-    _: &dyn HostAsker,
-) -> Result<ServerConnection, String> {
-    let why = "this co-nvim was built without tool servers over HTTP (the feature mcp-http)";
-    Err(why.to_owned())
 }
 
 #[cfg(test)]

@@ -24,7 +24,6 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::answer::{AnswerPart, ToolAnswer};
 use crate::call_events::{CallListener, QuestionReply};
-#[cfg(feature = "http")]
 use crate::http::{HttpClient, HttpEndpoint, fault_of};
 use crate::http_fault::HttpFault;
 use crate::offers::{self, OpenArgument, ServerOffers};
@@ -111,7 +110,6 @@ pub struct ServerConnection {
     service: RunningService<RoleClient, Listener>,
     changes: watch::Receiver<u64>,
     ended: CancellationToken,
-    #[cfg(feature = "http")]
     http: Option<HttpClient>,
     _subscription: Option<AbortOnDropHandle<()>>,
 }
@@ -159,7 +157,6 @@ impl ServerConnection {
     ///
     /// # Errors
     /// The server cannot be reached, or refused the handshake.
-    #[cfg(feature = "http")]
     pub async fn open_http(
         http: reqwest::Client,
         endpoint: &HttpEndpoint,
@@ -206,7 +203,6 @@ impl ServerConnection {
             service,
             changes,
             ended,
-            #[cfg(feature = "http")]
             http: None,
             _subscription: subscription,
         })
@@ -355,7 +351,6 @@ impl ServerConnection {
     /// Replaces the error "ended" of a connection over HTTP by the HTTP fault that ended the connection. Returns any other error
     /// unchanged.
     fn explained(&self, error: CallError) -> CallError {
-        #[cfg(feature = "http")]
         if let (CallError::Ended, Some(http)) = (&error, &self.http) {
             return CallError::Http(http.fault().unwrap_or(HttpFault::Broken));
         }
@@ -364,10 +359,7 @@ impl ServerConnection {
 
     /// Returns the fault that ended a connection over HTTP.
     pub fn fault(&self) -> Option<HttpFault> {
-        #[cfg(feature = "http")]
-        return self.http.as_ref().and_then(HttpClient::fault);
-        #[cfg(not(feature = "http"))]
-        None
+        self.http.as_ref().and_then(HttpClient::fault)
     }
 
     /// Waits until the connection has ended: the server closed its output, sent too much, or does not read its input.
@@ -482,11 +474,5 @@ impl From<ServiceError> for CallError {
 
 /// Returns the HTTP fault in a transport error.
 fn http_fault(error: &DynamicTransportError) -> Option<HttpFault> {
-    #[cfg(feature = "http")]
-    return fault_of(error.error.as_ref());
-    #[cfg(not(feature = "http"))]
-    {
-        let _ = error;
-        None
-    }
+    fault_of(error.error.as_ref())
 }

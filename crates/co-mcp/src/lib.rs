@@ -7,7 +7,7 @@
 //! - `offers`: the resources and prompts of a server.
 //! - `transport`: the messages of both directions, and the answers to the server's requests.
 //! - `pipes`: the lines of a pair of pipes.
-//! - `http`: the requests and streams of a server over HTTP, with the feature `http`.
+//! - `http`: the requests and streams of a server over HTTP.
 //! - `answer`: the result of a call as texts.
 //! - `call_events`: the progress of a call, and the server's questions to the person.
 //! - `server`: the server's side: a [`ToolOffer`] whose tools one client calls.
@@ -17,7 +17,6 @@
 mod answer;
 mod call_events;
 mod connection;
-#[cfg(feature = "http")]
 mod http;
 mod http_fault;
 mod offers;
@@ -32,7 +31,6 @@ pub use call_events::{
     CallEvents, CallListener, CallProgress, QuestionReply, ServerQuestion, call_events,
 };
 pub use connection::{CallError, ClientName, MOST_TOOLS, OpenError, ServerConnection, ServerTool};
-#[cfg(feature = "http")]
 pub use http::HttpEndpoint;
 pub use http_fault::HttpFault;
 pub use offers::{ArgumentOf, OpenArgument, ServerOffers, ServerPrompt, ServerResource};
