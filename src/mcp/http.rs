@@ -15,11 +15,11 @@ pub(super) fn explained(settings: &McpServerSettings, fault: &HttpFault) -> Stri
     };
     let advice = match fault {
         // The file of a workspace has no secrets.
-        HttpFault::Unauthorized | HttpFault::Forbidden if settings.of_workspace => format!(
+        HttpFault::Unauthorized(_) | HttpFault::Forbidden if settings.of_workspace => format!(
             "set mcp_servers.{name} to this server, with its url and with headers that have a token which it accepts, see :help \
              co-tool-server-http"
         ),
-        HttpFault::Unauthorized | HttpFault::Forbidden => format!(
+        HttpFault::Unauthorized(_) | HttpFault::Forbidden => format!(
             "give it a token that it accepts by {place}.headers, see :help co-tool-server-http"
         ),
         HttpFault::Redirect | HttpFault::Moved => {
@@ -71,6 +71,7 @@ pub(super) async fn connect(
     let endpoint = HttpEndpoint {
         url: server.url.clone(),
         headers,
+        login: None,
     };
     let url = server.url.clone();
     // It reads the certificates of the system.
@@ -97,10 +98,10 @@ mod tests {
             explained(&settings, &fault)
         };
         for (of_workspace, fault, place) in [
-            (false, HttpFault::Unauthorized, "by mcp_servers.s.headers"),
+            (false, HttpFault::Unauthorized(None), "by mcp_servers.s.headers"),
             (
                 true,
-                HttpFault::Unauthorized,
+                HttpFault::Unauthorized(None),
                 "set mcp_servers.s to this server",
             ),
             (false, HttpFault::Moved, "the url of mcp_servers.s to"),

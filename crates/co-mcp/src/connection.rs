@@ -164,7 +164,7 @@ impl ServerConnection {
     ) -> Result<Self, OpenError> {
         let unasked = UnaskedMemory::default();
         let (failed, ended) = (CancellationToken::new(), CancellationToken::new());
-        let http = HttpClient::new(http, &endpoint.url, unasked.clone(), failed.clone())?;
+        let http = HttpClient::new(http, endpoint, unasked.clone(), failed.clone())?;
         let channel = http.channel(&endpoint.headers)?;
         let transport = BoundedTransport::new(channel, unasked, failed, ended.clone());
         match Self::over(transport, ended, client).await {

@@ -6,7 +6,7 @@
 mod events;
 mod shared;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::HashMap;
 use std::error::Error as _;
@@ -17,8 +17,10 @@ use std::time::Duration;
 use co_lines::{LARGEST_LINE, LONGEST_LINE, json_memory};
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
-use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
+};
+use reqwest::{Method, Request, RequestBuilder, Response, StatusCode, Url};
 use rmcp::RoleClient;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
@@ -34,7 +36,9 @@ use tokio_util::sync::CancellationToken;
 
 use self::events::Events;
 use self::shared::SharedState;
+use crate::challenge::Challenge;
 use crate::http_fault::HttpFault;
+use crate::login::{ServerLogin, Tokens};
 use crate::transport::{UnaskedMemory, request_id};
 
 const SESSION: &str = "mcp-session-id";
@@ -60,6 +64,8 @@ pub struct HttpEndpoint {
     pub url: String,
     /// The names and values of the headers. The values are secret, so nothing may show them.
     pub headers: Vec<(String, String)>,
+    /// The login at the server, whose token goes with each request. None if the server has no login, or a header in its place.
+    pub login: Option<ServerLogin>,
 }
 
 type PostError = StreamableHttpError<HttpFault>;
@@ -69,6 +75,7 @@ type PostError = StreamableHttpError<HttpFault>;
 pub(crate) struct HttpClient {
     http: reqwest::Client,
     url: Url,
+    tokens: Option<Arc<Tokens>>,
     shared: SharedState,
     /// The number of streams that the client has opened since its last request.
     streams: Arc<AtomicU32>,
@@ -77,16 +84,20 @@ pub(crate) struct HttpClient {
 }
 
 impl HttpClient {
-    /// Makes a client for the server at `url`. A fault that ends the connection cancels the token `failed`.
+    /// Makes a client for the server at `endpoint`. A fault that ends the connection cancels the token `failed`.
     pub(crate) fn new(
         http: reqwest::Client,
-        url: &str,
+        endpoint: &HttpEndpoint,
         unasked: UnaskedMemory,
         failed: CancellationToken,
     ) -> Result<Self, HttpFault> {
+        let url = Url::parse(&endpoint.url).map_err(|_| HttpFault::Address)?;
+        let login = endpoint.login.clone();
+        let tokens = login.map(|it| Arc::new(Tokens::new(it, url.clone())));
         Ok(Self {
             http,
-            url: Url::parse(url).map_err(|_| HttpFault::Address)?,
+            url,
+            tokens,
             shared: SharedState::new(unasked, failed),
             streams: Arc::default(),
             attempts: Arc::default(),
@@ -134,9 +145,43 @@ impl HttpClient {
         self.http.request(method, self.url.clone()).headers(all)
     }
 
-    /// Sends a request. Follows redirects only to the same server.
+    /// Sends a request with the token of the login, if there is one. If the server refuses the token, sends the request once more
+    /// with another one.
     async fn send(&self, request: RequestBuilder) -> Result<Response, HttpFault> {
-        let mut request = request.build().map_err(|_| HttpFault::Address)?;
+        let request = request.build().map_err(|_| HttpFault::Address)?;
+        let answer = match &self.tokens {
+            None => self.follow(request).await?,
+            Some(tokens) => self.send_with(tokens, request).await?,
+        };
+        let challenge = || Challenge::of(answer.headers());
+        match answer.status() {
+            StatusCode::UNAUTHORIZED => Err(self.shared.end(HttpFault::Unauthorized(challenge()))),
+            StatusCode::FORBIDDEN => Err(match challenge() {
+                Some(challenge) if challenge.wants_scope() => HttpFault::Scope(challenge),
+                _ => HttpFault::Forbidden,
+            }),
+            _ => Ok(answer),
+        }
+    }
+
+    /// Sends a request with a token.
+    async fn send_with(&self, tokens: &Tokens, request: Request) -> Result<Response, HttpFault> {
+        let again = request.try_clone();
+        let Some(token) = tokens.token().await? else {
+            return self.follow(request).await;
+        };
+        let answer = self.follow(with_token(request, &token)).await?;
+        let Some(again) = again.filter(|_| answer.status() == StatusCode::UNAUTHORIZED) else {
+            return Ok(answer);
+        };
+        match tokens.instead_of(&token).await? {
+            Some(token) => self.follow(with_token(again, &token)).await,
+            None => Ok(answer),
+        }
+    }
+
+    /// Sends a request. Follows a redirect only to the same server.
+    async fn follow(&self, mut request: Request) -> Result<Response, HttpFault> {
         for _ in 0..=MOST_REDIRECTS {
             let next = request.try_clone();
             let answer = self.http.execute(request).await;
@@ -144,16 +189,12 @@ impl HttpClient {
                 true => HttpFault::Unreachable(last_cause(&error)),
                 false => HttpFault::Broken,
             })?;
-            match answer.status() {
-                StatusCode::UNAUTHORIZED => return Err(self.shared.end(HttpFault::Unauthorized)),
-                StatusCode::FORBIDDEN => return Err(HttpFault::Forbidden),
-                status if status.is_redirection() => {
-                    let to = self.redirect(&answer)?;
-                    request = next.ok_or(HttpFault::Broken)?;
-                    *request.url_mut() = to;
-                }
-                _ => return Ok(answer),
+            if !answer.status().is_redirection() {
+                return Ok(answer);
             }
+            let to = self.redirect(&answer)?;
+            request = next.ok_or(HttpFault::Broken)?;
+            *request.url_mut() = to;
         }
         Err(HttpFault::Rounds)
     }
@@ -339,6 +380,16 @@ impl StreamableHttpClient for HttpClient {
     }
 }
 
+/// Returns a request with a token.
+fn with_token(mut request: Request, token: &str) -> Request {
+    // A token that no header can have is refused like a wrong one.
+    if let Ok(mut value) = HeaderValue::try_from(format!("Bearer {token}")) {
+        value.set_sensitive(true);
+        request.headers_mut().insert(AUTHORIZATION, value);
+    }
+    request
+}
+
 fn fault(fault: HttpFault) -> PostError {
     StreamableHttpError::Client(fault)
 }
@@ -375,7 +426,7 @@ fn media_type(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Reads a response body. Returns `None` if it is longer than `most` bytes.
-async fn body(mut answer: Response, most: usize) -> Result<Option<Vec<u8>>, HttpFault> {
+pub(crate) async fn body(mut answer: Response, most: usize) -> Result<Option<Vec<u8>>, HttpFault> {
     let mut body = Vec::new();
     while let Some(chunk) = answer.chunk().await.map_err(|_| HttpFault::Broken)? {
         if chunk.len() > most - body.len() {

@@ -1,5 +1,7 @@
 //! The reasons why a server over HTTP gives no answer.
 
+use crate::challenge::Challenge;
+use crate::login::LoginFault;
 use co_lines::LONGEST_LINE;
 
 /// The reason why a server over HTTP gives no answer. It contains no text of the server.
@@ -9,8 +11,14 @@ pub enum HttpFault {
     Unreachable(String),
     #[error("the connection broke before the end of its answer")]
     Broken,
+    /// With its words about the login, if it is one by OAuth.
     #[error("it wants a login (HTTP 401)")]
-    Unauthorized,
+    Unauthorized(Option<Challenge>),
+    #[error("it wants a login with more rights (HTTP 403)")]
+    Scope(Challenge),
+    /// Its text does not say why, because an authorization server may have written that.
+    #[error("its login cannot be renewed now")]
+    Login(#[from] LoginFault),
     #[error("it refuses access (HTTP 403)")]
     Forbidden,
     #[error("it answered with HTTP {0}")]

@@ -8,6 +8,8 @@
 //! - `transport`: the messages of both directions, and the answers to the server's requests.
 //! - `pipes`: the lines of a pair of pipes.
 //! - `http`: the requests and streams of a server over HTTP.
+//! - `login`: the login at a server over HTTP, by OAuth.
+//! - `challenge`: the words of a server about the login that it wants.
 //! - `answer`: the result of a call as texts.
 //! - `call_events`: the progress of a call, and the server's questions to the person.
 //! - `server`: the server's side: a [`ToolOffer`] whose tools one client calls.
@@ -16,9 +18,11 @@
 
 mod answer;
 mod call_events;
+mod challenge;
 mod connection;
 mod http;
 mod http_fault;
+mod login;
 mod offers;
 mod pipes;
 mod server;
@@ -30,10 +34,16 @@ pub use answer::{AnswerPart, ToolAnswer};
 pub use call_events::{
     CallEvents, CallListener, CallProgress, QuestionReply, ServerQuestion, call_events,
 };
+pub use challenge::Challenge;
 pub use connection::{CallError, ClientName, MOST_TOOLS, OpenError, ServerConnection, ServerTool};
 pub use http::HttpEndpoint;
 pub use http_fault::HttpFault;
+pub use login::{
+    HostAccess, KeptLogin, LoginClient, LoginFault, LoginRequest, LoginStore, OpenLogin,
+    RedirectListener, ServerLogin,
+};
 pub use offers::{ArgumentOf, OpenArgument, ServerOffers, ServerPrompt, ServerResource};
+pub use reqwest::Client;
 pub use server::{ClientCall, ToolOffer, ToolReply, ToolWork, serve};
 
 /// Shortens a text to at most `most` bytes without cutting a character.

@@ -33,44 +33,46 @@ use crate::{
     call_events,
 };
 
-const CLIENT: ClientName = ClientName {
+pub(crate) const CLIENT: ClientName = ClientName {
     name: "test",
     version: "1",
 };
 
 /// The time in which something must happen.
-const DEADLINE: Duration = Duration::from_secs(30);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
-const OK_JSON: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+pub(crate) const OK_JSON: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
 const OK_EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n";
 
 /// A request of the client.
 #[derive(Debug, Clone)]
-struct Asked {
-    method: String,
-    path: String,
+pub(crate) struct Asked {
+    pub(crate) method: String,
+    pub(crate) path: String,
     headers: Vec<(String, String)>,
-    body: Value,
+    pub(crate) body: Value,
+    /// The body as it came.
+    pub(crate) text: String,
 }
 
 impl Asked {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(it, _)| it == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    fn is(&self, method: &str) -> bool {
+    pub(crate) fn is(&self, method: &str) -> bool {
         self.body["method"] == method
     }
 
     /// Returns the answer to this request.
-    fn answer(&self, result: Value) -> Value {
+    pub(crate) fn answer(&self, result: Value) -> Value {
         json!({ "jsonrpc": "2.0", "id": self.body["id"], "result": result })
     }
 }
 
 /// The bytes that a server writes.
-enum Reply {
+pub(crate) enum Reply {
     /// All of them; then it waits for the next request.
     Whole(String),
     /// These; then it closes the connection.
@@ -84,14 +86,14 @@ enum Reply {
 type Script = Box<dyn Fn(&Asked) -> Reply + Send + Sync>;
 
 /// A server that answers by a function.
-struct Site {
-    address: String,
+pub(crate) struct Site {
+    pub(crate) address: String,
     asked: Arc<Mutex<Vec<Asked>>>,
     _accepts: AbortOnDropHandle<()>,
 }
 
 impl Site {
-    async fn new(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) async fn new(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let (asked, reply) = (Arc::new(Mutex::new(Vec::new())), Arc::new(reply));
@@ -111,7 +113,7 @@ impl Site {
         }
     }
 
-    fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 
@@ -191,23 +193,24 @@ async fn request(stream: &mut BufReader<TcpStream>) -> Option<Asked> {
     let length = length.map_or(0, |(_, value)| value.parse().unwrap());
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
-    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    let text = String::from_utf8(body).unwrap();
     Some(Asked {
         method,
         path,
         headers,
-        body,
+        body: serde_json::from_str(&text).unwrap_or(Value::Null),
+        text,
     })
 }
 
-fn whole(head: &str, body: &str) -> Reply {
+pub(crate) fn whole(head: &str, body: &str) -> Reply {
     Reply::Whole(format!(
         "{head}content-length: {}\r\n\r\n{body}",
         body.len()
     ))
 }
 
-fn status(line: &str) -> Reply {
+pub(crate) fn status(line: &str) -> Reply {
     whole(&format!("HTTP/1.1 {line}\r\n"), "")
 }
 
@@ -218,7 +221,7 @@ fn events(messages: &[Value]) -> Reply {
 }
 
 /// Returns the replies of a server of the old form with one tool, except to its calls.
-fn usual(asked: &Asked) -> Reply {
+pub(crate) fn usual(asked: &Asked) -> Reply {
     if asked.method != "POST" {
         return status("405 Method Not Allowed");
     }
@@ -254,13 +257,14 @@ async fn open(url: &str, headers: Vec<(String, String)>) -> Result<ServerConnect
     let endpoint = HttpEndpoint {
         url: format!("{url}/mcp"),
         headers,
+        login: None,
     };
     let opened = ServerConnection::open_http(http(), &endpoint, CLIENT);
     timeout(DEADLINE, opened).await.unwrap()
 }
 
 /// Returns a client as the backend makes it.
-fn http() -> reqwest::Client {
+pub(crate) fn http() -> reqwest::Client {
     let _again = rustls::crypto::ring::default_provider().install_default();
     let none = reqwest::redirect::Policy::none();
     let builder = reqwest::Client::builder().redirect(none).no_proxy();
@@ -271,7 +275,7 @@ fn unfollowed() -> CallListener {
     call_events().0
 }
 
-async fn call(connection: &ServerConnection) -> Result<ToolAnswer, CallError> {
+pub(crate) async fn call(connection: &ServerConnection) -> Result<ToolAnswer, CallError> {
     let call = connection.call("add", Map::new(), unfollowed());
     timeout(DEADLINE, call).await.unwrap()
 }
@@ -478,7 +482,7 @@ async fn hostile_answers_end_a_call() {
         (
             "401",
             Box::new(|_| status("401 Unauthorized")),
-            HttpFault::Unauthorized,
+            HttpFault::Unauthorized(None),
         ),
         (
             "403",
@@ -516,7 +520,7 @@ async fn hostile_answers_end_a_call() {
         let connection = site.open().await.unwrap();
         let called = call(&connection).await;
         assert_eq!(called, Err(CallError::Http(fault.clone())), "{what}");
-        let ends = matches!(fault, HttpFault::TooMuch | HttpFault::Unauthorized);
+        let ends = matches!(fault, HttpFault::TooMuch | HttpFault::Unauthorized(_));
         if ends {
             timeout(DEADLINE, connection.ended()).await.unwrap();
             assert_eq!(connection.fault(), Some(fault), "{what}");
@@ -603,7 +607,7 @@ async fn a_server_that_is_not_there_or_refuses_is_no_connection() {
         Ok(_) => panic!("it is open"),
     };
     let site = Site::new(|_| status("401 Unauthorized")).await;
-    is_fault(site.open().await, HttpFault::Unauthorized);
+    is_fault(site.open().await, HttpFault::Unauthorized(None));
     let site = Site::new(|_| status("403 Forbidden")).await;
     is_fault(site.open().await, HttpFault::Forbidden);
     let site = Site::new(|_| status("404 Not Found")).await;
@@ -658,7 +662,12 @@ async fn a_server_that_ends_its_streams_makes_the_client_wait() {
     let (unasked, ended) = (UnaskedMemory::default(), CancellationToken::new());
     // Nothing listens there.
     let url = "http://127.0.0.1:1";
-    let client = HttpClient::new(http(), url, unasked, ended).unwrap();
+    let endpoint = HttpEndpoint {
+        url: url.to_owned(),
+        headers: Vec::new(),
+        login: None,
+    };
+    let client = HttpClient::new(http(), &endpoint, unasked, ended).unwrap();
     let since = tokio::time::Instant::now();
     let open = async || {
         let opened = client.get_stream(url.into(), None, None, None, HashMap::new());

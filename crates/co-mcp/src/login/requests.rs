@@ -1,0 +1,121 @@
+//! The requests of a login: each within bounds, and only to where the tool server's own requests may go.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::{Response, Url};
+use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
+
+use super::{HostAccess, is_loopback};
+use crate::http::body;
+
+/// The longest wait for an answer.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The most bytes of an answer.
+const LONGEST_ANSWER: usize = 1 << 20;
+
+/// The reason why a request of a login has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RequestFault {
+    #[error("the login would go to {0}, which is not https: co sends no secret there")]
+    NotEncrypted(String),
+    #[error(
+        "the login would go to {0}, a host of this machine, on which the tool server does not run"
+    )]
+    Loopback(String),
+    #[error("{0}")]
+    Denied(String),
+    #[error("{0} cannot be reached for the login")]
+    Unreachable(String),
+    #[error("{0} gives no answer for the login in time")]
+    Late(String),
+    #[error("{0} gives an answer for the login that is too long")]
+    TooLarge(String),
+}
+
+/// Makes the requests of a login at a server.
+pub(super) struct LoginRequests {
+    access: Arc<dyn HostAccess>,
+    server: Url,
+    last_fault: Mutex<Option<RequestFault>>,
+}
+
+impl LoginRequests {
+    pub(super) fn new(access: Arc<dyn HostAccess>, server: Url) -> Self {
+        Self {
+            access,
+            server,
+            last_fault: Mutex::default(),
+        }
+    }
+
+    /// Returns the last fault, and forgets it.
+    pub(super) fn take_fault(&self) -> Option<RequestFault> {
+        let mut last = self
+            .last_fault
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        last.take()
+    }
+
+    /// Returns the client for an address.
+    ///
+    /// # Errors
+    /// A login may not go there.
+    pub(super) async fn client(&self, url: &Url) -> Result<reqwest::Client, RequestFault> {
+        let host = || url.host_str().unwrap_or_default().to_owned();
+        let is_local = is_loopback(url);
+        if is_local && !is_loopback(&self.server) {
+            return Err(RequestFault::Loopback(host()));
+        }
+        if url.scheme() != "https" && !(url.scheme() == "http" && is_local) {
+            return Err(RequestFault::NotEncrypted(host()));
+        }
+        let client = self.access.client(url).await;
+        client.map_err(RequestFault::Denied)
+    }
+
+    async fn send(
+        &self,
+        request: http::Request<Vec<u8>>,
+    ) -> Result<http::Response<Vec<u8>>, RequestFault> {
+        let host = request.uri().host().unwrap_or_default().to_owned();
+        let unreachable = || RequestFault::Unreachable(host.clone());
+        let request = reqwest::Request::try_from(request).map_err(|_| unreachable())?;
+        let client = self.client(request.url()).await?;
+        let answer = async {
+            let answer = client.execute(request).await.map_err(|_| unreachable())?;
+            let (status, headers) = (answer.status(), answer.headers().clone());
+            let body = read(answer, &host).await?;
+            let mut answer = http::Response::new(body);
+            *answer.status_mut() = status;
+            *answer.headers_mut() = headers;
+            Ok(answer)
+        };
+        let answer = tokio::time::timeout(TIMEOUT, answer).await;
+        answer.unwrap_or_else(|_| Err(RequestFault::Late(host.clone())))
+    }
+}
+
+async fn read(answer: Response, host: &str) -> Result<Vec<u8>, RequestFault> {
+    let body = body(answer, LONGEST_ANSWER).await;
+    let body = body.map_err(|_| RequestFault::Unreachable(host.to_owned()))?;
+    body.ok_or_else(|| RequestFault::TooLarge(host.to_owned()))
+}
+
+impl OAuthHttpClient for LoginRequests {
+    /// Sends a request. No redirect is followed here, whatever the request says; within one host, discovery follows some itself.
+    fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
+        Box::pin(async move {
+            self.send(request.request).await.map_err(|fault| {
+                let mut last = self
+                    .last_fault
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                *last = Some(fault.clone());
+                fault.into()
+            })
+        })
+    }
+}
