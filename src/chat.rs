@@ -10,6 +10,7 @@ pub mod events;
 mod handle;
 mod instructions;
 pub mod jobs;
+mod logins;
 mod message;
 pub mod person;
 pub mod prompt;

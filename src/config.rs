@@ -23,8 +23,8 @@ pub use given::GivenSettings;
 pub use layers::{Env, Layers, LoadedSettings, load};
 pub use model_choice::ModelChoice;
 pub use servers::{
-    HttpServer, McpServerSettings, ServerConfinement, ServerKind, ServerProgram, ServerVariable,
-    VariableSource, is_server_name,
+    HttpServer, McpServerSettings, OauthSettings, ServerConfinement, ServerKind, ServerProgram,
+    ServerVariable, VariableSource, is_server_name,
 };
 pub use setting::{Applies, Setting};
 pub use table::settings;

@@ -150,6 +150,11 @@ impl Paths {
         self.state.join("servers")
     }
 
+    /// Returns the directory of the logins at tool servers, which the first login makes.
+    pub fn logins(&self) -> PathBuf {
+        self.state.join("logins")
+    }
+
     /// Returns the directory for the sockets through which commands open files in Neovim. The first socket makes it.
     pub fn editors(&self) -> PathBuf {
         self.state.join("editors")

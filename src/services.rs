@@ -113,6 +113,8 @@ pub struct ServicePaths {
     pub agents: PathBuf,
     /// The parent of the tool servers' home directories. Each of these is created when its server starts for the first time.
     pub servers: PathBuf,
+    /// The directory of the logins at tool servers, which the first login makes.
+    pub logins: PathBuf,
     /// The directory of the sockets through which the person's commands open files in Neovim. It is created by the first such
     /// command.
     pub editors: PathBuf,

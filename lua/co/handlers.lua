@@ -93,6 +93,9 @@ local handlers = {
       require('co.chat').choose(message)
     end
   end,
+  open_address = function(message)
+    require('co.ui.browser').open(message.address)
+  end,
   models = function(message)
     require('co.user_command.models').receive(message)
   end,

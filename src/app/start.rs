@@ -137,6 +137,7 @@ fn services(
             trials: paths.layers(),
             agents: paths.agents(),
             servers: paths.servers(),
+            logins: paths.logins(),
             editors: paths.editors(),
             program: std::env::current_exe().unwrap_or_default(),
         },

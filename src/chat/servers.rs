@@ -181,8 +181,8 @@ async fn list(context: &ChatContext, servers: &ChatServers, name: &str) {
         return;
     }
     let Some(server) = servers.iter().find(|it| it.name == name) else {
-        if name == "fetch" {
-            return context.complain("name the server to fetch: /mcp fetch NAME");
+        if matches!(name, "fetch" | "login" | "logout") {
+            return context.complain(format!("name the server: /mcp {name} NAME"));
         }
         return context.complain(format!("there is no tool server {name}; /mcp lists them"));
     };

@@ -15,7 +15,7 @@ use super::prompt_queue::Steered;
 use super::rewind::{Rewind, RewindPoint};
 use super::turn::TurnGoal;
 use super::undo::{self, UndoRequest, UndoTask};
-use super::{Chat, retell, servers, skills};
+use super::{Chat, logins, retell, servers, skills};
 use crate::agent::AgentOption;
 use crate::checkpoint::By;
 use crate::protocol::{ChatState, NoticeLevel, ToEditor};
@@ -45,7 +45,7 @@ impl Chat {
             "export" => kept_chats::export(&self.context, &self.recorder, args).await,
             "rules" => self.rules(args).await,
             "skills" => skills::list(&self.context, args).await,
-            "mcp" => servers::list_or_fetch(&self.context, &self.servers, args.trim()).await,
+            "mcp" => self.tool_servers(args.trim()).await,
             "sandbox" => sandbox::sandbox(&self.context, args).await,
             "real" => self.run_tried().await,
             "undo" => self.undo(UndoRequest::last(By::Undo)),
@@ -57,6 +57,18 @@ impl Chat {
             other => self.context.complain(format!(
                 "there is no command /{other}; :Co /help lists them"
             )),
+        }
+    }
+
+    /// Carries out `/mcp`.
+    async fn tool_servers(&mut self, args: &str) {
+        let (context, servers) = (&self.context, &self.servers);
+        match args.split_once(' ') {
+            Some(("login", name)) => {
+                logins::log_in(context, servers, &self.for_commands, name.trim());
+            }
+            Some(("logout", name)) => logins::log_out(context, servers, name.trim()).await,
+            _ => servers::list_or_fetch(context, servers, args).await,
         }
     }
 

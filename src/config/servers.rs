@@ -65,6 +65,20 @@ pub struct HttpServer {
     pub url: String,
     /// The names and values of HTTP headers. In a value, `${NAME}` stands for a variable in the server's settings.
     pub headers: Vec<(String, String)>,
+    pub oauth: OauthSettings,
+}
+
+/// The settings for the login at a server. The server gives the values that are not set.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OauthSettings {
+    /// The id of an OAuth client that the person has registered for co.
+    pub client_id: Option<String>,
+    /// The secret of that client. In it, `${NAME}` stands for a variable in the server's settings.
+    pub client_secret: Option<String>,
+    /// The OAuth scopes to ask for.
+    pub scopes: Vec<String>,
+    /// The port of this machine to which the login page sends the browser.
+    pub port: Option<u16>,
 }
 
 impl Default for ServerKind {
@@ -79,6 +93,14 @@ impl McpServerSettings {
         match &self.kind {
             ServerKind::Program(program) => Some(program),
             ServerKind::Http(_) | ServerKind::Wrong(_) => None,
+        }
+    }
+
+    /// Returns the server over HTTP, or `None` if co starts a program.
+    pub fn http(&self) -> Option<&HttpServer> {
+        match &self.kind {
+            ServerKind::Program(_) => None,
+            ServerKind::Http(server) => Some(server),
         }
     }
 
@@ -153,21 +175,31 @@ impl HttpServer {
         &self,
         value: impl Fn(&str) -> Option<String>,
     ) -> Result<Vec<(String, String)>, String> {
-        let filled = |(name, text): &(String, String)| {
-            let mut filled = String::new();
-            for (before, variable) in references(text) {
-                filled.push_str(before);
-                if let Some(variable) = variable {
-                    filled.push_str(&value(variable).ok_or_else(|| variable.to_owned())?);
-                }
-            }
-            Ok((name.clone(), filled))
-        };
-        self.headers.iter().map(filled).collect()
+        let headers = self.headers.iter();
+        let filled = headers.map(|(name, text)| Ok((name.clone(), fill(text, &value)?)));
+        filled.collect()
+    }
+
+    /// Returns the secret of the client with the values of its variables, or `None` if the client has no secret.
+    ///
+    /// # Errors
+    /// A variable has no value. The error is its name.
+    pub fn filled_secret(
+        &self,
+        value: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<String>, String> {
+        let secret = self.oauth.client_secret.as_ref();
+        secret.map(|it| fill(it, &value)).transpose()
+    }
+
+    /// Returns true if co may log in. It may not if a header has a token of the person.
+    pub fn may_log_in(&self) -> bool {
+        let is_token = |name: &str| name.eq_ignore_ascii_case("authorization");
+        !self.headers.iter().any(|(name, _)| is_token(name))
     }
 
     /// Returns true if co can use the server. Its address must have a host and no login, its headers must not be co's own, and
-    /// they may only refer to the variables in `env`.
+    /// they and the secret of a client may only refer to the variables in `env`.
     pub fn is_usable(&self, env: &[ServerVariable]) -> bool {
         let place = self.origin().split_once("://");
         let has_host = place.is_some_and(|(scheme, it)| {
@@ -177,12 +209,44 @@ impl HttpServer {
         has_host
             && is_plain
             && self.names_its_host()
+            && self.oauth.is_usable(env)
             && self.headers.iter().all(|(name, text)| {
-                let is_known = |name: &str| env.iter().any(|it| it.name == name);
-                let mut named = references(text).filter_map(|(_, variable)| variable);
-                is_free_header(name) && !text.contains(char::is_control) && named.all(is_known)
+                is_free_header(name) && !text.contains(char::is_control) && refers_to(text, env)
             })
     }
+}
+
+impl OauthSettings {
+    fn is_usable(&self, env: &[ServerVariable]) -> bool {
+        // OAuth allows these characters in a scope.
+        let is_scope = |it: &String| !it.is_empty() && it.chars().all(|it| it.is_ascii_graphic());
+        let is_known = |it: &String| refers_to(it, env);
+        let has_client = self.client_id.as_ref().is_some_and(|it| !it.is_empty());
+        (has_client || (self.client_id.is_none() && self.client_secret.is_none()))
+            && self.client_secret.as_ref().is_none_or(is_known)
+            && self.scopes.iter().all(is_scope)
+    }
+}
+
+/// Returns true if a text refers only to the variables in `env`.
+fn refers_to(text: &str, env: &[ServerVariable]) -> bool {
+    let mut named = references(text).filter_map(|(_, variable)| variable);
+    named.all(|name| env.iter().any(|it| it.name == name))
+}
+
+/// Replaces the references in a text by the values of the variables.
+///
+/// # Errors
+/// A variable has no value. The error is its name.
+fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut filled = String::new();
+    for (before, variable) in references(text) {
+        filled.push_str(before);
+        if let Some(variable) = variable {
+            filled.push_str(&value(variable).ok_or_else(|| variable.to_owned())?);
+        }
+    }
+    Ok(filled)
 }
 
 /// Splits a text at its references to variables. Each item has the text before a reference, and the name of the variable.
@@ -274,10 +338,49 @@ static FIELDS: &[Setting] = &[
         Kind::Pairs(|c, v| http(c, |it| it.headers = v)),
         "",
     ),
+    setting(
+        "oauth",
+        "",
+        Kind::Tables {
+            accepts: "",
+            read: read_oauth,
+        },
+        "",
+    ),
+];
+
+/// The fields of a login.
+static OAUTH_FIELDS: &[Setting] = &[
+    setting(
+        "client_id",
+        "",
+        Kind::Text(|c, v| http(c, |it| it.oauth.client_id = Some(v))),
+        "",
+    ),
+    setting(
+        "client_secret",
+        "",
+        Kind::Text(|c, v| http(c, |it| it.oauth.client_secret = Some(v))),
+        "",
+    ),
+    setting(
+        "scopes",
+        "",
+        Kind::Words(|c, v| http(c, |it| it.oauth.scopes = v)),
+        "",
+    ),
+    setting(
+        "port",
+        "",
+        Kind::Number(1..=65_535, |c, v| {
+            http(c, |it| it.oauth.port = u16::try_from(v).ok());
+        }),
+        "",
+    ),
 ];
 
 /// The settings that only a server over HTTP may have.
-const OF_HTTP: [&str; 2] = ["url", "headers"];
+const OF_HTTP: [&str; 3] = ["url", "headers", "oauth"];
 const OF_PROGRAMS: [&str; 3] = ["cmd", "hosts", "confinement"];
 
 const ENV: &str =
@@ -289,6 +392,16 @@ const fn variables(
     read: fn(&mut Config, &Value, Option<&Path>) -> Result<(), BadValue>,
 ) -> Kind {
     Kind::Tables { accepts, read }
+}
+
+/// Reads the settings of a login.
+fn read_oauth(config: &mut Config, value: &Value, home: Option<&Path>) -> Result<(), BadValue> {
+    let mut read = read_fields(value, OAUTH_FIELDS.iter(), home)?;
+    if let ServerKind::Http(read) = &mut server(&mut read).kind {
+        let oauth = std::mem::take(&mut read.oauth);
+        http(config, |it| it.oauth = oauth);
+    }
+    Ok(())
 }
 
 /// Reads a list of `NAME` and `NAME=value`, or a table of names and values.
@@ -518,6 +631,40 @@ mod tests {
     }
 
     #[test]
+    fn a_login_may_have_a_client_of_the_person() {
+        let given = json!({
+            "bare": { "url": "https://a.example/" },
+            "hub": {
+                "oauth": { "client_id": "c", "client_secret": "${S}", "scopes": ["a:b", "c"], "port": 8123 },
+                "url": "https://b.example/",
+                "env_cmd": { "S": ["pass", "show", "hub"] },
+            },
+            "given": { "url": "https://c.example/", "headers": { "AUTHORIZATION": "Bearer t" } },
+        });
+        let (servers, problems) = read(&given);
+        assert_eq!(problems, 0);
+        let http = |at: usize| match &servers[at].kind {
+            ServerKind::Http(it) => it,
+            ServerKind::Program(_) => panic!("it has a url"),
+        };
+        assert_eq!(http(0).oauth, OauthSettings::default());
+        let expected = OauthSettings {
+            client_id: Some("c".to_owned()),
+            client_secret: Some("${S}".to_owned()),
+            scopes: vec!["a:b".to_owned(), "c".to_owned()],
+            port: Some(8123),
+        };
+        assert_eq!(http(1).oauth, expected);
+        let secret = http(1).filled_secret(|_| Some("t".to_owned()));
+        assert_eq!(secret, Ok(Some("t".to_owned())));
+        assert_eq!(http(1).filled_secret(|_| None), Err("S".to_owned()));
+        assert_eq!(
+            [0, 1, 2].map(|it| http(it).may_log_in()),
+            [true, true, false]
+        );
+    }
+
+    #[test]
     fn hosts_of_addresses_are_those_of_rules() {
         for (url, host, port) in [
             ("http://[::1]:8080/x", "[::1]", 8080),
@@ -527,7 +674,7 @@ mod tests {
         ] {
             let server = HttpServer {
                 url: url.to_owned(),
-                headers: Vec::new(),
+                ..HttpServer::default()
             };
             assert_eq!(server.host(), (host.to_owned(), port), "{url}");
         }
@@ -599,6 +746,14 @@ mod tests {
             json!({ "a": { "url": "https://x", "headers": { "Host": "c" } } }),
             json!({ "a": { "url": "https://x", "headers": { "A": "b\r\nC: d" } } }),
             json!({ "a": { "url": "https://x", "headers": { "A": "${TOKEN}" } } }),
+            json!({ "a": { "cmd": ["x"], "oauth": { "client_id": "b" } } }),
+            json!({ "a": { "url": "https://x", "oauth": "b" } }),
+            json!({ "a": { "url": "https://x", "oauth": { "unheard": 1 } } }),
+            json!({ "a": { "url": "https://x", "oauth": { "client_id": "" } } }),
+            json!({ "a": { "url": "https://x", "oauth": { "client_secret": "b" } } }),
+            json!({ "a": { "url": "https://x", "oauth": { "client_id": "b", "client_secret": "${C}" } } }),
+            json!({ "a": { "url": "https://x", "oauth": { "scopes": ["a b"] } } }),
+            json!({ "a": { "url": "https://x", "oauth": { "port": 70000 } } }),
             json!({ "a": 1 }),
         ] {
             let mut given = wrong.clone();

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use parking_lot::RwLock;
+
 use super::home;
 use crate::config::{McpServerSettings, ServerKind, ServerVariable, VariableSource};
 use co_exec::secrets::redact::{RedactedText, is_secret_variable};
@@ -13,7 +15,7 @@ use co_mcp::ServerTool;
 const SHORTEST_SECRET: usize = 8;
 
 /// The text that replaces a secret value.
-const REDACTED: &str = "[redacted: variable of a tool server]";
+const REDACTED: &str = "[redacted: secret of a tool server]";
 
 /// The headers whose values are always secret. Other headers are secret if their names look like the names of secret variables.
 const SECRET_HEADERS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
@@ -27,12 +29,15 @@ pub(super) struct ServerEnvironment {
     variables: Vec<(String, String)>,
     /// The HTTP headers for a server over HTTP.
     pub(super) headers: Vec<(String, String)>,
+    /// The secret of the OAuth client for the login.
+    pub(super) client_secret: Option<String>,
     pub(super) secrets: ServerSecrets,
 }
 
-/// The secret values of a server's variables and headers, the longest first. They are removed from all texts of the server.
+/// The secret values of a server's variables, headers and login, the longest first. They are removed from all texts of the server.
+/// Clones share the list.
 #[derive(Clone, Default)]
-pub struct ServerSecrets(Arc<[String]>);
+pub struct ServerSecrets(Arc<RwLock<Vec<String>>>);
 
 impl ServerEnvironment {
     /// Reads the variables. A program that prints the value of a variable runs with all rights of the person.
@@ -63,7 +68,7 @@ impl ServerEnvironment {
             }
             read.push((name.clone(), value));
         }
-        let mut headers = Vec::new();
+        let (mut headers, mut client_secret) = (Vec::new(), None);
         if let ServerKind::Http(server) = &settings.kind {
             let query = server.query().into_iter();
             let secret = query.filter(|(name, value)| is_secret_parameter(name, value));
@@ -72,9 +77,9 @@ impl ServerEnvironment {
                 let found = read.iter().find(|(name, _): &&(String, _)| name == wanted);
                 found.map(|(_, value): &(_, String)| value.clone())
             };
-            headers = server
-                .filled(variable)
-                .map_err(|name| format!("its variable {name} is not set"))?;
+            let unset = |name: String| format!("its variable {name} is not set");
+            headers = server.filled(variable).map_err(unset)?;
+            client_secret = server.filled_secret(variable).map_err(unset)?;
         }
         let secret = headers
             .iter()
@@ -84,13 +89,14 @@ impl ServerEnvironment {
             secrets.extend(value.split_once(' ').map(|(_, token)| token.to_owned()));
             secrets.push(value.clone());
         }
-        secrets.retain(|it| it.len() >= SHORTEST_SECRET);
-        secrets.sort_by_key(|it| std::cmp::Reverse(it.len()));
-        secrets.dedup();
+        secrets.extend(client_secret.clone());
+        let all = ServerSecrets::default();
+        all.add(secrets);
         Ok(Self {
             variables: read,
             headers,
-            secrets: ServerSecrets(secrets.into()),
+            client_secret,
+            secrets: all,
         })
     }
 
@@ -118,10 +124,21 @@ fn is_secret_name(name: &str, value: &str) -> bool {
 }
 
 impl ServerSecrets {
+    /// Adds secret values to the list, except values that are too short.
+    pub(super) fn add(&self, secrets: impl IntoIterator<Item = String>) {
+        let mut all = self.0.write();
+        for secret in secrets {
+            if secret.len() >= SHORTEST_SECRET && !all.contains(&secret) {
+                all.push(secret);
+            }
+        }
+        all.sort_by_key(|it| std::cmp::Reverse(it.len()));
+    }
+
     /// Returns a text with all secret values of the server replaced.
     pub fn hide(&self, text: &str) -> RedactedText {
         let mut clean = RedactedText::from(text.to_owned());
-        for secret in self.0.iter().filter(|it| text.contains(it.as_str())) {
+        for secret in self.0.read().iter().filter(|it| text.contains(it.as_str())) {
             clean.text = clean.text.replace(secret.as_str(), REDACTED);
             clean.hidden += 1;
         }
@@ -170,6 +187,7 @@ mod tests {
             ServerKind::Http(HttpServer {
                 url: "https://a.example".to_owned(),
                 headers: headers.to_vec(),
+                ..HttpServer::default()
             })
         };
         let text = VariableSource::Text("word-of-a".to_owned());

@@ -1,10 +1,16 @@
 //! Connects to a tool server over HTTP.
 
+use std::sync::Arc;
+
+use super::environment::{ServerEnvironment, ServerSecrets};
+use super::login::LoginAccess;
+use super::process::{ServerStart, StartFault};
 use super::{CLIENT, WORKSPACE_FILE};
 use crate::blocking::blocking;
 use crate::config::{HttpServer, McpServerSettings};
-use crate::network::HostAsker;
-use co_mcp::{CallError, HttpEndpoint, HttpFault, OpenError, ServerConnection};
+use co_mcp::{
+    CallError, Challenge, HttpEndpoint, HttpFault, OpenError, ServerConnection, ServerLogin,
+};
 
 /// Returns the reason why a server over HTTP gives no answer, in a sentence that names the place where the person can change that.
 pub(super) fn explained(settings: &McpServerSettings, fault: &HttpFault) -> String {
@@ -15,11 +21,15 @@ pub(super) fn explained(settings: &McpServerSettings, fault: &HttpFault) -> Stri
     };
     let advice = match fault {
         // The file of a workspace has no secrets.
-        HttpFault::Unauthorized(_) | HttpFault::Forbidden if settings.of_workspace => format!(
-            "set mcp_servers.{name} to this server, with its url and with headers that have a token which it accepts, see :help \
+        HttpFault::Unauthorized(_) | HttpFault::Forbidden | HttpFault::Scope(_)
+            if settings.of_workspace =>
+        {
+            format!(
+                "set mcp_servers.{name} to this server, with its url and with headers that have a token which it accepts, see :help \
              co-tool-server-http"
-        ),
-        HttpFault::Unauthorized(_) | HttpFault::Forbidden => format!(
+            )
+        }
+        HttpFault::Unauthorized(_) | HttpFault::Forbidden | HttpFault::Scope(_) => format!(
             "give it a token that it accepts by {place}.headers, see :help co-tool-server-http"
         ),
         HttpFault::Redirect | HttpFault::Moved => {
@@ -28,6 +38,8 @@ pub(super) fn explained(settings: &McpServerSettings, fault: &HttpFault) -> Stri
         HttpFault::Status(404 | 405) | HttpFault::ContentType | HttpFault::Address => format!(
             "the url of {place} must be the address for the protocol, which often ends with /mcp"
         ),
+        // The reason may have words of an authorization server, and a call's fault is recorded.
+        HttpFault::Login(_) => format!("`:Co /mcp login {name}` logs in again, if that stays so"),
         HttpFault::Header(header) => format!("change the header {header} of {place}"),
         HttpFault::Unreachable(_)
         | HttpFault::Broken
@@ -51,36 +63,99 @@ pub fn failure(settings: &McpServerSettings, error: &CallError) -> String {
     }
 }
 
-/// Connects to the server `name`, and sends these headers with each request.
+/// Connects to the server with the headers of its environment, and with the token of its login if it has one.
 ///
 /// # Errors
 /// A rule denies the server's host, or the server cannot be reached or refused the connection. The error is a sentence for the
 /// person.
 pub(super) async fn connect(
-    settings: &McpServerSettings,
+    start: &ServerStart,
+    server: &HttpServer,
+    environment: ServerEnvironment,
+) -> Result<ServerConnection, StartFault> {
+    let login = login(start, server, &environment.secrets);
+    connect_with(start, server, environment.headers, login).await
+}
+
+async fn connect_with(
+    start: &ServerStart,
     server: &HttpServer,
     headers: Vec<(String, String)>,
-    hosts: &dyn HostAsker,
-) -> Result<ServerConnection, String> {
+    login: Option<ServerLogin>,
+) -> Result<ServerConnection, StartFault> {
     let (host, port) = server.host();
-    if let Some(rule) = hosts.rules().await?.denied(&host, port) {
-        return Err(format!(
+    let rules = start.hosts.rules().await.map_err(StartFault::Failed)?;
+    if let Some(rule) = rules.denied(&host, port) {
+        return Err(StartFault::Failed(format!(
             "the rule `{rule}` about hosts denies {host}: :Co /rules lists the rules"
-        ));
+        )));
     }
     let endpoint = HttpEndpoint {
         url: server.url.clone(),
         headers,
-        login: None,
+        login,
     };
     let url = server.url.clone();
     // It reads the certificates of the system.
-    let client = blocking(move || co_llm::http_client(&url).map_err(|it| it.to_string())).await?;
+    let client = blocking(move || co_llm::http_client(&url).map_err(|it| it.to_string())).await;
+    let client = client.map_err(StartFault::Failed)?;
     let opened = ServerConnection::open_http(client, &endpoint, CLIENT).await;
-    opened.map_err(|error| match &error {
-        OpenError::Http(fault) => explained(settings, fault),
-        _ => error.to_string(),
+    opened.map_err(|error| {
+        let OpenError::Http(fault) = &error else {
+            return StartFault::Failed(error.to_string());
+        };
+        let login = needs_login(server, fault);
+        login.unwrap_or_else(|| StartFault::Failed(explained(&start.settings, fault)))
     })
+}
+
+/// Asks the server without a login, and returns its words about the login that it wants; `None` if it says nothing about one.
+///
+/// # Errors
+/// It cannot be reached: a sentence.
+pub(super) async fn challenge(
+    start: &ServerStart,
+    server: &HttpServer,
+    environment: ServerEnvironment,
+) -> Result<Option<Challenge>, StartFault> {
+    let tools = async {
+        let connection = connect_with(start, server, environment.headers, None).await?;
+        let tools = connection.tools().await;
+        tools.map_err(|error| tools_fault(&start.settings, &error))
+    };
+    match tools.await {
+        Ok(_) => Ok(None),
+        Err(StartFault::Login(challenge)) => Ok(challenge),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Returns the login at a server, unless a header has its token.
+fn login(start: &ServerStart, server: &HttpServer, secrets: &ServerSecrets) -> Option<ServerLogin> {
+    let file = server.may_log_in().then(|| start.login_file(secrets));
+    Some(ServerLogin {
+        store: Arc::new(file??),
+        access: Arc::new(LoginAccess::new(Arc::clone(&start.hosts))),
+    })
+}
+
+/// Returns the fault of a server that wants a login, if that is the reason.
+fn needs_login(server: &HttpServer, fault: &HttpFault) -> Option<StartFault> {
+    let challenge = match fault {
+        HttpFault::Unauthorized(challenge) => challenge.clone(),
+        HttpFault::Scope(challenge) => Some(challenge.clone()),
+        _ => return None,
+    };
+    server.may_log_in().then_some(StartFault::Login(challenge))
+}
+
+/// Returns the fault of a server whose tools cannot be read.
+pub(super) fn tools_fault(settings: &McpServerSettings, error: &CallError) -> StartFault {
+    let fault = match (error, settings.http()) {
+        (CallError::Http(fault), Some(server)) => needs_login(server, fault),
+        _ => None,
+    };
+    fault.unwrap_or_else(|| StartFault::Tools(failure(settings, error)))
 }
 
 #[cfg(test)]
@@ -98,7 +173,11 @@ mod tests {
             explained(&settings, &fault)
         };
         for (of_workspace, fault, place) in [
-            (false, HttpFault::Unauthorized(None), "by mcp_servers.s.headers"),
+            (
+                false,
+                HttpFault::Unauthorized(None),
+                "by mcp_servers.s.headers",
+            ),
             (
                 true,
                 HttpFault::Unauthorized(None),

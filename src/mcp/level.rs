@@ -240,7 +240,7 @@ mod tests {
     fn a_server_over_http_reaches_out_and_has_no_level() {
         let http = HttpServer {
             url: "https://mcp.example.org/v1?key=word".to_owned(),
-            headers: Vec::new(),
+            ..HttpServer::default()
         };
         let settings = McpServerSettings {
             kind: ServerKind::Http(http),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::environment::{ServerEnvironment, ServerSecrets};
+use super::login::LoginFile;
 use super::{CLIENT, download, home, http, level};
 use crate::blocking::blocking;
 use crate::cancellable::last_words;
@@ -20,11 +21,11 @@ use co_exec::{
     Caller, CommandSpec, Environment, ExecSettings, Executor, GrantedPlaces, OutputReading,
     Program, RunningCommand, Streams, UNTIL_IT_ENDS,
 };
-use co_mcp::{OpenError, ServerConnection, ServerOffers, ServerTool};
+use co_mcp::{Challenge, OpenError, ServerConnection, ServerOffers, ServerTool};
 use co_text::{end_of, printable};
 
 /// The time-out for a server to start and to list its tools.
-const START_TIMEOUT: Duration = Duration::from_secs(120);
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The largest number of bytes of a server's standard error that are shown.
 const LONGEST_OUTPUT: usize = 1_000;
@@ -45,6 +46,8 @@ pub struct ServerStart {
     pub person_home: PathBuf,
     /// The directory with the home directories of all servers.
     pub servers: PathBuf,
+    /// The directory of the logins at tool servers.
+    pub logins: PathBuf,
     /// Sends a notice to the person if a running server ends.
     pub editor: Editor,
 }
@@ -66,6 +69,9 @@ pub(super) enum StartFault {
     Settings(String),
     #[error("{0}")]
     Failed(String),
+    /// The server asks for a login, by this challenge.
+    #[error("it wants a login")]
+    Login(Option<Challenge>),
     #[error("{error}{}", after(.words))]
     Open { error: OpenError, words: String },
     #[error("its tools cannot be read: {0}")]
@@ -131,15 +137,13 @@ impl ServerStart {
         let (connection, command, access) = match &self.settings.kind {
             ServerKind::Program(program) => self.start_program(program, environment).await?,
             ServerKind::Http(server) => {
-                let headers = environment.headers;
-                let connection = http::connect(&self.settings, server, headers, &*self.hosts).await;
-                let connection = connection.map_err(StartFault::Failed)?;
+                let connection = http::connect(self, server, environment).await?;
                 (connection, None, None)
             }
             ServerKind::Wrong(why) => return Err(StartFault::Settings(why.clone())),
         };
         let tools = connection.tools().await;
-        let tools = tools.map_err(|it| StartFault::Tools(http::failure(&self.settings, &it)));
+        let tools = tools.map_err(|error| http::tools_fault(&self.settings, &error));
         let (tools, more_tools) = tools?;
         let offers = connection.offers().await;
         Ok(StartedServer {
@@ -191,6 +195,12 @@ impl ServerStart {
                 Err(StartFault::Open { error, words })
             }
         }
+    }
+
+    /// Returns the file of the login, or `None` if co starts a program. The file adds the secrets that it reads to `secrets`.
+    pub fn login_file(&self, secrets: &ServerSecrets) -> Option<LoginFile> {
+        let (settings, workspace) = (&self.settings, &self.workspace);
+        LoginFile::new(&self.logins, settings, workspace, secrets.clone())
     }
 
     /// Returns the secret files of the workspace. The confinement hides them from a server that starts now.

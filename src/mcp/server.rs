@@ -9,18 +9,19 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::environment::{ServerEnvironment, ServerSecrets};
 use super::http;
-use super::process::{ServerStart, StartedServer, end_of_log, last_line};
-use crate::config::{McpServerSettings, ServerConfinement};
+use super::process::{ServerStart, StartFault, StartedServer, end_of_log, last_line};
+use crate::config::{HttpServer, McpServerSettings, ServerConfinement};
 use crate::network::{HostReport, OpenAccess};
 use crate::protocol::{NoticeLevel, ToEditor};
 use co_exec::{OutputReading, RunningCommand};
 use co_mcp::{
-    AnswerPart, CallError, CallListener, OpenArgument, ServerConnection, ServerOffers, ServerTool,
-    ToolAnswer,
+    AnswerPart, CallError, CallListener, Challenge, HttpFault, OpenArgument, ServerConnection,
+    ServerOffers, ServerTool, ToolAnswer,
 };
 use co_text::start_of;
 
@@ -40,8 +41,29 @@ pub struct ToolServer {
     pub settings: McpServerSettings,
     pub workspace: PathBuf,
     state: Arc<watch::Sender<ServerState>>,
+    wanted: WantedLogin,
     /// The task that starts the server and waits for its end.
     running: Mutex<Option<AbortOnDropHandle<()>>>,
+}
+
+/// The last challenge in which a server asked for a login. Clones share it.
+#[derive(Clone, Default)]
+struct WantedLogin(Arc<Mutex<Option<Challenge>>>);
+
+impl WantedLogin {
+    fn set(&self, challenge: Option<Challenge>) {
+        *self.0.lock() = challenge;
+    }
+
+    /// Keeps the challenge in a fault. Returns true if the fault is about a login.
+    fn take(&self, fault: &HttpFault) -> bool {
+        match fault {
+            HttpFault::Unauthorized(challenge) => self.set(challenge.clone()),
+            HttpFault::Scope(challenge) => self.set(Some(challenge.clone())),
+            _ => return false,
+        }
+        true
+    }
 }
 
 /// The state of a server.
@@ -58,6 +80,8 @@ pub enum ServerState {
         until: Instant,
         /// The number of failures since the server last ran stably.
         failures: u32,
+        /// True if the server asks for a login, so that `/mcp login` may help.
+        needs_login: bool,
     },
 }
 
@@ -75,6 +99,7 @@ pub struct ReadyServer {
     told_hosts: Mutex<HostReport>,
     /// The resources and prompts of the server. The lists were read when the server started.
     pub offers: ServerOffers,
+    wanted: WantedLogin,
     /// The standard error of the server. It is `None` for a server over HTTP.
     output: Option<Arc<OutputReading>>,
 }
@@ -125,7 +150,11 @@ impl ReadyServer {
         arguments: Map<String, Value>,
         listener: CallListener,
     ) -> Result<ToolAnswer, CallError> {
-        self.connection.call(tool, arguments, listener).await
+        let answer = self.connection.call(tool, arguments, listener).await;
+        if let Err(CallError::Http(fault)) = &answer {
+            self.wanted.take(fault);
+        }
+        answer
     }
 
     /// Returns the hosts that the server tried to connect to since the last call of this function.
@@ -180,6 +209,7 @@ impl ToolServer {
             settings: start.settings.clone(),
             workspace: start.workspace.clone(),
             state: Arc::new(watch::Sender::new(ServerState::Idle)),
+            wanted: WantedLogin::default(),
             running: Mutex::default(),
         }
     }
@@ -200,6 +230,19 @@ impl ToolServer {
             _ => return,
         };
         *running = Some(self.run(start, failures));
+    }
+
+    /// Returns the last challenge in which the server asked for a login.
+    pub fn wanted_login(&self) -> Option<Challenge> {
+        self.wanted.0.lock().clone()
+    }
+
+    /// Ends the connection because the login has changed. The next prompt or call connects again.
+    pub fn forget_login(&self) {
+        let mut running = self.running.lock();
+        *running = None;
+        self.wanted.set(None);
+        self.state.send_replace(ServerState::Idle);
     }
 
     /// Restarts the server if a secret file has appeared in the workspace since `ready` was started, because the confinement does
@@ -229,7 +272,8 @@ impl ToolServer {
 
     fn run(&self, start: &ServerStart, failures: u32) -> AbortOnDropHandle<()> {
         self.state.send_replace(ServerState::Starting);
-        let run = run(start.clone(), Arc::clone(&self.state), failures);
+        let state = Arc::clone(&self.state);
+        let run = run(start.clone(), state, self.wanted.clone(), failures);
         AbortOnDropHandle::new(tokio::spawn(run))
     }
 
@@ -243,9 +287,14 @@ impl ToolServer {
 }
 
 /// Runs a server until it ends. Does not start it again.
-async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failures: u32) {
+async fn run(
+    start: ServerStart,
+    state: Arc<watch::Sender<ServerState>>,
+    wanted: WantedLogin,
+    failures: u32,
+) {
     let name = &start.settings.name;
-    let fail = |why: String, failures: u32| {
+    let end = |why: String, failures: u32, needs_login: bool| {
         // A server may have written it.
         let why = start_of(&co_text::printable(&why), LONGEST_REASON).to_owned();
         let pause = FIRST_PAUSE.saturating_mul(1 << failures.min(16));
@@ -253,8 +302,10 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
             why,
             until: Instant::now() + pause.min(LONGEST_PAUSE),
             failures: failures + 1,
+            needs_login,
         });
     };
+    let fail = |why: String, failures: u32| end(why, failures, false);
     // Before the start: one that appears meanwhile counts as open.
     let closed = match start.secrets().await {
         Ok(closed) => closed,
@@ -274,6 +325,10 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
         access,
     } = match start.start(environment).await {
         Ok(started) => started,
+        Err(StartFault::Login(challenge)) => {
+            wanted.set(challenge);
+            return end(login_advice(name), failures, true);
+        }
         Err(fault) => {
             let fault = secrets.hide(&fault.to_string()).text;
             tracing::info!(name, fault, "a tool server did not start");
@@ -294,12 +349,15 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
         access,
         told_hosts: Mutex::default(),
         offers,
+        wanted: wanted.clone(),
         output: command.as_ref().map(RunningCommand::reading),
     });
     state.send_replace(ServerState::Ready(Arc::clone(&ready)));
     ready.connection.ended().await;
     let fault = ready.connection.fault();
     drop(ready);
+    let needs_login = fault.as_ref().is_some_and(|it| wanted.take(it))
+        && start.settings.http().is_some_and(HttpServer::may_log_in);
     let words = match command {
         Some(command) => last_line(command).await,
         None => fault.map_or_else(String::new, |it| http::explained(&start.settings, &it)),
@@ -310,6 +368,7 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
         false => failures,
     };
     let why = match words.as_str() {
+        _ if needs_login => login_advice(name),
         "" => "it ended by itself".to_owned(),
         words => format!("it ended: {words}"),
     };
@@ -318,17 +377,26 @@ async fn run(start: ServerStart, state: Arc<watch::Sender<ServerState>>, failure
         message: format!("the tool server {name} does not run any more, and is started again when it is needed: {why}"),
         answer: false,
     });
-    fail(why, failures);
+    end(why, failures, needs_login);
+}
+
+/// Returns the reason for the person why a server that asks for a login does not run, with the command that logs in.
+fn login_advice(name: &str) -> String {
+    format!("it wants a login: `:Co /mcp login {name}` logs you in")
 }
 
 /// The tool servers of all chats, by workspace and name.
 #[derive(Default)]
-pub struct ToolServers(Mutex<HashMap<(PathBuf, String), Weak<ToolServer>>>);
+pub struct ToolServers {
+    servers: Mutex<HashMap<(PathBuf, String), Weak<ToolServer>>>,
+    /// The open logins, by the name of their server. Cancelling the token ends a login.
+    logins: Mutex<HashMap<String, CancellationToken>>,
+}
 
 impl ToolServers {
     /// Returns the server with these settings in a workspace. The server runs as long as a chat holds the returned value.
     pub fn get(&self, start: &ServerStart) -> Arc<ToolServer> {
-        let mut servers = self.0.lock();
+        let mut servers = self.servers.lock();
         servers.retain(|_, it| it.strong_count() > 0);
         let key = (start.workspace.clone(), start.settings.name.clone());
         let known = servers.get(&key).and_then(Weak::upgrade);
@@ -338,5 +406,35 @@ impl ToolServers {
         let server = Arc::new(ToolServer::new(start));
         servers.insert(key, Arc::downgrade(&server));
         server
+    }
+
+    /// Ends all connections to the server with these settings, because its login has changed.
+    pub fn forget_login(&self, settings: &McpServerSettings) {
+        let servers: Vec<_> = self
+            .servers
+            .lock()
+            .values()
+            .filter_map(Weak::upgrade)
+            .collect();
+        for server in servers.iter().filter(|it| it.settings == *settings) {
+            server.forget_login();
+        }
+    }
+
+    /// Begins a login at the server `name`, and ends an earlier one. The next login or the end of the chat cancels the token.
+    pub fn begin_login(&self, name: &str, chat: &CancellationToken) -> CancellationToken {
+        let token = chat.child_token();
+        let earlier = self.logins.lock().insert(name.to_owned(), token.clone());
+        if let Some(earlier) = earlier {
+            earlier.cancel();
+        }
+        token
+    }
+
+    /// Ends the open login at the server `name`, if there is one.
+    pub fn end_login(&self, name: &str) {
+        if let Some(open) = self.logins.lock().remove(name) {
+            open.cancel();
+        }
     }
 }

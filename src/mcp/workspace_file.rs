@@ -157,6 +157,7 @@ fn http_server(fields: &Map<String, Value>) -> Result<HttpServer, &'static str> 
     let server = HttpServer {
         url: url.ok_or("its url is no text")?.to_owned(),
         headers,
+        ..HttpServer::default()
     };
     let has_references = server.headers.iter().any(|(_, it)| it.contains(REFERENCE));
     // The caller has another sentence about references.
@@ -262,6 +263,7 @@ mod tests {
         let hub = HttpServer {
             url: "https://a.example/mcp".to_owned(),
             headers: vec![header],
+            ..HttpServer::default()
         };
         assert_eq!(read.servers[0].kind, ServerKind::Http(hub));
         assert_eq!(read.servers[1].place(), "http://localhost:8000/mcp");

@@ -226,6 +226,8 @@ pub enum ToEditor {
         title: String,
         choices: Vec<Choice>,
     },
+    /// Opens an address in the person's browser, because they asked for that.
+    OpenAddress { address: String },
     /// The answer to [`super::FromEditor::ListModels`].
     Models {
         #[serde(skip_serializing_if = "Option::is_none")]

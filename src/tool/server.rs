@@ -133,7 +133,7 @@ impl ChatServers {
                 place: one_line(&settings.place()),
                 state: match &settings.kind {
                     ServerKind::Wrong(why) => one_line(&format!("is left out: {why}")),
-                    _ => one_line(&words(&state)),
+                    _ => one_line(&words(&settings.name, &state)),
                 },
                 level: level_words(settings),
                 log: match &state {
@@ -373,6 +373,15 @@ impl ChatServers {
                     changed = true;
                     known.take_tools(&ready)
                 }
+                (
+                    ServerState::Failed {
+                        needs_login: true, ..
+                    },
+                    Some(_),
+                ) => Some(format!(
+                    "the tool server {name} needs a login, so its tools cannot be used: `:Co /mcp login {name}` logs you in",
+                    name = known.server.settings.name
+                )),
                 (ServerState::Failed { why, .. }, Some(_)) => Some(format!(
                     "the tool server {} does not run, so its tools cannot be used: {}",
                     known.server.settings.name,
@@ -498,10 +507,13 @@ fn argument_of<'a>(
 }
 
 /// Returns a text about the state of a server.
-fn words(state: &ServerState) -> String {
+fn words(name: &str, state: &ServerState) -> String {
     match state {
         ServerState::Idle => "starts with the next prompt".to_owned(),
         ServerState::Starting => "starts".to_owned(),
+        ServerState::Failed {
+            needs_login: true, ..
+        } => format!("needs a login: /mcp login {name}"),
         ServerState::Failed { why, until, .. } => {
             let left = until.saturating_duration_since(tokio::time::Instant::now());
             let again = match left.as_secs() {
@@ -578,6 +590,7 @@ pub fn server_start(
         ],
         person_home: services.places.home.clone(),
         servers: services.places.servers.clone(),
+        logins: services.places.logins.clone(),
         editor: services.editor.clone(),
         settings,
     }

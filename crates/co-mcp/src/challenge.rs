@@ -25,7 +25,7 @@ impl Challenge {
         found.first().map(|it| Self((*it).to_owned()))
     }
 
-    /// Returns whether the server wants a login with more rights.
+    /// Returns true if the server wants a login with more rights.
     pub(crate) fn wants_scope(&self) -> bool {
         self.0.contains("insufficient_scope")
     }

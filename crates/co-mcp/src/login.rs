@@ -38,7 +38,7 @@ pub trait HostAccess: Send + Sync {
 /// Keeps the login at one server. Other processes may use the same store.
 #[async_trait]
 pub trait LoginStore: Send + Sync {
-    /// Returns the login; none if there is none.
+    /// Returns the login; `None` if there is none.
     async fn load(&self) -> io::Result<Option<KeptLogin>>;
 
     async fn save(&self, login: &KeptLogin) -> io::Result<()>;
@@ -79,7 +79,7 @@ impl KeptLogin {
         self.metadata.issuer.as_deref().unwrap_or_default()
     }
 
-    /// Returns whether there is a token.
+    /// Returns true if there is a token.
     pub fn has_token(&self) -> bool {
         self.credentials.token_response.is_some()
     }
@@ -110,7 +110,7 @@ impl KeptLogin {
     }
 }
 
-/// Returns whether an address is one of this machine.
+/// Returns true if an address is one of this machine.
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let bare = host.trim_matches(['[', ']']).trim_end_matches('.');

@@ -556,6 +556,10 @@
 ---@field title string
 ---@field choices co.Choice[]
 
+---@class (exact) co.OpenAddress
+---@field type 'open_address'
+---@field address string
+
 ---@class (exact) co.AgentCommand
 ---@field name string
 ---@field about string

@@ -425,8 +425,9 @@ M.commands = {
   rules = { about = 'show and remove what is always allowed, and which files are trusted' },
   skills = { about = 'list the skills of the workspace and yours, and read one to trust it' },
   mcp = {
-    arguments = '[fetch] [server]',
-    about = 'list the tool servers, their tools and their confinement, or fetch one',
+    arguments = '[fetch|login|logout] [server]',
+    words = { 'fetch', 'login', 'logout' },
+    about = 'list the tool servers, their tools and their confinement; fetch one, or log in or out',
   },
   compact = { about = 'summarise the chat so far' },
   cd = { arguments = '{dir}', completion = 'dir', about = "change the chat's directory" },

@@ -119,6 +119,7 @@ impl Chat {
                 trials: real.join("state/trials"),
                 agents: real.join("data/agents"),
                 servers: real.join("state/servers"),
+                logins: real.join("state/logins"),
                 editors: real.join("state/editors"),
                 program: PathBuf::new(),
             },

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use super::check::{Check, CheckLevel};
 use crate::config::{Config, Env, HttpServer, McpServerSettings, ServerKind};
-use crate::mcp::{WORKSPACE_FILE, WorkspaceServers, download_advice, level_words};
+use crate::mcp::{
+    LoginFile, ServerSecrets, WORKSPACE_FILE, WorkspaceServers, download_advice, level_words,
+};
 use crate::paths::Paths;
 use crate::trust::{FileTrust, Trust};
 use co_exec::find_program;
@@ -20,10 +22,20 @@ pub(super) fn checks(
 ) -> Vec<Check> {
     let path = env("PATH").unwrap_or_default();
     let path = OsStr::new(&path);
+    let logins = paths.map(Paths::logins);
+    let login = |it: &McpServerSettings| {
+        let logins = logins.as_deref()?;
+        LoginFile::new(
+            logins,
+            it,
+            workspace.unwrap_or(Path::new("/")),
+            ServerSecrets::default(),
+        )
+    };
     let mut found: Vec<_> = config
         .mcp_servers
         .iter()
-        .map(|it| server(it, path))
+        .map(|it| server(it, path, login(it)))
         .collect();
     if let Some((workspace, paths)) = workspace.zip(paths) {
         found.extend(file(workspace, paths, path));
@@ -35,11 +47,11 @@ fn bad(message: String, advice: impl Into<String>) -> Check {
     Check::bad("tool server", CheckLevel::Warn, message, advice)
 }
 
-fn server(settings: &McpServerSettings, path: &OsStr) -> Check {
+fn server(settings: &McpServerSettings, path: &OsStr, login: Option<LoginFile>) -> Check {
     let name = &settings.name;
     let cmd = match &settings.kind {
         ServerKind::Program(program) => &program.cmd,
-        ServerKind::Http(server) => return http_server(name, server),
+        ServerKind::Http(server) => return http_server(name, server, login),
         ServerKind::Wrong(why) => {
             let message = format!("{} is left out: {}", one_line(name), one_line(why));
             return bad(message, "correct its settings in mcp_servers");
@@ -68,8 +80,8 @@ fn server(settings: &McpServerSettings, path: &OsStr) -> Check {
     )
 }
 
-/// Checks the settings of a server over HTTP without connecting to it.
-fn http_server(name: &str, server: &HttpServer) -> Check {
+/// Checks the settings of a server over HTTP and its login without connecting to it.
+fn http_server(name: &str, server: &HttpServer, login: Option<LoginFile>) -> Check {
     let url = one_line(server.shown_url());
     let host = server.host().0;
     let is_local = host == "localhost" || {
@@ -84,9 +96,22 @@ fn http_server(name: &str, server: &HttpServer) -> Check {
             "use an address that starts with https://, if it has one",
         );
     }
+    let login = match login.filter(|_| server.may_log_in()).map(|it| it.read()) {
+        Some(Ok(Some(kept))) if kept.has_token() => {
+            format!("; you are logged in at {}", one_line(kept.issuer()))
+        }
+        Some(Ok(_)) => format!("; if it needs a login: /mcp login {name}"),
+        Some(Err(error)) => {
+            return bad(
+                format!("{name}: its login cannot be read: {error}"),
+                format!("log in again by /mcp login {name}"),
+            );
+        }
+        None => String::new(),
+    };
     Check::ok(
         "tool server",
-        format!("{name} is {url}; over HTTP; /mcp {name} says whether it answers"),
+        format!("{name} is {url}; over HTTP; /mcp {name} says whether it answers{login}"),
     )
 }
 
@@ -113,7 +138,11 @@ fn file(workspace: &Path, paths: &Paths, path: &OsStr) -> Vec<Check> {
     let problems = problems.into_iter();
     let problems =
         problems.map(|it| bad(it, format!("change {WORKSPACE_FILE}, or set mcp_servers")));
-    let servers = servers.iter().map(|it| server(it, path));
+    let logins = paths.logins();
+    let servers = servers.iter().map(|it| {
+        let login = LoginFile::new(&logins, it, workspace, ServerSecrets::default());
+        server(it, path, login)
+    });
     servers.chain(problems).collect()
 }
 
@@ -129,8 +158,9 @@ mod tests {
             let server = HttpServer {
                 url: url.to_owned(),
                 headers: vec![header; headers],
+                ..HttpServer::default()
             };
-            http_server("s", &server).level
+            http_server("s", &server, None).level
         };
         assert_eq!(level("http://a.example/mcp", 1), CheckLevel::Warn);
         for (url, headers) in [

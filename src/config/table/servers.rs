@@ -12,13 +12,13 @@ pub(super) static SETTINGS: &[Setting] = &[
         "mcp_servers",
         "{}",
         Kind::Tables {
-            accepts: "a table from names to tables of cmd, env, env_cmd, confinement and hosts, or of url, headers, env and env_cmd",
+            accepts: "a table from names to tables of cmd, env, env_cmd, confinement and hosts, or of url, headers, oauth, env and env_cmd",
             read: set_servers,
         },
         "Tool servers (MCP), whose tools the model may call, such as { git = { cmd = { 'mcp-server-git' } }, notes = { cmd = \
          { 'my-notes', '--stdio' }, env = { NOTES = 'work' } } }. Each is confined: `confinement` and `hosts` say what it may do, see \
-         |co-tool-server-levels|. A server with a `url` is one that others run, see |co-tool-server-http|. A server with wrong settings is \
-         left out, which the chat says.",
+         |co-tool-server-levels|. A server with a `url` is one that others run, see |co-tool-server-http|; for its login, see \
+         |co-tool-server-login|. A server with wrong settings is left out, which the chat says.",
     )
     .strict()
     .applies(Applies::NextChat),

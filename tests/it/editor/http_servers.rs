@@ -106,7 +106,7 @@ fn its_calls_ask_and_a_rule_of_the_person_allows_them() {
         (2, 2)
     );
     assert!(scene.outcome(2, "2").contains("the sum is 3"), "{chat}");
-    let hidden = "[redacted: variable of a tool server]";
+    let hidden = "[redacted: secret of a tool server]";
     let told = scene.outcome(3, "3");
     assert!(
         told.contains(&format!("{hidden} Bearer {hidden}"))

@@ -22,6 +22,7 @@ mod jobs;
 mod journeys;
 mod killed_edits;
 mod large;
+mod logins;
 mod model;
 mod model_jobs;
 mod models;

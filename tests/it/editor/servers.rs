@@ -252,7 +252,7 @@ fn its_variables_are_named_given_or_printed_and_the_secret_ones_hidden() {
     scene.wait_chat("Looked.");
     scene.wait_notice("the tool server s does not run any more");
     let told = scene.outcome(1, "1");
-    let hidden = "[redacted: variable of a tool server]";
+    let hidden = "[redacted: secret of a tool server]";
     for line in ["OUTER_TOKEN", "S_LOGIN"].map(|name| format!("{name}={hidden}\n")) {
         assert!(told.contains(&line), "{told}");
     }
@@ -677,7 +677,7 @@ fn its_resources_are_contexts_and_its_prompts_drafts() {
     scene.co("read @mcp:s:notes://one");
     scene.wait_chat("Read.");
     let request = scene.server.requests()[0].body.to_string();
-    let note = "The note\\\\u{202e} of [redacted: variable of a tool server]";
+    let note = "The note\\\\u{202e} of [redacted: secret of a tool server]";
     assert!(request.contains(note), "{request}");
     assert!(
         request.contains("@mcp:s:notes://one (of a tool server)"),

@@ -47,7 +47,7 @@ impl Tokens {
         }
     }
 
-    /// Returns another token in place of one that the server refused; none if the person must log in again.
+    /// Returns another token in place of one that the server refused; `None` if the person must log in again.
     ///
     /// # Errors
     /// It cannot be renewed now.

@@ -1,0 +1,346 @@
+//! The logins at servers over HTTP: the files that keep them, and the hosts that a login may reach.
+//!
+//! A login is for the name and the address of a server. Its file is in co's own directory, which no command reads unasked.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+
+use super::environment::{ServerEnvironment, ServerSecrets};
+use super::http;
+use super::process::{START_TIMEOUT, ServerStart};
+use crate::blocking::blocking;
+use crate::config::McpServerSettings;
+use crate::network::HostAsker;
+use crate::paths::workspace_name;
+use crate::shared_file;
+use co_llm::Url;
+use co_mcp::{
+    Challenge, Client, HostAccess, KeptLogin, LoginClient, LoginFault, LoginRequest, LoginStore,
+    OpenLogin, RedirectListener,
+};
+
+/// The name of the file.
+const FILE: &str = "login.json";
+
+/// The name of co for the person at the login page.
+const CLIENT_TITLE: &str = "co (Neovim)";
+
+/// The longest wait for another Neovim that renews the login: its request has a time-out.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// The file of the login at one server.
+pub struct LoginFile {
+    directory: PathBuf,
+    url: String,
+    /// Gets all secrets that are read or written.
+    secrets: ServerSecrets,
+}
+
+impl LoginFile {
+    /// Returns the file of a server over HTTP, below the directory of all logins; none for another server. A server that a file of a
+    /// workspace names does not use the login at one of the person.
+    pub fn new(
+        logins: &Path,
+        settings: &McpServerSettings,
+        workspace: &Path,
+        secrets: ServerSecrets,
+    ) -> Option<Self> {
+        let url = settings.http()?.url.clone();
+        let name = match settings.of_workspace {
+            true => format!("{}@{}", settings.name, workspace_name(workspace)),
+            false => settings.name.clone(),
+        };
+        // The same digits as of a path: those of a digest.
+        let digits = workspace_name(Path::new(&url));
+        Some(Self {
+            directory: logins.join(format!("{name}-{digits}")),
+            url,
+            secrets,
+        })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.join(FILE)
+    }
+
+    /// Reads the login. It blocks.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is none of co.
+    pub fn read(&self) -> io::Result<Option<KeptLogin>> {
+        let kept = read(&self.path(), &self.url)?;
+        self.secrets.add(kept.iter().flat_map(KeptLogin::secrets));
+        Ok(kept)
+    }
+
+    /// Removes the login. Returns true if there was one. It blocks.
+    ///
+    /// # Errors
+    /// The file cannot be removed.
+    pub fn remove(&self) -> io::Result<bool> {
+        match fs::remove_file(self.path()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn read(path: &Path, url: &str) -> io::Result<Option<KeptLogin>> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    // The error of the parser may have a part of the text.
+    let kept: KeptLogin = serde_json::from_str(&text).map_err(|_| {
+        let path = path.display();
+        io::Error::new(
+            ErrorKind::InvalidData,
+            format!("{path} is no login of co: remove it"),
+        )
+    })?;
+    Ok(Some(kept).filter(|it| it.server() == url))
+}
+
+#[async_trait]
+impl LoginStore for LoginFile {
+    async fn load(&self) -> io::Result<Option<KeptLogin>> {
+        let (path, url) = (self.path(), self.url.clone());
+        let kept = blocking(move || read(&path, &url)).await;
+        let kept = kept.map_err(io::Error::other)?;
+        self.secrets.add(kept.iter().flat_map(KeptLogin::secrets));
+        Ok(kept)
+    }
+
+    async fn save(&self, login: &KeptLogin) -> io::Result<()> {
+        // Before any server can say it.
+        self.secrets.add(login.secrets());
+        let text = serde_json::to_string(login).map_err(io::Error::other)?;
+        let path = self.path();
+        let write = move || {
+            let directory = path.parent().unwrap_or(Path::new("."));
+            crate::paths::private_dir(directory).map_err(io::Error::from)?;
+            shared_file::replace(&path, &text)
+        };
+        blocking(write).await.map_err(io::Error::other)
+    }
+
+    async fn lock(&self) -> io::Result<Box<dyn Send>> {
+        let end = Instant::now() + LOCK_TIMEOUT;
+        loop {
+            let directory = self.directory.clone();
+            // It waits a short time itself.
+            match blocking(move || shared_file::lock(&directory)).await {
+                Ok(lock) => return Ok(Box::new(lock)),
+                Err(why) if Instant::now() >= end => return Err(io::Error::other(why)),
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// A login that waits for the person's browser, and the file that will keep it.
+pub struct BegunLogin {
+    pub open: OpenLogin,
+    pub file: LoginFile,
+    pub listener: RedirectListener,
+}
+
+/// Begins a login at a server. `wanted` are the last words of the server about it.
+///
+/// # Errors
+/// A sentence about why not.
+pub async fn begin_login(
+    start: &ServerStart,
+    wanted: Option<Challenge>,
+) -> Result<BegunLogin, String> {
+    let name = &start.settings.name;
+    let server = start
+        .settings
+        .http()
+        .ok_or("it is a program of this machine")?;
+    let environment = ServerEnvironment::read(&start.settings).await?;
+    let file = start.login_file(&environment.secrets);
+    let file = file.ok_or("it is a program of this machine")?;
+    let (secrets, secret) = (
+        environment.secrets.clone(),
+        environment.client_secret.clone(),
+    );
+    let challenge = match wanted {
+        Some(wanted) => Some(wanted),
+        None => {
+            let asked = http::challenge(start, server, environment);
+            let asked = tokio::time::timeout(START_TIMEOUT, asked).await;
+            let asked = asked.map_err(|_| "it gives no answer".to_owned())?;
+            asked.map_err(|fault| secrets.hide(&fault.to_string()).text)?
+        }
+    };
+    let port = server.oauth.port;
+    let listener = RedirectListener::bind(port).await.map_err(|error| match port {
+        Some(port) => format!(
+            "co cannot listen on port {port} for the browser: {error}; change mcp_servers.{name}.oauth.port"
+        ),
+        None => format!("co cannot listen for the browser: {error}"),
+    })?;
+    let redirect = listener.address();
+    // A login that cannot be read is made anew.
+    let earlier = file.load().await.unwrap_or_default();
+    let begun = OpenLogin::begin(LoginRequest {
+        server: &server.url,
+        challenge: challenge.as_ref(),
+        client: LoginClient {
+            name: CLIENT_TITLE.to_owned(),
+            id: server.oauth.client_id.clone(),
+            secret,
+            scopes: server.oauth.scopes.clone(),
+        },
+        earlier_scopes: earlier.as_ref().map_or(&[], |it| it.scopes()),
+        redirect: &redirect,
+        access: Arc::new(LoginAccess::new(Arc::clone(&start.hosts))),
+    });
+    let open = begun.await.map_err(|fault| match fault {
+        LoginFault::NoLogin if challenge.is_none() => {
+            "it wants no login, or says nothing about one".to_owned()
+        }
+        LoginFault::NoLogin => format!(
+            "{fault}: give it a token by mcp_servers.{name}.headers, see :help co-tool-server-http"
+        ),
+        LoginFault::NoRegistration(_) => format!(
+            "{fault}: register co there with the address {redirect}, and set mcp_servers.{name}.oauth, see :help co-tool-server-login"
+        ),
+        fault => secrets.hide(&fault.to_string()).text,
+    })?;
+    Ok(BegunLogin {
+        open,
+        file,
+        listener,
+    })
+}
+
+/// Lets a login reach the hosts that no rule denies.
+pub(super) struct LoginAccess {
+    hosts: Arc<dyn HostAsker>,
+    /// The clients by scheme, host and port.
+    clients: Mutex<HashMap<String, Client>>,
+}
+
+impl LoginAccess {
+    pub(super) fn new(hosts: Arc<dyn HostAsker>) -> Self {
+        Self {
+            hosts,
+            clients: Mutex::default(),
+        }
+    }
+}
+
+#[async_trait]
+impl HostAccess for LoginAccess {
+    async fn client(&self, url: &Url) -> Result<Client, String> {
+        let host = url.host_str().unwrap_or_default().trim_end_matches('.');
+        let port = url.port_or_known_default().unwrap_or(443);
+        if let Some(rule) = self.hosts.rules().await?.denied(host, port) {
+            return Err(format!(
+                "the rule `{rule}` about hosts denies {host}: :Co /rules lists the rules"
+            ));
+        }
+        let origin = format!("{}://{host}:{port}", url.scheme());
+        let known = self.clients.lock().get(&origin).cloned();
+        if let Some(client) = known {
+            return Ok(client);
+        }
+        let base = origin.clone();
+        // It reads the certificates of the system.
+        let client =
+            blocking(move || co_llm::http_client(&base).map_err(|it| it.to_string())).await?;
+        self.clients.lock().insert(origin, client.clone());
+        Ok(client)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::{HttpServer, ServerKind};
+
+    fn settings(name: &str, url: &str, of_workspace: bool) -> McpServerSettings {
+        McpServerSettings {
+            name: name.to_owned(),
+            kind: ServerKind::Http(HttpServer {
+                url: url.to_owned(),
+                ..HttpServer::default()
+            }),
+            of_workspace,
+            ..McpServerSettings::default()
+        }
+    }
+
+    fn kept(url: &str) -> KeptLogin {
+        let text = json!({
+            "server": url,
+            "resource": url,
+            "metadata": { "authorization_endpoint": "https://a/", "token_endpoint": "https://a/", "issuer": "https://a" },
+            "client_id": "c",
+            "client_secret": null,
+            "credentials": {
+                "client_id": "c",
+                "token_response": { "access_token": "hunter2-the-token", "token_type": "Bearer" },
+            },
+        });
+        serde_json::from_value(text).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_login_is_for_the_name_and_the_address_of_a_server() {
+        let dir = tempfile::tempdir().unwrap();
+        let secrets = ServerSecrets::default();
+        let file = |name: &str, url: &str, of_workspace: bool| {
+            let settings = settings(name, url, of_workspace);
+            LoginFile::new(dir.path(), &settings, Path::new("/w"), secrets.clone()).unwrap()
+        };
+        let own = file("hub", "https://hub.example/mcp", false);
+        assert!(own.read().unwrap().is_none());
+        let lock = own.lock().await.unwrap();
+        own.save(&kept("https://hub.example/mcp")).await.unwrap();
+        drop(lock);
+        assert!(own.read().unwrap().unwrap().has_token());
+        assert_eq!(secrets.hide("a hunter2-the-token").hidden, 1);
+        for other in [
+            file("hub", "https://hub.example/other", false),
+            file("bub", "https://hub.example/mcp", false),
+            file("hub", "https://hub.example/mcp", true),
+        ] {
+            assert!(other.read().unwrap().is_none());
+            assert!(!other.remove().unwrap());
+        }
+        // A file that somebody moved.
+        fs::write(
+            own.path(),
+            serde_json::to_string(&kept("https://evil.example/")).unwrap(),
+        )
+        .unwrap();
+        assert!(own.read().unwrap().is_none());
+        fs::write(own.path(), r#"{ "server": "hunter2-the-token" "#).unwrap();
+        let error = own.load().await.err().unwrap().to_string();
+        assert!(error.ends_with("is no login of co: remove it"), "{error}");
+        assert!(own.remove().unwrap());
+        assert!(
+            LoginFile::new(
+                dir.path(),
+                &McpServerSettings::default(),
+                Path::new("/w"),
+                secrets.clone()
+            )
+            .is_none()
+        );
+    }
+}
