@@ -7,7 +7,6 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::chat_context::ChatContext;
-use crate::blocking::blocking;
 use crate::config::HttpServer;
 use crate::mcp::{BegunLogin, ServerSecrets, ServerStart, begin_login};
 use crate::protocol::{
@@ -18,7 +17,10 @@ use crate::tool::context::Questioner;
 use crate::tool::permissions::Reply;
 use crate::tool::server::{ChatServers, server_start};
 use co_mcp::{KeptLogin, LoginFault, LoginStore};
-use co_text::one_line;
+use co_text::{one_line, shorten};
+
+/// The largest number of bytes of the rights in the question.
+const LONGEST_RIGHTS: usize = 300;
 
 /// The longest wait for the person.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(600);
@@ -63,7 +65,7 @@ pub(super) async fn log_out(context: &ChatContext, servers: &ChatServers, name: 
     let Some(file) = start.login_file(&ServerSecrets::default()) else {
         return;
     };
-    match blocking(move || file.remove()).await {
+    match file.remove().await {
         Ok(true) => {
             tool_servers.forget_login(&start.settings);
             context.say(format!(
@@ -143,7 +145,7 @@ impl Login {
         let begun = self.unless_cancelled(begun).await?;
         let begun = begun.map_err(LoginEnd::Failed)?;
         let kept = self.wait(&begun).await?;
-        let saved = begun.file.save(&kept).await;
+        let saved = begun.file.replace(&kept).await;
         saved.map_err(|error| LoginEnd::Failed(format!("the tokens cannot be kept: {error}")))?;
         self.services
             .tool_servers
@@ -220,8 +222,20 @@ impl Login {
         let (page, host) = (begun.open.page(), begun.open.host());
         let back = begun.listener.address();
         let note = note.map_or_else(String::new, |it| format!("\n\n{it}"));
+        let token_host = begun.open.token_host();
+        let tokens = match token_host == host {
+            true => String::new(),
+            false => format!("\n\n{token_host} will get your answer, and gives co the tokens."),
+        };
+        let rights = match begun.open.scopes() {
+            [] => String::new(),
+            scopes => format!(
+                "\n\nco asks for these rights: {}",
+                shorten(&scopes.join(", "), LONGEST_RIGHTS)
+            ),
+        };
         let text = format!(
-            "Log in to the tool server {name}? Its login page is at {host}:\n{page}\n\nThe browser comes back to {back}. If it runs on another machine, press e and paste the address at which it ended.{note}"
+            "Log in to the tool server {name}? Its login page is at {host}:\n{page}{tokens}{rights}\n\nThe browser comes back to {back}. If it runs on another machine, press e and paste the address at which it ended.{note}"
         );
         Question {
             id: self.services.id(),

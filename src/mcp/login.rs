@@ -35,6 +35,9 @@ const CLIENT_TITLE: &str = "co (Neovim)";
 /// The longest wait for another Neovim that renews the login: its request has a time-out.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(40);
 
+/// The longest wait for a server to say how to log in.
+const BEGIN_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// The file of the login at one server.
 pub struct LoginFile {
     directory: PathBuf,
@@ -80,16 +83,29 @@ impl LoginFile {
         Ok(kept)
     }
 
-    /// Removes the login. Returns true if there was one. It blocks.
+    /// Removes the login. Returns true if there was one. Waits for a renewal, which would write the login again.
     ///
     /// # Errors
-    /// The file cannot be removed.
-    pub fn remove(&self) -> io::Result<bool> {
+    /// The file cannot be removed, or another Neovim holds its lock.
+    pub async fn remove(&self) -> io::Result<bool> {
+        if !self.path().exists() {
+            return Ok(false);
+        }
+        let _lock = self.lock().await?;
         match fs::remove_file(self.path()) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Replaces the login, when no renewal writes it.
+    ///
+    /// # Errors
+    /// The file cannot be written, or another Neovim holds its lock.
+    pub async fn replace(&self, login: &KeptLogin) -> io::Result<()> {
+        let _lock = self.lock().await?;
+        self.save(login).await
     }
 }
 
@@ -138,9 +154,12 @@ impl LoginStore for LoginFile {
         loop {
             let directory = self.directory.clone();
             // It waits a short time itself.
-            match blocking(move || shared_file::lock(&directory)).await {
+            let locked = tokio::task::spawn_blocking(move || shared_file::lock(&directory));
+            match locked.await.map_err(io::Error::other)? {
                 Ok(lock) => return Ok(Box::new(lock)),
-                Err(why) if Instant::now() >= end => return Err(io::Error::other(why)),
+                Err(why) if why.kind() != ErrorKind::WouldBlock || Instant::now() >= end => {
+                    return Err(why);
+                }
                 Err(_) => {}
             }
         }
@@ -206,7 +225,9 @@ pub async fn begin_login(
         redirect: &redirect,
         access: Arc::new(LoginAccess::new(Arc::clone(&start.hosts))),
     });
-    let open = begun.await.map_err(|fault| match fault {
+    let begun = tokio::time::timeout(BEGIN_TIMEOUT, begun).await;
+    let begun = begun.map_err(|_| "its authorization server gives no answer in time".to_owned())?;
+    let open = begun.map_err(|fault| match fault {
         LoginFault::NoLogin if challenge.is_none() => {
             "it wants no login, or says nothing about one".to_owned()
         }
@@ -320,7 +341,7 @@ mod tests {
             file("hub", "https://hub.example/mcp", true),
         ] {
             assert!(other.read().unwrap().is_none());
-            assert!(!other.remove().unwrap());
+            assert!(!other.remove().await.unwrap());
         }
         // A file that somebody moved.
         fs::write(
@@ -332,7 +353,7 @@ mod tests {
         fs::write(own.path(), r#"{ "server": "hunter2-the-token" "#).unwrap();
         let error = own.load().await.err().unwrap().to_string();
         assert!(error.ends_with("is no login of co: remove it"), "{error}");
-        assert!(own.remove().unwrap());
+        assert!(own.remove().await.unwrap());
         assert!(
             LoginFile::new(
                 dir.path(),

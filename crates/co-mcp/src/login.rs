@@ -95,9 +95,9 @@ impl KeptLogin {
         if let Some(tokens) = &self.credentials.token_response {
             secrets.push(tokens.access_token().secret().clone());
             secrets.extend(tokens.refresh_token().map(|it| it.secret().clone()));
-            let others = tokens.extra_fields().0.values();
-            // Such as the token of OpenID about the person.
-            secrets.extend(others.filter_map(|it| it.as_str().map(str::to_owned)));
+            // The token of OpenID about the person.
+            let about_person = tokens.extra_fields().0.get("id_token");
+            secrets.extend(about_person.and_then(|it| it.as_str()).map(str::to_owned));
         }
         secrets
     }
@@ -114,6 +114,6 @@ impl KeptLogin {
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let bare = host.trim_matches(['[', ']']).trim_end_matches('.');
-    let is_address = |it: std::net::IpAddr| it.is_loopback();
+    let is_address = |it: std::net::IpAddr| it.to_canonical().is_loopback() || it.is_unspecified();
     bare == "localhost" || bare.ends_with(".localhost") || bare.parse().is_ok_and(is_address)
 }

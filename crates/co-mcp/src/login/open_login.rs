@@ -51,6 +51,7 @@ pub struct OpenLogin {
     metadata: AuthorizationMetadata,
     client: OAuthClientConfig,
     resource: String,
+    scopes: Vec<String>,
     state: String,
     page: Url,
 }
@@ -62,7 +63,11 @@ impl OpenLogin {
     /// There is no login there, or one that is not safe.
     pub async fn begin(request: LoginRequest<'_>) -> Result<Self, LoginFault> {
         let server = Url::parse(request.server).map_err(|_| LoginFault::Address)?;
-        let requests = Arc::new(LoginRequests::new(Arc::clone(&request.access), server));
+        let requests = LoginRequests::new(Arc::clone(&request.access), server.clone());
+        // The token goes there with each request.
+        let allowed = requests.client(&server).await;
+        allowed.map_err(LoginFault::Request)?;
+        let requests = Arc::new(requests);
         let fault = |error: &AuthError| LoginFault::of(error, requests.take_fault());
         let begun = AuthorizationManager::new_with_oauth_http_client(
             request.server,
@@ -78,16 +83,16 @@ impl OpenLogin {
             return Err(LoginFault::NoLogin);
         }
         let metadata = found.metadata;
-        check(&metadata)?;
+        check(&metadata, requests.last_found().as_ref())?;
         manager.set_metadata(metadata.clone());
         let mut scopes = request.client.scopes.clone();
         if scopes.is_empty() {
             scopes = manager.select_initial_scopes(&[]).await;
+            scopes.extend_from_slice(request.earlier_scopes);
         }
-        scopes.extend_from_slice(request.earlier_scopes);
         let mut seen = HashSet::new();
         scopes.retain(|it| seen.insert(it.clone()));
-        let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
+        let wanted: Vec<&str> = scopes.iter().map(String::as_str).collect();
         let client = match &request.client.id {
             Some(id) => {
                 let client = OAuthClientConfig::new(id, request.redirect);
@@ -102,22 +107,19 @@ impl OpenLogin {
             }
             None => {
                 let (name, redirect) = (&request.client.name, request.redirect);
-                let registered = manager.register_client(name, redirect, &scopes).await;
+                let registered = manager.register_client(name, redirect, &wanted).await;
                 registered.map_err(|it| fault(&it))?
             }
         };
         let configured = manager.configure_client(client.clone());
         configured.map_err(|it| fault(&it))?;
-        let page = manager.get_authorization_url(&scopes).await;
+        let page = manager.get_authorization_url(&wanted).await;
         let page = page.map_err(|it| fault(&it))?;
         let page = Url::parse(&page).map_err(|_| LoginFault::Page)?;
-        let part = |name: &str| {
-            let mut parts = page.query_pairs();
-            let found = parts.find(|(key, _)| key == name);
-            found
-                .map(|(_, value)| value.into_owned())
-                .unwrap_or_default()
-        };
+        if page.as_str().len() > LONGEST_PAGE || !is_plain(&page) {
+            return Err(LoginFault::Page);
+        }
+        let part = |name: &str| only(&page, name).unwrap_or_default();
         let (state, resource) = (part("state"), part("resource"));
         // The browser goes only where co would.
         let allowed = requests.client(&page).await;
@@ -129,6 +131,7 @@ impl OpenLogin {
             metadata,
             client,
             resource,
+            scopes,
             state,
             page,
             requests,
@@ -145,6 +148,20 @@ impl OpenLogin {
         self.page.host_str().unwrap_or_default()
     }
 
+    /// Returns the host that gives the tokens.
+    pub fn token_host(&self) -> String {
+        let endpoint = Url::parse(&self.metadata.token_endpoint);
+        let host = endpoint
+            .ok()
+            .and_then(|it| it.host_str().map(str::to_owned));
+        host.unwrap_or_default()
+    }
+
+    /// Returns the rights that co asks for. If there are none, the authorization server decides.
+    pub fn scopes(&self) -> &[String] {
+        &self.scopes
+    }
+
     /// Returns the text by which the answer of the browser belongs to this login.
     pub fn state(&self) -> &str {
         &self.state
@@ -157,12 +174,7 @@ impl OpenLogin {
     /// The address belongs to another login, or the person or the server refused.
     pub async fn finish(&self, ended_at: &str) -> Result<KeptLogin, LoginFault> {
         let url = Url::parse(ended_at.trim()).map_err(|_| LoginFault::State)?;
-        let part = |name: &str| {
-            let mut parts = url.query_pairs().filter(|(key, _)| key == name);
-            let value = parts.next().map(|(_, value)| value.into_owned());
-            // An address that says something twice says nothing.
-            value.filter(|_| parts.next().is_none())
-        };
+        let part = |name: &str| only(&url, name);
         if part("state").as_deref() != Some(self.state.as_str()) {
             return Err(LoginFault::State);
         }
@@ -194,9 +206,32 @@ impl OpenLogin {
     }
 }
 
-/// Refuses an authorization server that has no name, or that does not support PKCE. One that does not speak of PKCE has none.
-fn check(metadata: &AuthorizationMetadata) -> Result<(), LoginFault> {
-    if metadata.issuer.is_none() {
+/// The largest number of bytes of the address of a login page.
+const LONGEST_PAGE: usize = 8 << 10;
+
+/// Parameters of a login page that would replace those of co.
+const REPLACING: [&str; 3] = ["request", "request_uri", "response_mode"];
+
+/// Returns the value of a parameter of an address. An address that has the parameter twice says nothing.
+fn only(url: &Url, name: &str) -> Option<String> {
+    let mut parts = url.query_pairs().filter(|(key, _)| key == name);
+    let value = parts.next().map(|(_, value)| value.into_owned());
+    value.filter(|_| parts.next().is_none())
+}
+
+/// Returns true if the login page gets the parameters of co, and no parameter that its server has put beside them to replace one.
+fn is_plain(page: &Url) -> bool {
+    let mut seen = HashSet::new();
+    let mut parts = page.query_pairs();
+    parts.all(|(key, _)| !REPLACING.contains(&&*key) && seen.insert(key))
+}
+
+/// Refuses an authorization server whose name is not that of the host which says so, or that does not support PKCE. One that does
+/// not speak of PKCE has none.
+fn check(metadata: &AuthorizationMetadata, found_at: Option<&Url>) -> Result<(), LoginFault> {
+    let issuer = metadata.issuer.as_deref();
+    let issuer = issuer.and_then(|it| Url::parse(it).ok());
+    if issuer.is_none_or(|it| found_at.is_none_or(|at| at.origin() != it.origin())) {
         return Err(LoginFault::Issuer);
     }
     let methods = metadata.code_challenge_methods_supported.as_deref();

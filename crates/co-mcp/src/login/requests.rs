@@ -1,5 +1,6 @@
 //! The requests of a login: each within bounds, and only to where the tool server's own requests may go.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,8 +13,11 @@ use crate::http::body;
 /// The longest wait for an answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The most bytes of an answer.
-const LONGEST_ANSWER: usize = 1 << 20;
+/// The largest number of bytes of an answer.
+const LONGEST_ANSWER: usize = 128 << 10;
+
+/// The largest number of requests of one login. A usual one makes five; each authorization server that a tool server names takes four.
+const MOST_REQUESTS: usize = 40;
 
 /// The reason why a request of a login has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,12 +36,18 @@ pub enum RequestFault {
     Late(String),
     #[error("{0} gives an answer for the login that is too long")]
     TooLarge(String),
+    #[error("the login takes more than {MOST_REQUESTS} requests")]
+    TooMany,
 }
 
 /// Makes the requests of a login at a server.
 pub(super) struct LoginRequests {
     access: Arc<dyn HostAccess>,
     server: Url,
+    /// The number of requests so far.
+    count: AtomicUsize,
+    /// The address of the last document that was found.
+    last_found: Mutex<Option<Url>>,
     last_fault: Mutex<Option<RequestFault>>,
 }
 
@@ -46,6 +56,8 @@ impl LoginRequests {
         Self {
             access,
             server,
+            count: AtomicUsize::new(0),
+            last_found: Mutex::default(),
             last_fault: Mutex::default(),
         }
     }
@@ -57,6 +69,12 @@ impl LoginRequests {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         last.take()
+    }
+
+    /// Returns the address of the last document that was found.
+    pub(super) fn last_found(&self) -> Option<Url> {
+        let last = self.last_found.lock();
+        last.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the client for an address.
@@ -82,7 +100,11 @@ impl LoginRequests {
     ) -> Result<http::Response<Vec<u8>>, RequestFault> {
         let host = request.uri().host().unwrap_or_default().to_owned();
         let unreachable = || RequestFault::Unreachable(host.clone());
+        if self.count.fetch_add(1, Ordering::Relaxed) >= MOST_REQUESTS {
+            return Err(RequestFault::TooMany);
+        }
         let request = reqwest::Request::try_from(request).map_err(|_| unreachable())?;
+        let found = (request.method() == reqwest::Method::GET).then(|| request.url().clone());
         let client = self.client(request.url()).await?;
         let answer = async {
             let answer = client.execute(request).await.map_err(|_| unreachable())?;
@@ -91,6 +113,13 @@ impl LoginRequests {
             let mut answer = http::Response::new(body);
             *answer.status_mut() = status;
             *answer.headers_mut() = headers;
+            if let Some(found) = found.filter(|_| status.is_success()) {
+                let mut last = self
+                    .last_found
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                *last = Some(found);
+            }
             Ok(answer)
         };
         let answer = tokio::time::timeout(TIMEOUT, answer).await;

@@ -534,6 +534,51 @@ async fn hostile_servers_get_no_login() {
             LoginFault::Issuer,
         ),
         (
+            "a document of another place that speaks for an issuer",
+            Box::new(|asked, base| {
+                let at = format!("/x{METADATA}");
+                let protected = json!({
+                    "resource": format!("{base}/mcp"),
+                    "authorization_servers": [format!("{base}{at}")],
+                });
+                let mut told = metadata(base);
+                told["issuer"] = "https://bank.example".into();
+                match &*asked.path {
+                    PROTECTED => Some(as_json(&protected)),
+                    path => (path == at).then(|| as_json(&told)),
+                }
+            }),
+            LoginFault::Issuer,
+        ),
+        (
+            "a page with a resource of its own",
+            with(|told, base| {
+                told["authorization_endpoint"] = format!("{base}/authorize?resource=x").into();
+            }),
+            LoginFault::Page,
+        ),
+        (
+            "a page with a request of its own",
+            with(|told, base| {
+                told["authorization_endpoint"] = format!("{base}/authorize?request_uri=x").into();
+            }),
+            LoginFault::Page,
+        ),
+        (
+            "a hundred authorization servers",
+            Box::new(|asked, base| {
+                let servers: Vec<String> = (0..100).map(|it| format!("{base}/{it}")).collect();
+                let told =
+                    json!({ "resource": format!("{base}/mcp"), "authorization_servers": servers });
+                match &*asked.path {
+                    PROTECTED => Some(as_json(&told)),
+                    METADATA => Some(status("404 Not Found")),
+                    _ => None,
+                }
+            }),
+            LoginFault::Request(RequestFault::TooMany),
+        ),
+        (
             "no PKCE",
             field("code_challenge_methods_supported", Value::Null),
             LoginFault::NoPkce,
@@ -588,6 +633,20 @@ async fn hostile_servers_get_no_login() {
         let place = Place::changed(change).await;
         assert_eq!(place.begin().await.err(), Some(expected), "{what}");
     }
+}
+
+#[tokio::test]
+async fn a_distant_server_without_tls_gets_no_login() {
+    let begun = OpenLogin::begin(LoginRequest {
+        server: "http://tools.example/mcp",
+        challenge: None,
+        client: LoginClient::default(),
+        earlier_scopes: &[],
+        redirect: "http://127.0.0.1:7/callback",
+        access: access(),
+    });
+    let fault = RequestFault::NotEncrypted("tools.example".to_owned());
+    assert_eq!(begun.await.err(), Some(LoginFault::Request(fault)));
 }
 
 #[tokio::test]
@@ -652,6 +711,8 @@ async fn a_distant_server_sends_no_login_to_this_machine() {
         "http://127.0.0.1:1/",
         "https://localhost/",
         "http://[::1]/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://0.0.0.0/",
         "http://a.localhost./",
     ] {
         let client = distant.client(&Url::parse(local).unwrap()).await;

@@ -139,8 +139,12 @@ impl CredentialStore for KeptCredentials {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
         let kept = self.store.load().await.map_err(|it| failed(&it))?;
         // A login by another process with another client is for its own connections.
-        let is_same =
-            |it: &KeptLogin| it.metadata.token_endpoint == self.kept.metadata.token_endpoint;
+        let is_same = |it: &KeptLogin| {
+            let known = &self.kept;
+            it.client_id == known.client_id
+                && it.issuer() == known.issuer()
+                && it.metadata.token_endpoint == known.metadata.token_endpoint
+        };
         Ok(kept.filter(is_same).map(|it| it.credentials))
     }
 
