@@ -1,37 +1,108 @@
 //! The paths below the home directory that confined commands may read, and those that they must never read.
 //!
-//! **Add a toolchain to `TOOLCHAINS`, and a secret path to `SECRETS`.** The home of a toolchain often contains keys beside the
-//! code. So the readable paths in it are listed one by one, and the home itself is not granted as a whole. This file contains
-//! only names.
+//! **Add a toolchain to `home.toml`, and a secret path to `SECRETS`.**
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 /// A toolchain: its home directories, its variables, and the readable paths. Each field is a list of words.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Toolchain {
-    homes: &'static str,
-    variables: &'static str,
-    places: &'static str,
+    homes: String,
+    variables: String,
+    places: String,
+}
+
+/// A toolchain that keeps downloaded packages below the home directory.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PackageTool {
+    /// The name of the toolchain, which is also the name of the directory for its packages in the layer of a trial.
+    pub(crate) name: String,
+    /// The home of the toolchain, relative to the person's home directory.
+    pub(crate) home: String,
+    #[serde(default)]
+    places: String,
+    pub(crate) elsewhere: Elsewhere,
+}
+
+/// The way to make a toolchain keep its packages in another directory.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Elsewhere {
+    /// Sets a variable that names the home of the toolchain.
+    Home(String),
+    /// Sets a variable that names the directory of the packages.
+    Packages(String),
+    /// Sets a variable with options for Java, and an option in it that names the directory of the packages.
+    JavaOption(String, String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolchainTable {
+    toolchains: Vec<Toolchain>,
+    git: Toolchain,
+    packages: Vec<PackageTool>,
+}
+
+static TABLE: LazyLock<ToolchainTable> = LazyLock::new(|| {
+    toml::from_str(include_str!("home.toml")).expect("the built-in table is tested to parse")
+});
+
+/// Returns the toolchains: their homes, their variables, and the readable paths in the homes.
+pub(crate) fn toolchains() -> impl Iterator<Item = &'static Toolchain> {
+    TABLE.toolchains.iter().chain([git()])
+}
+
+/// Returns the files that git reads in `~/.config/git`.
+pub(crate) fn git() -> &'static Toolchain {
+    &TABLE.git
+}
+
+/// Returns the toolchains whose packages a trial may download, into a layer.
+pub(crate) fn package_tools() -> &'static [PackageTool] {
+    &TABLE.packages
+}
+
+/// Returns the names of all variables that can name the home of a toolchain.
+pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
+    toolchains().flat_map(Toolchain::variables)
 }
 
 impl Toolchain {
     /// Returns the home directories of the toolchain, relative to the person's home directory.
-    pub(crate) fn homes(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn homes(&self) -> impl Iterator<Item = &str> {
         self.homes.split_whitespace()
     }
 
     /// Returns the variables that can name another home of the toolchain.
-    pub(crate) fn variables(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &str> {
         self.variables.split_whitespace()
     }
 
     /// Returns the readable paths, relative to each home of the toolchain. A star matches any part of a name. If there are no
     /// paths, the whole home is readable, because it contains only code.
-    pub(crate) fn places(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = &str> {
         self.places.split_whitespace()
     }
 }
 
-/// Returns the names of all variables that can name the home of a toolchain.
-pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
-    TOOLCHAINS.iter().flat_map(Toolchain::variables)
+impl PackageTool {
+    /// Returns the directories to which the toolchain downloads packages, relative to its home.
+    pub(crate) fn places(&self) -> impl Iterator<Item = &str> {
+        self.places.split_whitespace()
+    }
+}
+
+impl Elsewhere {
+    pub(crate) fn variable(&self) -> &str {
+        match self {
+            Self::Home(name) | Self::Packages(name) | Self::JavaOption(name, _) => name,
+        }
+    }
 }
 
 /// The variables that name files with CA certificates: for OpenSSL, curl, git, requests, pip, Node.js, cargo and the AWS tools.
@@ -45,267 +116,6 @@ pub const CERTIFICATES: [&str; 8] = [
     "NODE_EXTRA_CA_CERTS",
     "CARGO_HTTP_CAINFO",
     "AWS_CA_BUNDLE",
-];
-
-const fn tool(homes: &'static str, variables: &'static str, places: &'static str) -> Toolchain {
-    Toolchain {
-        homes,
-        variables,
-        places,
-    }
-}
-
-/// The toolchains: their homes, their variables, and the readable paths in the homes.
-pub(crate) const TOOLCHAINS: &[Toolchain] = &[
-    tool(
-        ".cargo",
-        "CARGO_HOME",
-        ".crates* .global-cache .package-cache* bin config config.toml env* git registry",
-    ),
-    tool(
-        ".rustup",
-        "RUSTUP_HOME",
-        "settings.toml toolchains update-hashes",
-    ),
-    tool("go", "GOPATH", "bin pkg src"),
-    tool("", "GOROOT JAVA_HOME", ""),
-    tool(
-        ".nvm",
-        "NVM_DIR",
-        "alias bash_completion default-packages nvm-exec nvm.sh versions",
-    ),
-    tool("", "VIRTUAL_ENV", VENV),
-    tool(
-        "anaconda3 mambaforge micromamba miniconda3 miniforge3",
-        "CONDA_PREFIX",
-        CONDA,
-    ),
-    tool(".pyenv", "PYENV_ROOT", ENV),
-    GIT,
-    tool(
-        ".",
-        "",
-        ".gitconfig .nix-profile .guix-profile .local/bin .local/lib",
-    ),
-    tool(".rbenv .nodenv .goenv .jenv .phpenv .plenv .tfenv", "", ENV),
-    tool(".fnm .local/share/fnm", "", "aliases node-versions"),
-    tool(".volta", "", "bin hooks.json tools"),
-    tool(".nodebrew", "", "current default iojs node nodebrew"),
-    // `etc/npmrc` in them holds keys.
-    tool(".npm-global .npm-packages", "", "bin include lib share"),
-    tool(".yarn", "", "berry/cache bin lib plugins releases versions"),
-    tool(".bun", "", "bin install/cache install/global"),
-    tool(".deno", "", "bin env*"),
-    tool(
-        ".local/share/pnpm",
-        "",
-        ".tools bin global nodejs pnpm pnpx store",
-    ),
-    tool(
-        ".asdf",
-        "",
-        "asdf.* bin completions defaults installs internal lib libexec plugins shims \
-         version.txt",
-    ),
-    tool(
-        ".local/share/mise .local/share/rtx",
-        "",
-        "bin installs plugins shims",
-    ),
-    tool(
-        ".rvm",
-        "",
-        "RELEASE VERSION bin config environments gems gemsets hooks lib rubies scripts \
-         usr wrappers",
-    ),
-    tool(".gem", "", "jruby ruby specs truffleruby"),
-    tool(".config/go", "", "env"),
-    tool(
-        ".sdkman",
-        "",
-        "bin candidates contrib etc ext libexec src var",
-    ),
-    tool(".m2", "", "repository"),
-    tool(".gradle", "", "caches jdks wrapper"),
-    tool(".konan", "", "cache dependencies kotlin-native-prebuilt-*"),
-    tool(".juliaup", "", "bin juliaup.json"),
-    tool(
-        ".julia",
-        "",
-        "artifacts bin clones compiled config dev environments juliaup packages \
-         registries",
-    ),
-    // A directory for each switch, by any name, and `plugins` with keys beside them.
-    tool(
-        ".opam",
-        "",
-        "*/.opam-switch */bin */doc */lib */libexec */man */sbin */share config opam-init \
-         repo",
-    ),
-    tool(".ghcup", "", "bin cache config.yaml env ghc hls share"),
-    tool(".cabal", "", "bin lib packages share store"),
-    tool(
-        ".stack",
-        "",
-        "compiler-tools config.yaml global-project indices pantry programs script \
-         setup-exe-cache setup-exe-src snapshots stack.sqlite3 templates",
-    ),
-    tool(
-        ".elan",
-        "",
-        "bin env settings.toml toolchains update-hashes",
-    ),
-    tool(".choosenim", "", "channel current toolchains"),
-    tool(
-        ".nimble",
-        "",
-        "bin nimbledata* packages_* pkgcache pkgs pkgs2",
-    ),
-    tool(
-        ".dotnet",
-        "",
-        "NuGetFallbackFolder dnx dotnet host library-packs metadata packs sdk \
-         sdk-manifests shared store templates tools",
-    ),
-    tool(".nuget", "", "packages"),
-    tool(".swiftly", "", "bin config.json env* toolchains"),
-    tool(".rye", "", "env pip-tools py self shims tools uv"),
-    tool(".pixi", "", "bin completions config.toml envs manifests"),
-    tool(".conda", "", "environments.txt envs pkgs"),
-    tool(".local/share/pipx", "", "py shared venvs"),
-    tool(".local/share/uv", "", "python tools"),
-    tool(".local/share/virtualenv", "", "py_info unzip wheel"),
-    tool(
-        ".local/share/virtualenvs",
-        "",
-        "*/bin */include */lib */lib64 */pyvenv.cfg */share",
-    ),
-];
-
-/// The files that git reads in `~/.config/git`.
-pub(crate) const GIT: Toolchain = tool(
-    ".config/git",
-    "",
-    "config ignore attributes hooks template* message*",
-);
-
-/// The readable paths in a virtual environment that `python -m venv` creates.
-const VENV: &str = "bin include lib lib64 pyvenv.cfg share";
-
-/// The readable paths in the home of a version manager that works like rbenv.
-const ENV: &str = "*.d available-plugins bin completions fish lib libexec plugins share shims src version \
- versions";
-
-const CONDA: &str = "bin compiler_compat conda-meta condabin envs etc include lib lib64 libexec pkgs sbin \
- share shell ssl x86_64-* aarch64-*";
-
-/// A toolchain that keeps downloaded packages below the home directory.
-pub(crate) struct PackageTool {
-    /// The name of the toolchain, which is also the name of the directory for its packages in the layer of a trial.
-    pub(crate) name: &'static str,
-    /// The home of the toolchain, relative to the person's home directory.
-    pub(crate) home: &'static str,
-    places: &'static str,
-    pub(crate) elsewhere: Elsewhere,
-}
-
-/// The way to make a toolchain keep its packages in another directory.
-pub(crate) enum Elsewhere {
-    /// Sets a variable that names the home of the toolchain.
-    Home(&'static str),
-    /// Sets a variable that names the directory of the packages.
-    Packages(&'static str),
-    /// Sets a variable with options for Java, and an option in it that names the directory of the packages.
-    JavaOption(&'static str, &'static str),
-}
-
-impl PackageTool {
-    /// Returns the directories to which the toolchain downloads packages, relative to its home.
-    pub(crate) fn places(&self) -> impl Iterator<Item = &'static str> {
-        self.places.split_whitespace()
-    }
-}
-
-impl Elsewhere {
-    pub(crate) fn variable(&self) -> &'static str {
-        match self {
-            Self::Home(name) | Self::Packages(name) | Self::JavaOption(name, _) => name,
-        }
-    }
-}
-
-const fn packages(
-    name: &'static str,
-    home: &'static str,
-    places: &'static str,
-    elsewhere: Elsewhere,
-) -> PackageTool {
-    PackageTool {
-        name,
-        home,
-        places,
-        elsewhere,
-    }
-}
-
-/// The toolchains whose packages a trial may download, into a layer. A variable that moves the home of a toolchain also moves its
-/// configuration, so co sets such a variable only if the home does not exist.
-///
-/// Sources: The Cargo Book ("Cargo Home"); `go help environment` and `go help gopath`; Maven's guide "Configuring Maven" and its
-/// property `maven.repo.local`; Gradle's user manual ("Gradle-managed Directories"); "Managing the global packages, cache, and
-/// temp folders" of NuGet; pnpm's setting `storeDir`; Yarn's `globalFolder`; Bun's `install.cache.dir`; Pipenv's `WORKON_HOME`.
-pub(crate) const PACKAGES: [PackageTool; 9] = [
-    packages(
-        "cargo",
-        ".cargo",
-        "registry git",
-        Elsewhere::Home("CARGO_HOME"),
-    ),
-    packages("go", "go", "pkg", Elsewhere::Home("GOPATH")),
-    packages(
-        "maven",
-        ".m2",
-        "repository",
-        Elsewhere::JavaOption("MAVEN_OPTS", "-Dmaven.repo.local"),
-    ),
-    // It does not start if it cannot write in all of these.
-    packages(
-        "gradle",
-        ".gradle",
-        ".tmp caches daemon jdks native notifications workers wrapper",
-        Elsewhere::Home("GRADLE_USER_HOME"),
-    ),
-    packages(
-        "nuget",
-        ".nuget",
-        "packages",
-        Elsewhere::Packages("NUGET_PACKAGES"),
-    ),
-    packages(
-        "pnpm",
-        ".local/share/pnpm",
-        "store",
-        Elsewhere::Home("PNPM_HOME"),
-    ),
-    packages(
-        "yarn",
-        ".yarn/berry",
-        "cache index metadata",
-        Elsewhere::Home("YARN_GLOBAL_FOLDER"),
-    ),
-    packages(
-        "bun",
-        ".bun",
-        "install/cache",
-        Elsewhere::Packages("BUN_INSTALL_CACHE_DIR"),
-    ),
-    // Those of other projects stay closed.
-    packages(
-        "pipenv",
-        ".local/share/virtualenvs",
-        "",
-        Elsewhere::Home("WORKON_HOME"),
-    ),
 ];
 
 /// The default of the setting `read_roots`: directories where toolchains keep the sources of dependencies.

@@ -8,7 +8,7 @@ use super::super::layer;
 use super::super::plan::{Grant, PackageOverlay, PathBytes};
 use super::mount_points;
 use super::workspace_paths::WorkspacePaths;
-use crate::places::home::{Elsewhere, PACKAGES, PackageTool};
+use crate::places::home::{Elsewhere, PackageTool, package_tools};
 
 /// The directories in which a trial keeps changes.
 #[derive(Clone, Copy)]
@@ -38,10 +38,10 @@ pub(super) fn find(
     dirs: TrialDirs<'_>,
 ) -> TrialPackages {
     let mut found = TrialPackages::default();
-    for tool in &PACKAGES {
+    for tool in package_tools() {
         let variable = tool.elsewhere.variable();
         let named = kept.named.iter().find(|(name, _)| *name == variable);
-        let home = named.map_or_else(|| kept.home.join(tool.home), |(_, path)| path.clone());
+        let home = named.map_or_else(|| kept.home.join(&tool.home), |(_, path)| path.clone());
         match home.canonicalize() {
             Ok(home) => found.overlays.extend(overlays(kept, tool, &home, dirs)),
             // In the workspace, its overlay takes it.
@@ -56,7 +56,7 @@ pub(super) fn find(
 /// overlay over the whole home makes it possible to create them.
 fn overlays(
     kept: &WorkspacePaths,
-    tool: &PackageTool,
+    tool: &'static PackageTool,
     home: &Path,
     dirs: TrialDirs<'_>,
 ) -> Vec<PackageOverlay> {
@@ -84,7 +84,7 @@ fn overlays(
         // The kernel refuses an overlay whose changes go to a directory in those of another one.
         let name = match may_cover {
             true => PathBuf::from(format!("{}-{}", tool.name, it.name)),
-            false => Path::new(tool.name).join(it.name),
+            false => Path::new(&tool.name).join(it.name),
         };
         PackageOverlay {
             overlay: over(&it.real, &name),
@@ -120,9 +120,9 @@ fn lead_to(
     env: &[(OsString, OsString)],
     caches: &Path,
 ) -> Option<(OsString, OsString)> {
-    let place = caches.join(tool.name).into_os_string();
+    let place = caches.join(&tool.name).into_os_string();
     let variable = OsStr::new(tool.elsewhere.variable());
-    let value = match tool.elsewhere {
+    let value = match &tool.elsewhere {
         Elsewhere::Home(_) | Elsewhere::Packages(_) => place,
         Elsewhere::JavaOption(_, option) => {
             // Maven divides the options at blanks.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::place_pattern::expand;
 use super::real_paths::RealPaths;
-use crate::places::home::TOOLCHAINS;
+use crate::places::home::toolchains;
 use crate::places::system;
 
 /// The names of directories in a tool's root that contain programs.
@@ -60,7 +60,7 @@ pub(super) fn places<'a>(
 /// readable paths. Both arguments must be canonical paths.
 pub fn is_tool_directory(dir: &Path, home: &Path) -> bool {
     let mut real_paths = RealPaths::default();
-    let tools = TOOLCHAINS.iter().flat_map(|it| it.homes());
+    let tools = toolchains().flat_map(|it| it.homes());
     let tools: Vec<_> = tools
         .filter_map(|name| real_paths.find(&home.join(name)))
         .collect();
@@ -150,7 +150,7 @@ impl FoundTools<'_> {
             let below = root.strip_prefix(home).ok();
             below.is_some_and(|below| below.iter().any(|part| is_hidden(Path::new(part))))
         };
-        let known = TOOLCHAINS.iter().find(|tool| {
+        let known = toolchains().find(|tool| {
             let mut homes = tool.homes();
             homes.any(|home| home != "." && home.starts_with('.') && root.ends_with(home))
         });

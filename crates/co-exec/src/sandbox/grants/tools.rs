@@ -10,7 +10,7 @@ use super::path::{self, KnownPlaces};
 use super::place_pattern::expand;
 use super::real_paths::RealPaths;
 use crate::beneath;
-use crate::places::home::{self, CERTIFICATES, GIT, TOOLCHAINS};
+use crate::places::home::{self, CERTIFICATES};
 
 const PATH: &str = "PATH";
 const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
@@ -51,7 +51,7 @@ pub(super) fn places(
 ) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut tools = Vec::new();
-    for tool in TOOLCHAINS {
+    for tool in home::toolchains() {
         let by_name = tool.homes().map(|name| home.join(name));
         let by_variable = named
             .iter()
@@ -74,7 +74,7 @@ pub(super) fn places(
     let mut certificates = HashSet::new();
     for (name, path) in named {
         match *name {
-            XDG_CONFIG_HOME => GIT
+            XDG_CONFIG_HOME => home::git()
                 .places()
                 .for_each(|place| expand(&path.join("git"), place, &mut found, listed)),
             GIT_CONFIG_GLOBAL => found.push(path.clone()),
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn no_home_of_a_tool_is_granted_whole() {
-        for tool in TOOLCHAINS {
+        for tool in home::toolchains() {
             assert!(tool.homes().next().is_none() || tool.places().next().is_some());
             for place in tool.places() {
                 assert!(!place.starts_with("*") || place.len() > 1, "{place}");
