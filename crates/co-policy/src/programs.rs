@@ -115,108 +115,77 @@ pub(crate) enum OptionValue {
 }
 
 /// The row of a program or of a sub-command.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Program {
     names: Vec<String>,
     /// The sort of the program without options. It is `None` if another row for the same program has it.
     sort: Option<Sort>,
-    #[serde(default)]
     does: String,
-    #[serde(default)]
     for_good: bool,
-    #[serde(default)]
     fetches: bool,
     /// True if the program may destroy something, even if this can often be undone.
-    #[serde(default)]
     pub destroys: bool,
-    #[serde(default)]
     pub reads: Reads,
-    #[serde(default)]
     pub options: Vec<Options>,
-    #[serde(default)]
     flags: OptionList,
-    #[serde(default)]
     values: OptionList,
-    #[serde(default)]
     attached: OptionList,
     pub alone: Option<Effect>,
     pub max: Option<usize>,
     pub beyond: Option<Effect>,
-    #[serde(default)]
     pub(crate) whole_options: bool,
-    #[serde(default)]
     pub(crate) bundle: bool,
-    #[serde(default)]
     pub syntax: bool,
     /// True if the tables have all options and sub-commands of the program.
-    #[serde(default)]
     pub(crate) complete: bool,
     /// True if the program's options may also stand after its sub-commands.
-    #[serde(default)]
     pub(crate) global: bool,
     /// The options whose value names a program or is code.
-    #[serde(default)]
     pub(crate) code: OptionList,
     /// The options whose value is a command line for a shell.
-    #[serde(default)]
     pub(crate) texts: OptionList,
     /// The options whose value is the directory in which the program runs.
-    #[serde(default)]
     pub(crate) dirs: OptionList,
     /// The options whose value may define a sub-command, such as `alias.x=push`.
-    #[serde(default)]
     pub(crate) definitions: OptionList,
     /// The options that are followed by a command, up to `;` or `+`.
-    #[serde(default)]
     pub(crate) actions: OptionList,
     /// The options that are followed by the name of a module and its arguments.
-    #[serde(default)]
     pub(crate) modules: OptionList,
     /// The largest number of operands that are command lines for a shell.
-    #[serde(default)]
     pub(crate) text_operands: usize,
     /// The number of operands before the command that this program starts.
     pub(crate) command: Option<usize>,
     /// True if the command that this program starts stands after `--`.
-    #[serde(default)]
     pub(crate) command_after_dashes: bool,
     /// True if all options must stand before the operands.
-    #[serde(default)]
     pub(crate) options_first: bool,
     /// True if the program joins the words of the started command into a command line for a shell.
-    #[serde(default)]
     pub(crate) joins: bool,
     /// The options with which the program adds no words to the command that it starts. It is `None` if the program never adds
     /// words.
     pub(crate) adds_words_unless: Option<OptionList>,
     /// True if the started command runs in a container or on another machine.
-    #[serde(default)]
     pub(crate) elsewhere: bool,
     /// True if `NAME=value` may stand before the operands.
-    #[serde(default)]
     pub(crate) assigns: bool,
     /// The words of the command line that name a program or contain code.
     pub(crate) given: Option<GivenCode>,
     /// The number of operands in the prefix that the answer `always` offers.
     pub(crate) prefix: Option<usize>,
     /// The names of the sub-commands whose options are valid for this row too.
-    #[serde(default)]
     pub(crate) like: Vec<String>,
     /// Equivalent commands. Deny and ask rules for them also apply to this command.
-    #[serde(default)]
     pub(crate) same: Vec<SameCommand>,
     /// The sub-command that runs a script of the project, such as `run` in `yarn run build`. It is set only if the program also
     /// accepts the script's name without it (`yarn build`).
     scripts: Option<String>,
     /// Other names of the program, separated by spaces.
-    #[serde(default)]
     also: String,
     /// Sub-commands that have no row, separated by spaces.
-    #[serde(default)]
     commands: String,
     /// Other names of sub-commands, with the usual name of each.
-    #[serde(default)]
     aliases: HashMap<String, String>,
 }
 
