@@ -250,12 +250,6 @@ local reported = {}
 --- Calls the handler of a message.
 ---@param message table
 local function handle(message)
-  -- Absent values arrive as vim.NIL.
-  for name, value in pairs(message) do
-    if value == vim.NIL then
-      message[name] = nil
-    end
-  end
   local handler = handlers[message.type]
   if handler then
     handler(message)

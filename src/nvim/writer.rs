@@ -197,6 +197,7 @@ fn map<const N: usize>(fields: [(&str, Value); N]) -> Value {
     Value::Map(fields.map(|(name, value)| (name.into(), value)).into())
 }
 
+/// Encodes JSON. Absent fields are left out: Lua would get `vim.NIL` for them.
 fn value(json: serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::Nil,
@@ -209,9 +210,8 @@ fn value(json: serde_json::Value) -> Value {
         serde_json::Value::String(text) => Value::from(text),
         serde_json::Value::Array(items) => Value::Array(items.into_iter().map(value).collect()),
         serde_json::Value::Object(fields) => {
-            let fields = fields
-                .into_iter()
-                .map(|(name, field)| (Value::from(name), value(field)));
+            let fields = fields.into_iter().filter(|(_, field)| !field.is_null());
+            let fields = fields.map(|(name, field)| (Value::from(name), value(field)));
             Value::Map(fields.collect())
         }
     }

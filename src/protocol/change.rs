@@ -31,17 +31,14 @@ const CONTEXT_LINES: usize = 3;
 pub struct Change {
     /// True if the person cannot choose single parts of the changes. They read the review, and then answer the question about all
     /// changes.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
     /// True if the question is about `/undo` or `/redo`. These take changes of a turn back, or bring them back.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub undo: bool,
     /// True if the buffer of one of the files has unsaved changes.
     pub unsaved: bool,
     pub added: usize,
     pub removed: usize,
     /// A text about the change, if no line of the files differs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub without_lines: Option<String>,
     /// The facts that the person must see first, sorted by kind.
     pub facts: Vec<FactLine>,
@@ -69,12 +66,10 @@ pub struct FileChange {
     pub added: usize,
     pub removed: usize,
     /// A text about the change, if no line of the file differs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub without_lines: Option<String>,
     /// The number of parts that the person accepts or rejects one by one.
     pub parts: usize,
     /// True if the person cannot accept or reject single lines of the file.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
     #[serde(flatten)]
     pub text: ReviewText,
@@ -109,7 +104,6 @@ pub struct ChangesReview {
     pub chat: u64,
     /// True if the review shows the changes that the person has neither accepted nor rejected yet (`/review`). Lua then sends
     /// each answer at once.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub round: bool,
     pub files: Vec<FileChange>,
 }
@@ -120,7 +114,6 @@ pub struct OpenSummary {
     pub changes: usize,
     pub files: usize,
     /// The time of the first change that the person has neither accepted nor rejected yet, in seconds since 1970.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
 }
 

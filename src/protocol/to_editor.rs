@@ -24,7 +24,6 @@ pub enum ToEditor {
         level: NoticeLevel,
         message: String,
         /// True if the notice answers a command that the person typed. Lua then shows the whole text.
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
         answer: bool,
     },
     /// Adds text to the end of a chat's buffer.
@@ -40,7 +39,6 @@ pub enum ToEditor {
     Block {
         chat: u64,
         block: u64,
-        #[serde(skip_serializing_if = "Option::is_none")]
         patch: Option<ScreenPatch>,
         done: bool,
     },
@@ -59,7 +57,6 @@ pub enum ToEditor {
         /// The numbers of tokens that the current or last turn used.
         turn: Box<TokenUse>,
         /// The percentage of the model's context window that the last request filled; none before the first request.
-        #[serde(skip_serializing_if = "Option::is_none")]
         window_used: Option<u64>,
         /// The first line of each command that runs in the foreground: calls of the model and `!` lines.
         commands: Vec<String>,
@@ -78,20 +75,16 @@ pub enum ToEditor {
         /// Short notes about what waits, and about unusual choices of the person, such as `ASKS NOTHING`.
         unusual: Vec<String>,
         /// A summary of the open changes; none if the person has accepted or rejected all changes.
-        #[serde(skip_serializing_if = "Option::is_none")]
         open: Option<OpenSummary>,
         /// The progress of the model's plan; none if no step of a plan is open.
-        #[serde(skip_serializing_if = "Option::is_none")]
         plan: Option<PlanProgress>,
         /// The mode of the chat's agent; none if the agent has no modes.
-        #[serde(skip_serializing_if = "Option::is_none")]
         mode: Option<String>,
     },
     /// The completions of the slash commands of the chat's agent.
     AgentWords {
         chat: u64,
         /// The name of the agent; none if a model answers in the chat.
-        #[serde(skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
         commands: Vec<AgentCommand>,
         modes: Vec<String>,
@@ -113,11 +106,7 @@ pub enum ToEditor {
     Question(Box<Question>),
     /// The first checkpoint was taken, or could not be taken. Lua sets the field `no_undo` of the chat's open questions to `why`:
     /// the reason if it could not be taken.
-    NoUndo {
-        chat: u64,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        why: Option<String>,
-    },
+    NoUndo { chat: u64, why: Option<String> },
     /// The answer to a [`super::FromEditor::ReadOutput`]. `lines` is empty if the file cannot be read.
     OutputRead { request: u64, lines: Vec<String> },
     /// The answer to a [`super::FromEditor::ReadContext`].
@@ -142,10 +131,8 @@ pub enum ToEditor {
         command: String,
         cwd: String,
         /// The chat and the job that the run belongs to; none for a run of the person.
-        #[serde(skip_serializing_if = "Option::is_none")]
         owner: Option<Owner>,
         /// A short description of the confinement, and a hint if the command may need a terminal.
-        #[serde(skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
     },
     /// The person runs this command in a terminal. Lua starts the command as a run.
@@ -170,7 +157,6 @@ pub enum ToEditor {
         run: u64,
         status: String,
         /// True if the person wants to run the command of the trial for real. Lua then runs it again as a new run.
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
         again: bool,
     },
     /// The earlier prompts of a resumed chat, the oldest first, and its draft.
@@ -178,7 +164,6 @@ pub enum ToEditor {
         chat: u64,
         transcript: String,
         prompts: Vec<String>,
-        #[serde(skip_serializing_if = "Option::is_none")]
         draft: Option<String>,
     },
     /// The backend has handled a [`super::FromEditor::Draft`].
@@ -188,7 +173,6 @@ pub enum ToEditor {
         chat: u64,
         text: String,
         /// True if Lua must open the buffer, because the person asked for the plan.
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
         open: bool,
     },
     /// A prompt was not sent. Lua puts its text back into the draft.
@@ -197,7 +181,6 @@ pub enum ToEditor {
     MessageBegins {
         chat: u64,
         /// The time of a prompt, in seconds since 1970; none for an answer.
-        #[serde(skip_serializing_if = "Option::is_none")]
         at: Option<u64>,
     },
     /// The next text in the chat is the model's answer, which `/retry` replaces.
@@ -230,7 +213,6 @@ pub enum ToEditor {
     OpenAddress { address: String },
     /// The answer to [`super::FromEditor::ListModels`].
     Models {
-        #[serde(skip_serializing_if = "Option::is_none")]
         chat: Option<u64>,
         head: String,
         words: Vec<String>,
@@ -241,7 +223,6 @@ pub enum ToEditor {
         entries: Vec<QuickfixEntry>,
         /// True to update an earlier list of `/review`. Lua then replaces the current list only if it is such a list, and opens
         /// no window.
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
         update: bool,
     },
     /// Opens the review of a chat's changes. Lua answers with `reviewed` and the hunks of all files, or with `deny`.
@@ -261,18 +242,15 @@ pub enum ToEditor {
     ReadBuffers {
         request: u64,
         /// The chat whose turn waits for the answer.
-        #[serde(skip_serializing_if = "Option::is_none")]
         chat: Option<u64>,
         files: Vec<String>,
         /// A canonical path. Lua also sends the buffers with unsaved changes of this file, or of files below this directory.
-        #[serde(skip_serializing_if = "Option::is_none")]
         modified_below: Option<String>,
     },
     /// Changes a buffer. Lua answers with [`super::FromEditor::BufferChanged`].
     ChangeBuffer {
         request: u64,
         /// The chat whose turn waits for the answer.
-        #[serde(skip_serializing_if = "Option::is_none")]
         chat: Option<u64>,
         #[serde(flatten)]
         change: BufferChange,
@@ -282,11 +260,7 @@ pub enum ToEditor {
     /// stays open.
     WithdrawRequest { request: u64 },
     /// co deleted a file, or renamed it to `to`. The paths are canonical. Lua updates the buffer of the file.
-    FileGone {
-        file: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        to: Option<String>,
-    },
+    FileGone { file: String, to: Option<String> },
     /// Sends a query to Neovim or a language server. Lua answers with [`super::FromEditor::EditorAnswer`].
     EditorQuery {
         request: u64,
@@ -309,9 +283,7 @@ pub enum ToEditor {
     /// The commit message that [`super::FromEditor::WriteCommit`] asked for, or the reason why there is none.
     CommitMessage {
         chat: u64,
-        #[serde(skip_serializing_if = "Option::is_none")]
         text: Option<String>,
-        #[serde(skip_serializing_if = "Option::is_none")]
         problem: Option<String>,
     },
     /// The answer to [`super::FromEditor::CheckPromptFile`]. `question` is the id of the question that waits for the person's
@@ -319,7 +291,6 @@ pub enum ToEditor {
     PromptFileChecked {
         request: u64,
         trusted: bool,
-        #[serde(skip_serializing_if = "Option::is_none")]
         question: Option<u64>,
     },
     /// Raises a `User` autocommand, such as `CoTurnDone`.
@@ -375,7 +346,6 @@ pub struct PlannedCommand {
     /// True if the command runs without approval, because it is read-only or runs as a trial.
     pub unasked: bool,
     /// The job to whose input the model sends `command`; none for a new command.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<u64>,
 }
 
@@ -385,7 +355,6 @@ pub struct FileEdit {
     /// The absolute path.
     pub file: String,
     /// The line at which the cursor is put, numbered from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
     /// The command as the person typed it.
     pub command: String,
@@ -458,10 +427,8 @@ pub struct TokenUse {
     /// The number of tokens of `input` that came from the provider's cache.
     pub cached: u64,
     /// The cost in US dollars; none if no price is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// True if some prices are not known, so that the real cost is higher.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
 }
 
@@ -499,14 +466,11 @@ pub struct CallLine {
     /// The lines below the output.
     pub remarks: Vec<String>,
     /// The number of the block that contains the output.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<u64>,
     /// The file with the whole output; none if the output is short.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub spill: Option<String>,
     /// The number of last lines of the output that stay visible after the call has ended. The other lines are folded. None while
     /// the call runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<usize>,
     /// True if all lines below the call's line are folded as soon as there are more than `kept`. Otherwise, the last `kept` of
     /// them stay visible.
@@ -548,7 +512,6 @@ pub struct MessageRow {
     /// The first row of the message.
     pub row: usize,
     /// The time of a prompt, in seconds since 1970; none for an answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
 }
 
@@ -561,7 +524,6 @@ pub struct TextPart {
     /// the model no longer gets. A fold may end below `text`.
     pub folds: Vec<[usize; 2]>,
     /// The row of `text` at which the last answer begins; none if it begins elsewhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<usize>,
     /// The messages of the person and the model that begin in `text`, from top to bottom.
     pub messages: Vec<MessageRow>,
@@ -588,55 +550,43 @@ pub struct Question {
     /// True if the command runs in the background, as a job.
     pub background: bool,
     /// The job of the chat to whose input `command` is sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<u64>,
     pub confinement: String,
     /// The reasons for the question, one sentence each.
     pub reasons: Vec<String>,
     /// The byte range of `command` that the first reason is about; none for the whole command.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub span: Option<[usize; 2]>,
     /// True if the command may destroy data. The border of the float then has another color.
     pub destructive: bool,
     /// The prefix that `always` can allow; none if `always` can allow only this command.
     pub prefix: Option<String>,
     /// True if no permission would apply to a later call, so that `always` is not possible.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub only_once: bool,
     /// The reason why only a key in the float can approve the command: the command may reach a secret file or leave the
     /// workspace.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub alone: Option<String>,
     /// The reason why the changes of the command cannot be taken back; none if they can.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub no_undo: Option<String>,
     /// True if the command can run as a trial, so that the answers `try` and `try_first` are possible.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub may_try: bool,
     /// The result of the trial, if the command ran as one. `change` contains the changes of the trial.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tried: Option<TrialSummary>,
     /// The edited command that a deny rule forbids, so that co asks again.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub refused_edit: Option<RefusedEdit>,
     /// The change of files that the question is about; none for a command.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
     /// The commit that `/commit` asks about. `command` makes the commit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<Commit>,
     /// The hosts that the running `command` wants to contact. If there are any, the question is about them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<AskedHost>,
     /// The tool server that the call uses. If it is set, the question is about this call.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<AskedServer>,
     /// The questions with choices that the model asks. If there are any, there is no command, and no answer approves anything.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<ChoiceQuestion>,
     /// The file in which the person asked for a change of selected lines. If the person looks at this file, the review opens at
     /// once.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<String>,
 }
 
@@ -659,7 +609,6 @@ pub struct AskedHost {
     pub host: String,
     pub port: u16,
     /// A note about an address that is not on the internet, such as "this machine".
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub special: Option<String>,
 }
 
@@ -718,12 +667,10 @@ pub enum ChoiceKind {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct OfferedChoice {
     pub label: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
     /// True if the model recommends this choice.
     pub advised: bool,
     /// True if the key for yes selects this choice.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_yes: bool,
 }
 
@@ -763,13 +710,11 @@ pub struct TrialSummary {
     /// The last lines of the command's output, in printable form.
     pub output: Vec<String>,
     /// The changes of the trial in `.git`. They are never kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<String>,
     /// Remarks for the person, one sentence each.
     pub notes: Vec<String>,
     /// True if the command failed, perhaps because of the trial, or made changes that cannot be kept. If the person says yes, the
     /// command runs again, without a trial.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub runs_again: bool,
 }
 
@@ -801,7 +746,6 @@ pub struct TrustQuestion {
     /// servers, which is not sent, and `None` for a text that goes with each prompt.
     pub slash: Option<String>,
     /// True if the text goes with one prompt as a context. After a yes, this chat can send the file again without a question.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub context: bool,
 }
 
@@ -809,21 +753,15 @@ pub struct TrustQuestion {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ContextRead {
     /// The text; none for an image, or if the editor already has the text and may send it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// The size of the whole file in bytes. `text` may be only its start.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<Image>,
     /// A note that is added to the name of the context.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The reason why the prompt is sent without the context.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// True if the person cancelled, so that the prompt goes back to the person.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,
 }
 
@@ -843,7 +781,6 @@ pub struct Choice {
     pub label: String,
     pub value: String,
     /// A question that Lua asks before it sends the value. Lua sends the value only after a yes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub confirm: Option<String>,
 }
 

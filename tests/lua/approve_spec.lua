@@ -13,7 +13,11 @@ describe('the approval float', function()
   it('opens without focus and says all there is to say', function()
     local nvim = editor()
     nvim:receive(
-      ask(1, { command = 'cargo test', reasons = { 'it runs code', 'no rule allows it' } }),
+      ask(1, {
+        command = 'cargo test',
+        timeout = 120,
+        reasons = { 'it runs code', 'no rule allows it' },
+      }),
       ask(2),
       ask(3)
     )
@@ -141,13 +145,12 @@ describe('the approval float', function()
     local nvim = editor()
     nvim:lua('vim.o.columns = 120')
     local fields = { terminal = true, background = true, command = 'npm run dev' }
-    nvim:receive(vim.tbl_extend('force', ask(1, fields), { timeout = vim.NIL }))
+    nvim:receive(ask(1, fields))
     nvim:wait_screen('how  in a terminal, in the background, until it ends')
     nvim:wait_screen('in   /tmp · unconfined')
     reach(nvim, 'y')
     wait_answers(nvim, { { 1, 'once' } })
-    local typing = ask(2, { job = 3, command = 'rm a\\n\n(end of input)' })
-    nvim:receive(vim.tbl_extend('force', typing, { timeout = vim.NIL }))
+    nvim:receive(ask(2, { job = 3, command = 'rm a\\n\n(end of input)' }))
     nvim:wait_screen('(end of input)')
     reach(nvim, 'ea')
     nvim:wait_screen('c  whatever is typed into job 3')

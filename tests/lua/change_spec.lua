@@ -13,7 +13,6 @@ local function ask_change(id, fields)
     vim.tbl_extend('force', {
       command = 'edit_file src/a.rs',
       prefix = 'edit_file src/**',
-      timeout = vim.NIL,
       confinement = '',
       reasons = { 'changes a file' },
       change = messages.change({

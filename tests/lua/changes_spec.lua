@@ -140,7 +140,6 @@ describe('the review of /changes', function()
     nvim:press('n')
     nvim:receive(messages.ask(8, {
       command = 'edit_file src/a.rs',
-      timeout = vim.NIL,
       confinement = '',
       reasons = { 'changes a file' },
       change = messages.change({ files = { messages.file('src/a.rs', '@\n-one\n+1\n') } }),

@@ -85,7 +85,6 @@ local function open(path, text)
   local file = messages.file(path, text, { text = text:sub(1, FIRST), more = #text > FIRST })
   nvim:receive(ask(1, {
     command = 'write_file ' .. path,
-    timeout = vim.NIL,
     change = messages.change({ excerpt = '+x\n', files = { file } }),
   }))
   nvim:wait_screen('write_file ' .. path)

@@ -11,7 +11,6 @@ function M.ask(id, fields)
     chat = 1,
     command = 'touch file' .. id,
     cwd = '/tmp',
-    timeout = 120,
     confinement = 'unconfined',
     reasons = { 'it writes' },
     destructive = false,

@@ -25,7 +25,6 @@ local TEXT = [[
 local function ask_change(id, path, text)
   return ask(id, {
     command = 'edit_file ' .. path,
-    timeout = vim.NIL,
     confinement = '',
     reasons = { 'changes a file' },
     change = messages.change({

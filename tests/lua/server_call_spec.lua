@@ -70,8 +70,9 @@ describe('a question about a call of a tool server', function()
 
   it('offers no tool and no server where a rule says to ask', function()
     local nvim = editor()
-    -- The message has no prefix then.
-    nvim:receive(call_question({ prefix = vim.NIL }))
+    local question = call_question()
+    question.prefix = nil
+    nvim:receive(question)
     nvim:wait_screen('db: query')
     reach(nvim)
     nvim:wait_screen('y once')
