@@ -23,7 +23,7 @@ const LONGEST_LEAD: usize = 200;
 const LONGEST_LEAD_LINE: usize = 2_000;
 
 /// The view of a call in the chat.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct CallView {
     kind: CallKind,
     state: CallState,
@@ -58,8 +58,9 @@ struct Query {
     details: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum CallKind {
+    #[default]
     Command,
     /// A read-only command.
     Look,
@@ -82,17 +83,7 @@ impl CallView {
             kind,
             state,
             what: what.to_owned(),
-            lead: Vec::new(),
-            words: Vec::new(),
-            details: Vec::new(),
-            remarks: Vec::new(),
-            places: Vec::new(),
-            block: None,
-            spill: None,
-            tried: false,
-            ended: false,
-            group: Vec::new(),
-            scout: None,
+            ..Self::default()
         };
         let scout = |call: &str, task: &str| Self {
             scout: Some(call.to_owned()),
@@ -218,18 +209,14 @@ impl CallView {
         }
         let last = self.group.pop()?;
         let mut failed = Self {
-            group: Vec::new(),
-            details: vec![last.details],
-            words: Vec::new(),
-            remarks: Vec::new(),
-            lead: Vec::new(),
-            what: last.what,
-            places: Vec::new(),
+            kind: self.kind,
             state: CallState::Looks,
+            what: last.what,
+            details: vec![last.details],
+            block: self.block,
+            tried: self.tried,
             ended: true,
-            spill: None,
-            scout: None,
-            ..*self
+            ..Self::default()
         };
         std::mem::swap(self, &mut failed);
         self.group = std::mem::take(&mut failed.group);

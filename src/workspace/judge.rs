@@ -247,10 +247,7 @@ impl Judge {
             Verdict::Allow(_) if !problems.is_empty() => {
                 Verdict::Ask(co_policy::ApprovalQuestion {
                     reasons: problems,
-                    destructive: false,
-                    prefix: None,
-                    unread: false,
-                    trial: None,
+                    ..co_policy::ApprovalQuestion::default()
                 })
             }
             verdict => verdict,

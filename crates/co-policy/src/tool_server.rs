@@ -143,10 +143,8 @@ pub fn decide(
 fn question(reasons: Vec<String>, prefix: Option<Pattern>) -> ApprovalQuestion {
     ApprovalQuestion {
         reasons: reasons.into_iter().map(Reason::whole).collect(),
-        destructive: false,
         prefix,
-        unread: false,
-        trial: None,
+        ..ApprovalQuestion::default()
     }
 }
 

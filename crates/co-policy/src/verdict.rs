@@ -35,7 +35,7 @@ pub enum Grant {
 }
 
 /// A question for the person.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApprovalQuestion {
     pub reasons: Vec<Reason>,
     pub destructive: bool,
@@ -65,10 +65,7 @@ impl ApprovalQuestion {
     pub fn because(why: impl Into<String>) -> Self {
         Self {
             reasons: vec![Reason::whole(why.into())],
-            destructive: false,
-            prefix: None,
-            unread: false,
-            trial: None,
+            ..Self::default()
         }
     }
 }
@@ -106,9 +103,8 @@ pub fn decide(assessment: &Assessment, rules: &Rules, chat: &[Pattern]) -> Verdi
         return Verdict::Ask(ApprovalQuestion {
             reasons: asked,
             destructive: assessment.destructive,
-            prefix: None,
             unread: assessment.unread,
-            trial: None,
+            ..ApprovalQuestion::default()
         });
     }
     let reasons = reasons_to_ask(assessment, rules);
