@@ -59,14 +59,10 @@ keys.question.e = keys.question.d
 
 return kind.new({
   keys = keys,
-  text = function(question, page)
-    if page == 'menu' then
-      return question_text.menu(question)
-    elseif page == 'help' then
-      local parts = review_items.of(question)[1] and not question.change.whole
-      return question_text.help(parts and 'review' or 'plain', question)
-    end
-    return text_of(question)
+  text = text_of,
+  help = function(question)
+    local parts = review_items.of(question)[1] and not question.change.whole
+    return question_text.help(parts and 'review' or 'plain', question)
   end,
   footer = function(question)
     return question_text.footer(question_text.answers(question))

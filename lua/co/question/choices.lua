@@ -263,9 +263,8 @@ end
 
 return kind.new({
   keys = { question = question_keys },
-  text = function(question, page)
-    return page == 'help' and help_text(question) or text_of(question)
-  end,
+  text = text_of,
+  help = help_text,
   folded = text_of,
   whole = function(question)
     return table.concat(text_of(question).lines, '\n')

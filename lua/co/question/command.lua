@@ -103,13 +103,9 @@ end
 
 return kind.new({
   keys = { question = question_keys, menu = menu_keys },
-  text = function(question, page)
-    if page == 'menu' then
-      return question_text.menu(question)
-    elseif page == 'help' then
-      return question_text.help('edit', question)
-    end
-    return question_text.question(question)
+  text = question_text.question,
+  help = function(question)
+    return question_text.help('edit', question)
   end,
   folded = question_text.question,
   footer = function(question)

@@ -43,18 +43,6 @@ local function text_of(question)
   return text
 end
 
---- Returns the help page.
----@return co.QuestionText
-local function help_text()
-  return question_text.question_help({
-    { 'y', 'yes: make the commit' },
-    { 'n', 'no' },
-    { 'e', 'edit the message; <C-s> makes the commit with it' },
-    { 'd', 'all of it, in a larger window' },
-    { 'Y', 'list all questions' },
-  })
-end
-
 return kind.new({
   keys = {
     question = {
@@ -79,12 +67,15 @@ return kind.new({
       end,
     },
   },
-  text = function(question, page)
-    return page == 'help' and help_text() or text_of(question)
-  end,
-  footer = function()
-    return question_text.footer({ { 'y', 'commit' }, { 'n', 'no' }, { 'e', 'edit the message' } })
-  end,
+  text = text_of,
+  help = {
+    { 'y', 'yes: make the commit' },
+    { 'n', 'no' },
+    { 'e', 'edit the message; <C-s> makes the commit with it' },
+    { 'd', 'all of it, in a larger window' },
+    { 'Y', 'list all questions' },
+  },
+  footer = { { 'y', 'commit' }, { 'n', 'no' }, { 'e', 'edit the message' } },
   entry = function(question)
     return {
       command = printable.line(question.commit.message),

@@ -293,7 +293,7 @@ end
 ---@param entries [string, string][] its keys, but for those that every question has
 ---@return co.QuestionText
 function M.question_help(entries)
-  return M.key_list(vim.list_extend(entries, {
+  return M.key_list(vim.list_extend(vim.list_slice(entries), {
     { 'gN', 'no to all questions, but for those about trust in a file' },
     { 'q', 'hide: it still waits, :Co /approve brings it back' },
     { 'g?', 'back' },

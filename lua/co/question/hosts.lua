@@ -47,40 +47,21 @@ local function menu(question)
   return text
 end
 
---- Returns the help page.
----@return co.QuestionText
-local function help_text()
-  return question_text.question_help({
+return kind.new({
+  keys = {
+    question = kind.keys_of(command, { 'y', 'n', 'N', 'a' }),
+    menu = command.keys.menu,
+  },
+  text = text_of,
+  menu = menu,
+  help = {
     { 'y', 'yes: this command may reach them until it ends' },
     { 'n', 'no: this command may not' },
     { 'N', 'no, with a reason for the command and the model' },
     { 'a', 'always: choose for this command, this chat or this workspace' },
     { 'Y', 'list all questions' },
-  })
-end
-
----@type table<co.QuestionPage, table<string, fun(question: any): boolean?>>
-local keys = { question = {}, menu = command.keys.menu }
-for _, key in ipairs({ 'y', 'n', 'N', 'a' }) do
-  keys.question[key] = command.keys.question[key]
-end
-
-return kind.new({
-  keys = keys,
-  text = function(question, page)
-    if page == 'menu' then
-      return menu(question)
-    end
-    return page == 'help' and help_text() or text_of(question)
-  end,
-  footer = function()
-    return question_text.footer({
-      { 'y', 'yes' },
-      { 'n', 'no' },
-      { 'N', 'no, because' },
-      { 'a', 'always' },
-    })
-  end,
+  },
+  footer = { { 'y', 'yes' }, { 'n', 'no' }, { 'N', 'no, because' }, { 'a', 'always' } },
   entry = function(question)
     local hosts = vim.tbl_map(function(host)
       return ('%s:%d'):format(host.host, host.port)

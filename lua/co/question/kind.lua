@@ -42,10 +42,38 @@ local shared = {
   end,
 }
 
---- Returns a kind of question with these fields; the others are those that most kinds share.
+--- Returns some of the keys of the questions of another kind.
+---@param other co.QuestionKind
+---@param names string[]
+---@return table<string, fun(question: any): boolean?>
+function M.keys_of(other, names)
+  local keys = {}
+  for _, key in ipairs(names) do
+    keys[key] = other.keys.question[key]
+  end
+  return keys
+end
+
+--- Returns a kind of question with these fields; the others are those that most kinds share. `text` is only about the page of
+--- the question: `menu` and `help` make the other pages. `help` and `footer` may be lists of keys with their descriptions.
 ---@param fields table<string, any>
 ---@return co.QuestionKind
 function M.new(fields)
+  local text, menu = fields.text, fields.menu or question_text.menu
+  local help, footer = fields.help, fields.footer
+  fields.text = function(question, page)
+    if page == 'menu' then
+      return menu(question)
+    elseif page == 'help' then
+      return type(help) == 'table' and question_text.question_help(help) or help(question)
+    end
+    return text(question)
+  end
+  if type(footer) == 'table' then
+    fields.footer = function()
+      return question_text.footer(footer)
+    end
+  end
   return setmetatable(fields, { __index = shared }) --[[@as co.QuestionKind]]
 end
 

@@ -29,23 +29,15 @@ local function help_text(question)
   })
 end
 
----@type table<string, fun(question: any): boolean?>
-local keys = {}
-for _, key in ipairs({ 'y', 'n', 'r', 'd' }) do
-  keys[key] = change.keys.question[key]
-end
-
 return kind.new({
-  keys = { question = keys },
+  keys = { question = kind.keys_of(change, { 'y', 'n', 'r', 'd' }) },
   title = function(question)
     return ('run %d'):format(question.run)
   end,
-  text = function(question, page)
-    if page == 'help' then
-      return help_text(question)
-    end
-    return question.change and change.text(question, page) or question_text.question(question)
+  text = function(question)
+    return question.change and change.text(question) or question_text.question(question)
   end,
+  help = help_text,
   footer = function(question)
     return question_text.footer(answers(question))
   end,

@@ -34,20 +34,14 @@ local function scopes_of(question)
   return scopes
 end
 
----@type table<co.QuestionPage, table<string, fun(question: any): boolean?>>
-local keys = { question = {}, menu = command.keys.menu }
-for _, key in ipairs({ 'y', 'n', 'N', 'a' }) do
-  keys.question[key] = command.keys.question[key]
-end
-
 return kind.new({
-  keys = keys,
-  text = function(question, page)
-    if page == 'menu' then
-      return question_text.menu(question)
-    end
-    return page == 'help' and question_text.help('plain', question)
-      or question_text.question(question)
+  keys = {
+    question = kind.keys_of(command, { 'y', 'n', 'N', 'a' }),
+    menu = command.keys.menu,
+  },
+  text = question_text.question,
+  help = function(question)
+    return question_text.help('plain', question)
   end,
   folded = question_text.question,
   footer = function(question)

@@ -1,4 +1,5 @@
 --- The kind of question whether an agent in a terminal of Neovim may use the tools of co.
+local command = require('co.question.command')
 local kind = require('co.question.kind')
 local printable = require('co.ui.printable')
 local texts = require('co.question.float_text')
@@ -20,35 +21,20 @@ local function text_of(question)
   return text
 end
 
---- Returns the help page.
----@return co.QuestionText
-local function help_text()
-  return texts.question_help({
+return kind.new({
+  holds_turn = false,
+  keys = { question = kind.keys_of(command, { 'y', 'n', 'N' }) },
+  text = text_of,
+  help = {
     { 'y', 'yes: it may, in this directory, until the backend of co ends' },
     { 'n', 'no: it may not, until it is started again' },
     { 'N', 'no, with a reason for the agent' },
     { 'Y', 'list all questions' },
-  })
-end
-
----@type table<string, fun(question: any): boolean?>
-local keys = {}
-for _, key in ipairs({ 'y', 'n', 'N' }) do
-  keys[key] = require('co.question.command').keys.question[key]
-end
-
-return kind.new({
-  holds_turn = false,
-  keys = { question = keys },
-  text = function(question, page)
-    return page == 'help' and help_text() or text_of(question)
-  end,
+  },
   whole = function(question)
     return table.concat(text_of(question).lines, '\n')
   end,
-  footer = function()
-    return texts.footer({ { 'y', 'yes' }, { 'n', 'no' }, { 'N', 'no, because' } })
-  end,
+  footer = { { 'y', 'yes' }, { 'n', 'no' }, { 'N', 'no, because' } },
   entry = function(question)
     return {
       command = question.command,

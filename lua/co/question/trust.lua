@@ -99,9 +99,8 @@ return kind.new({
   title = function(question)
     return question.name
   end,
-  text = function(question, page)
-    return page == 'help' and help_text(question) or question_text(question)
-  end,
+  text = question_text,
+  help = help_text,
   whole = function(question)
     return question.text
   end,

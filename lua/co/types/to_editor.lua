@@ -161,7 +161,7 @@
 ---@field holds_turn boolean a turn or a command of the person waits for the answer
 ---@field keys table<co.QuestionPage, table<string, fun(question: any, float?: co.Float): boolean?>> its own keys for each page; false: the float's own key holds
 ---@field title fun(question: any): string
----@field text fun(question: any, page: co.QuestionPage): co.QuestionText
+---@field text fun(question: any, page?: co.QuestionPage): co.QuestionText without a page, that of the question
 ---@field folded? fun(question: any, size: { rows: integer, columns: integer }): co.QuestionText with at most so much of a command
 ---@field whole fun(question: any): string the text that the float may have cut
 ---@field footer fun(question: any): string, string its keys with words, and its keys only
