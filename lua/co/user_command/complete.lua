@@ -108,28 +108,26 @@ local function skills(lead)
   return starting(vim.tbl_keys(found), lead)
 end
 
+-- The words that follow the name of a context and a colon, such as `@file:`.
+---@type table<string, fun(lead: string): string[]>
+local context_words = {
+  file = function(lead)
+    return files(lead, ' ')
+  end,
+  lsp = names,
+  skill = skills,
+}
+
 --- Returns the contexts that start with `lead`.
 ---@param lead string
 ---@param wait boolean wait for words that the backend must ask for
 ---@return string[]
 local function contexts(lead, wait)
-  local path = lead:match('^@file:(.*)$')
-  if path then
-    return vim.tbl_map(function(file)
-      return '@file:' .. file
-    end, files(path, ' '))
-  end
-  local name = lead:match('^@lsp:(.*)$')
-  if name then
+  local name, begun = lead:match('^@(%l+):(.*)$')
+  if context_words[name] then
     return vim.tbl_map(function(word)
-      return '@lsp:' .. word
-    end, names(name))
-  end
-  local skill = lead:match('^@skill:(.*)$')
-  if skill then
-    return vim.tbl_map(function(word)
-      return '@skill:' .. word
-    end, skills(skill))
+      return ('@%s:%s'):format(name, word)
+    end, context_words[name](begun))
   end
   if vim.startswith(lead, '@mcp:') then
     local server_words = require('co.user_command.server_words')
