@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use crate::process::procfs::kibibytes;
+
 /// The bytes that a socket can buffer, if the system does not tell its default.
 const SOCKET_BUFFER: u64 = 212_992;
 
@@ -78,17 +80,6 @@ fn socket_buffer() -> u64 {
     let size = fs::read_to_string("/proc/sys/net/core/wmem_default").ok();
     size.and_then(|size| size.trim().parse().ok())
         .unwrap_or(SOCKET_BUFFER)
-}
-
-fn kibibytes(text: &str, name: &str) -> u64 {
-    number(text, name) * 1024
-}
-
-/// Returns the number in the line of `text` that begins with `name`, or 0 if there is no such line.
-fn number(text: &str, name: &str) -> u64 {
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
-    let number = line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok());
-    number.unwrap_or(0)
 }
 
 #[cfg(test)]

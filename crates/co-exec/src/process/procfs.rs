@@ -131,16 +131,28 @@ fn threads(pid: i32) -> impl Iterator<Item = i32> {
 /// even if the descriptors themselves cannot be read.
 pub(crate) fn room_for_descriptors(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let room = status.lines().find_map(|line| line.strip_prefix("FDSize:"));
-    room.and_then(|room| room.trim().parse().ok()).unwrap_or(0)
+    let room = field(&status, "FDSize:").and_then(|room| room.parse().ok());
+    room.unwrap_or(0)
 }
 
 /// Returns the signals that this process ignores, as a bit mask whose lowest bit is signal 1.
 pub(crate) fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
+    let mask = field(&status, "SigIgn:").and_then(|mask| u64::from_str_radix(mask, 16).ok());
+    mask.unwrap_or(0)
+}
+
+/// Returns the value in the line of `text` that begins with `name`.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name));
+    value.map(str::trim)
+}
+
+/// Returns the bytes in the line of `text` that begins with `name` and has a number of kibibytes. Returns 0 if there is no such
+/// line.
+pub(crate) fn kibibytes(text: &str, name: &str) -> u64 {
+    let number = field(text, name).and_then(|value| value.split_ascii_whitespace().next());
+    number.and_then(|it| it.parse().ok()).unwrap_or(0_u64) * 1024
 }
 
 /// Returns the limit of file locks of a process. Returns `None` if the process does not exist or has no such limit.

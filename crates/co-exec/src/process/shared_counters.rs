@@ -8,6 +8,8 @@ use std::fs;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
 
+use crate::process::procfs::kibibytes;
+
 /// The usage of the machine's shared resources at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SharedCounters {
@@ -24,8 +26,8 @@ impl SharedCounters {
         let text = |path| fs::read_to_string(path).unwrap_or_default();
         let memory = text("/proc/meminfo");
         Self {
-            memory: bytes(&memory, "MemTotal:"),
-            shared_memory: bytes(&memory, "Shmem:"),
+            memory: kibibytes(&memory, "MemTotal:"),
+            shared_memory: kibibytes(&memory, "Shmem:"),
             network_pages: network_pages(&text("/proc/net/sockstat")),
         }
     }
@@ -62,13 +64,6 @@ pub(crate) fn can_watch() -> bool {
     watch() != Err(Errno::NOSPC)
 }
 
-/// Returns the number of bytes in the line of `/proc/meminfo` that begins with `name`.
-fn bytes(text: &str, name: &str) -> u64 {
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
-    let kibibytes = line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok());
-    kibibytes.unwrap_or(0_u64) * 1024
-}
-
 /// Returns the number of pages in the buffers of TCP and UDP, from the text of `/proc/net/sockstat`.
 fn network_pages(text: &str) -> u64 {
     let protocols = text.lines().filter(|line| {
@@ -91,11 +86,11 @@ mod tests {
     #[test]
     fn the_counters_are_read_of_the_kernels_texts() {
         let text = "MemTotal: 9 kB\nShmem:    8 kB\nShmemHugePages: 7 kB\n";
-        assert_eq!(bytes(text, "Shmem:"), 8192);
+        assert_eq!(kibibytes(text, "Shmem:"), 8192);
         let text = "sockets: used 47\nTCP: inuse 1 orphan 0 tw 0 alloc 1 mem 160\nUDP: inuse 0 mem 2\n\
                     FRAG: inuse 0 memory 5\n";
         assert_eq!(network_pages(text), 162);
-        assert_eq!((bytes("", "Shmem:"), network_pages("")), (0, 0));
+        assert_eq!((kibibytes("", "Shmem:"), network_pages("")), (0, 0));
         assert!(SharedCounters::read().network_share() > 1 << 20);
         assert!(can_watch());
     }
