@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use self::files::NotTold;
 use crate::workspace::judge::Judge;
 use co_exec::{Caller, CommandSpec, Confinement, Environment, Executor, Program, repository};
+use co_policy::rules::shell_join;
 use co_text::one_line;
 
 /// Prints a line with the branch and a line with the commit. A line is empty if HEAD has no branch or no commit.
@@ -119,10 +120,13 @@ impl HeadMove {
         match (&self.before.branch, &self.before.commit) {
             (branch, _) if *branch == self.after.branch => reset,
             (Some(branch), Some(_)) => {
-                format!("git symbolic-ref HEAD {} && {reset}", quoted(branch))
+                format!("git symbolic-ref HEAD {} && {reset}", shell_join(&[branch]))
             }
             (Some(branch), None) => {
-                format!("git symbolic-ref HEAD {} && git reset", quoted(branch))
+                format!(
+                    "git symbolic-ref HEAD {} && git reset",
+                    shell_join(&[branch])
+                )
             }
             (None, commit) => format!(
                 "git update-ref --no-deref HEAD {} && git reset",
@@ -173,15 +177,6 @@ pub fn way_back(moves: &[&HeadMove], now: Option<&Head>) -> Option<String> {
 
 fn short(commit: &str) -> &str {
     commit.get(..SHORT).unwrap_or(commit)
-}
-
-/// Quotes a word for the shell.
-fn quoted(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
-    match word.bytes().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
 }
 
 #[cfg(test)]
