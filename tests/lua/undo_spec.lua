@@ -8,7 +8,6 @@ local wait_answers = questions.wait_answers
 local function ask_undo(id)
   return messages.ask(id, {
     command = '/undo',
-    timeout = vim.NIL,
     confinement = '',
     reasons = { 'of the turn “fix it”', 'b stays: it was changed later, in the same place' },
     change = messages.change({
