@@ -49,6 +49,8 @@ pub(super) struct Answer {
     tools: Vec<String>,
     stray: StrayText,
     usage: Usage,
+    /// The finish reason. The reader does not need the frames after it.
+    pub(super) reason: Option<String>,
     ended: bool,
 }
 
@@ -75,6 +77,7 @@ impl Answer {
             tools: tools.map(|tool| tool.name.clone()).collect(),
             stray: StrayText::default(),
             usage: Usage::default(),
+            reason: None,
             ended: false,
         }
     }
@@ -87,6 +90,13 @@ impl Answer {
     /// Returns true after a [`Delta::Stop`] or a fault.
     pub(super) fn ended(&self) -> bool {
         self.ended
+    }
+
+    /// Sets the finish reason, if the server sent one.
+    pub(super) fn set_reason(&mut self, reason: &str) {
+        if !reason.is_empty() {
+            self.reason = Some(reason.to_owned());
+        }
     }
 
     /// Adds a piece of the model's text.

@@ -12,11 +12,8 @@ pub(super) trait FrameReader: Send {
     /// Adds the content of a frame to the answer.
     fn frame(&mut self, frame: Value, answer: &mut Answer) -> Result<(), Fault>;
 
-    /// Returns true after the server sent a finish reason. The reader does not need the frames after it.
-    fn complete(&self) -> bool;
-
-    /// Ends the answer after the last frame. The caller must check [`FrameReader::complete`] first.
-    fn finish(&mut self, answer: &mut Answer) -> Result<(), Fault>;
+    /// Ends the answer after the last frame. `reason` is the finish reason; empty if the server sent none.
+    fn finish(&mut self, reason: &str, answer: &mut Answer) -> Result<(), Fault>;
 }
 
 /// Returns the text of a field. Returns an empty text if the field is missing or is not a text.

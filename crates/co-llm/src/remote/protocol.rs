@@ -40,8 +40,8 @@ pub(super) fn reader(protocol: Protocol) -> Box<dyn FrameReader> {
         Protocol::Anthropic => Box::new(anthropic::MessageReader::default()),
         Protocol::OpenAi => Box::new(chat_completions::ChunkReader::default()),
         Protocol::Responses => Box::new(responses::EventReader::default()),
-        Protocol::Gemini => Box::new(gemini::CandidateReader::default()),
-        Protocol::Ollama => Box::new(ollama::LineReader::default()),
+        Protocol::Gemini => Box::new(gemini::CandidateReader),
+        Protocol::Ollama => Box::new(ollama::LineReader),
     }
 }
 

@@ -58,25 +58,29 @@ impl AnswerStream {
 
     /// Reads the next frame, or ends the answer.
     async fn advance(&mut self) -> Result<(), Fault> {
-        let complete = self.reader.complete();
+        let complete = self.answer.reason.is_some();
         let patience = match complete {
             true => LAST_FRAMES_TIMEOUT.min(self.answer.info.stall),
             false => self.answer.info.stall,
         };
         let next = self.frames.next(&self.answer.info, patience).await;
-        let answer = &mut self.answer;
         match next {
-            Ok(Some(data)) if is_done(&data) => self.reader.finish(answer),
+            Ok(Some(data)) if is_done(&data) => self.finish(),
             Ok(Some(data)) => match serde_json::from_str(&data) {
-                Ok(frame) => self.reader.frame(frame, answer),
-                Err(_) if complete => self.reader.finish(answer),
+                Ok(frame) => self.reader.frame(frame, &mut self.answer),
+                Err(_) if complete => self.finish(),
                 Err(error) => Err(RequestInfo::unreadable(&error)),
             },
             // A fault after the reason for the end loses nothing.
-            Ok(None) | Err(_) if complete => self.reader.finish(answer),
+            Ok(None) | Err(_) if complete => self.finish(),
             Ok(None) => Err(Fault::Cut),
             Err(fault) => Err(fault),
         }
+    }
+
+    fn finish(&mut self) -> Result<(), Fault> {
+        let reason = self.answer.reason.take().unwrap_or_default();
+        self.reader.finish(&reason, &mut self.answer)
     }
 }
 

@@ -16,7 +16,6 @@ use crate::remote::frame_reader::{
 pub(in crate::remote) struct MessageReader {
     /// The content blocks that have not ended, by their index.
     open: BTreeMap<u64, ContentBlock>,
-    reason: Option<String>,
 }
 
 #[derive(Debug)]
@@ -42,10 +41,7 @@ impl FrameReader for MessageReader {
             "content_block_stop" => self.end(index, answer),
             "message_delta" => {
                 count_tokens(&frame["usage"], answer);
-                let reason = text(&frame["delta"], "stop_reason");
-                if !reason.is_empty() {
-                    self.reason = Some(reason.to_owned());
-                }
+                answer.set_reason(text(&frame["delta"], "stop_reason"));
             }
             "error" => return Err(answer.info.event(&frame)),
             _ => {}
@@ -53,18 +49,13 @@ impl FrameReader for MessageReader {
         Ok(())
     }
 
-    fn complete(&self) -> bool {
-        self.reason.is_some()
-    }
-
-    fn finish(&mut self, answer: &mut Answer) -> Result<(), Fault> {
-        let reason = self.reason.take().unwrap_or_default();
+    fn finish(&mut self, reason: &str, answer: &mut Answer) -> Result<(), Fault> {
         // The output limit cuts a block off without its end.
         let open: Vec<u64> = self.open.keys().copied().collect();
         for index in open {
             self.end(index, answer);
         }
-        let stop = match reason.as_str() {
+        let stop = match reason {
             "end_turn" | "stop_sequence" | "tool_use" => Stop::Done,
             "max_tokens" | "model_context_window_exceeded" => Stop::Length,
             "refusal" => Stop::Refused,

@@ -15,7 +15,6 @@ use crate::transcript::{Cost, Usage};
 #[derive(Debug, Default)]
 pub(in crate::remote) struct ChunkReader {
     calls: Calls,
-    reason: Option<String>,
     refused: bool,
     /// The reasoning details in the form that OpenRouter expects back. Details with the same index are joined.
     details: Vec<Value>,
@@ -45,20 +44,12 @@ impl FrameReader for ChunkReader {
             delta => delta,
         };
         self.delta(delta, answer);
-        let reason = text(choice, "finish_reason");
-        if !reason.is_empty() {
-            self.reason = Some(reason.to_owned());
-        }
+        answer.set_reason(text(choice, "finish_reason"));
         Ok(())
     }
 
-    fn complete(&self) -> bool {
-        self.reason.is_some()
-    }
-
-    fn finish(&mut self, answer: &mut Answer) -> Result<(), Fault> {
-        let reason = self.reason.take().unwrap_or_default();
-        let mut stop = match reason.as_str() {
+    fn finish(&mut self, reason: &str, answer: &mut Answer) -> Result<(), Fault> {
+        let mut stop = match reason {
             "stop" | "tool_calls" | "function_call" | "end_turn" | "eos" | "eos_token"
             | "stop_sequence" | "tool_use" | "completed" | "COMPLETE" | "" => Stop::Done,
             "length" | "max_tokens" | "model_length" | "model_context_window_exceeded" => {
@@ -73,14 +64,14 @@ impl FrameReader for ChunkReader {
             | "overloaded"
             | "malformed_function_call"
             | "MALFORMED_FUNCTION_CALL" => {
-                return Err(stopped_with(&reason));
+                return Err(stopped_with(reason));
             }
             unknown => unknown_stop(unknown, answer),
         };
         if self.refused {
             stop = Stop::Refused;
         }
-        let announced = matches!(reason.as_str(), "tool_calls" | "function_call" | "tool_use");
+        let announced = matches!(reason, "tool_calls" | "function_call" | "tool_use");
         if announced && self.calls.is_empty() {
             return Err(missing_call());
         }

@@ -10,11 +10,9 @@ use crate::remote::frame_reader::{
 };
 use crate::transcript::Usage;
 
-/// The state of a Gemini stream between two frames.
-#[derive(Debug, Default)]
-pub(in crate::remote) struct CandidateReader {
-    reason: Option<String>,
-}
+/// Reads a Gemini stream.
+#[derive(Debug)]
+pub(in crate::remote) struct CandidateReader;
 
 impl FrameReader for CandidateReader {
     fn frame(&mut self, frame: Value, answer: &mut Answer) -> Result<(), Fault> {
@@ -26,13 +24,10 @@ impl FrameReader for CandidateReader {
             *answer.usage() = usage(counted);
         }
         if frame["promptFeedback"]["blockReason"].is_string() {
-            self.reason = Some("BLOCKED".to_owned());
+            answer.set_reason("BLOCKED");
         }
         let candidate = &frame["candidates"][0];
-        let reason = text(candidate, "finishReason");
-        if !reason.is_empty() {
-            self.reason = Some(reason.to_owned());
-        }
+        answer.set_reason(text(candidate, "finishReason"));
         let parts = candidate["content"]["parts"].as_array();
         for part in parts.into_iter().flatten() {
             add_part(part, answer);
@@ -40,13 +35,8 @@ impl FrameReader for CandidateReader {
         Ok(())
     }
 
-    fn complete(&self) -> bool {
-        self.reason.is_some()
-    }
-
-    fn finish(&mut self, answer: &mut Answer) -> Result<(), Fault> {
-        let reason = self.reason.take().unwrap_or_default();
-        let stop = match reason.as_str() {
+    fn finish(&mut self, reason: &str, answer: &mut Answer) -> Result<(), Fault> {
+        let stop = match reason {
             "STOP" => Stop::Done,
             "MAX_TOKENS" => Stop::Length,
             "BLOCKED" | "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
@@ -55,7 +45,7 @@ impl FrameReader for CandidateReader {
             | "UNEXPECTED_TOOL_CALL"
             | "TOO_MANY_TOOL_CALLS"
             | "MISSING_THOUGHT_SIGNATURE"
-            | "MALFORMED_RESPONSE" => return Err(stopped_with(&reason)),
+            | "MALFORMED_RESPONSE" => return Err(stopped_with(reason)),
             unknown => unknown_stop(unknown, answer),
         };
         answer.stop(stop);

@@ -10,11 +10,9 @@ use crate::remote::frame_reader::{
 };
 use crate::transcript::Usage;
 
-/// The state of an Ollama stream between two lines.
-#[derive(Debug, Default)]
-pub(in crate::remote) struct LineReader {
-    reason: Option<String>,
-}
+/// Reads an Ollama stream.
+#[derive(Debug)]
+pub(in crate::remote) struct LineReader;
 
 impl FrameReader for LineReader {
     fn frame(&mut self, frame: Value, answer: &mut Answer) -> Result<(), Fault> {
@@ -38,21 +36,16 @@ impl FrameReader for LineReader {
         if frame["done"] == true {
             *answer.usage() = usage(&frame);
             // Older servers give no reason.
-            self.reason = Some(frame["done_reason"].as_str().unwrap_or("stop").to_owned());
+            answer.reason = Some(frame["done_reason"].as_str().unwrap_or("stop").to_owned());
         }
         Ok(())
     }
 
-    fn complete(&self) -> bool {
-        self.reason.is_some()
-    }
-
-    fn finish(&mut self, answer: &mut Answer) -> Result<(), Fault> {
-        let reason = self.reason.take().unwrap_or_default();
-        let stop = match reason.as_str() {
+    fn finish(&mut self, reason: &str, answer: &mut Answer) -> Result<(), Fault> {
+        let stop = match reason {
             "stop" | "tool_calls" => Stop::Done,
             "length" => Stop::Length,
-            "load" | "unload" | "error" => return Err(stopped_with(&reason)),
+            "load" | "unload" | "error" => return Err(stopped_with(reason)),
             unknown => unknown_stop(unknown, answer),
         };
         answer.stop(stop);

@@ -20,8 +20,8 @@ pub(in crate::remote) struct EventReader {
     refused: bool,
     /// True after the first part of a reasoning summary.
     summary: bool,
-    /// The final event, which has the whole response.
-    response: Option<Value>,
+    /// The whole response, which the final event has.
+    response: Value,
 }
 
 impl FrameReader for EventReader {
@@ -44,7 +44,8 @@ impl FrameReader for EventReader {
             }
             "response.output_item.done" => self.done(index, &frame["item"], answer),
             "response.completed" | "response.incomplete" => {
-                self.response = Some(frame["response"].take());
+                self.response = frame["response"].take();
+                answer.set_reason("completed");
             }
             "response.failed" => return Err(answer.info.event(&frame["response"]["error"])),
             "error" => return Err(answer.info.event(&frame)),
@@ -53,12 +54,8 @@ impl FrameReader for EventReader {
         Ok(())
     }
 
-    fn complete(&self) -> bool {
-        self.response.is_some()
-    }
-
-    fn finish(&mut self, answer: &mut Answer) -> Result<(), Fault> {
-        let response = self.response.take().unwrap_or_default();
+    fn finish(&mut self, _reason: &str, answer: &mut Answer) -> Result<(), Fault> {
+        let response = self.response.take();
         *answer.usage() = usage(&response["usage"]);
         let mut stop = match text(&response["incomplete_details"], "reason") {
             "max_output_tokens" => Stop::Length,
