@@ -106,149 +106,123 @@ pub(crate) fn is_below(host: &str, domain: &str) -> bool {
     above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
 }
 
-const ANTHROPIC: ProviderInfo = ProviderInfo {
-    name: "anthropic",
-    title: "Anthropic",
-    protocol: Protocol::Anthropic,
-    base_url: "https://api.anthropic.com/v1/",
-    domains: &[],
-    key_variable: Some("ANTHROPIC_API_KEY"),
-    key_header: "x-api-key",
-    models_path: None,
-    model_prefixes: &["claude-"],
-};
+impl ProviderInfo {
+    /// Returns a provider whose server needs no key.
+    const fn new(
+        name: &'static str,
+        title: &'static str,
+        protocol: Protocol,
+        base_url: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            title,
+            protocol,
+            base_url,
+            domains: &[],
+            key_variable: None,
+            key_header: "Authorization",
+            models_path: None,
+            model_prefixes: &[],
+        }
+    }
 
-const OPENAI: ProviderInfo = ProviderInfo {
-    domains: &["api.openai.com"],
-    model_prefixes: &["gpt-"],
-    ..compatible(
-        "openai",
-        "OpenAI",
-        "https://api.openai.com/v1/",
-        Some("OPENAI_API_KEY"),
-    )
-};
+    /// Returns the server of another vendor that speaks Chat Completions.
+    const fn compatible(name: &'static str, title: &'static str, base_url: &'static str) -> Self {
+        Self::new(name, title, Protocol::OpenAi, base_url)
+    }
 
-const OPENAI_RESPONSES: ProviderInfo = ProviderInfo {
-    name: "openai_responses",
-    protocol: Protocol::Responses,
-    model_prefixes: &[],
-    ..OPENAI
-};
+    const fn key(self, variable: &'static str) -> Self {
+        Self {
+            key_variable: Some(variable),
+            ..self
+        }
+    }
 
-const GEMINI: ProviderInfo = ProviderInfo {
-    name: "gemini",
-    title: "Gemini",
-    protocol: Protocol::Gemini,
-    base_url: "https://generativelanguage.googleapis.com/v1beta/",
-    domains: &[],
-    key_variable: Some("GEMINI_API_KEY"),
-    key_header: "x-goog-api-key",
-    models_path: None,
-    model_prefixes: &["gemini-"],
-};
-
-const OLLAMA: ProviderInfo = ProviderInfo {
-    protocol: Protocol::Ollama,
-    ..compatible("ollama", "Ollama", "http://localhost:11434/", None)
-};
-
-/// Returns the row for a vendor whose server supports the chat completions of OpenAI.
-const fn compatible(
-    name: &'static str,
-    title: &'static str,
-    base_url: &'static str,
-    key_variable: Option<&'static str>,
-) -> ProviderInfo {
-    ProviderInfo {
-        name,
-        title,
-        protocol: Protocol::OpenAi,
-        base_url,
-        domains: &[],
-        key_variable,
-        key_header: "Authorization",
-        models_path: None,
-        model_prefixes: &[],
+    const fn domains(self, domains: &'static [&'static str]) -> Self {
+        Self { domains, ..self }
     }
 }
 
-const OPENROUTER: ProviderInfo = ProviderInfo {
-    domains: &["openrouter.ai"],
-    ..compatible(
-        "openrouter",
-        "OpenRouter",
-        "https://openrouter.ai/api/v1/",
-        Some("OPENROUTER_API_KEY"),
-    )
+const OPENAI: ProviderInfo = ProviderInfo {
+    model_prefixes: &["gpt-"],
+    ..ProviderInfo::compatible("openai", "OpenAI", "https://api.openai.com/v1/")
+        .key("OPENAI_API_KEY")
+        .domains(&["api.openai.com"])
 };
 
-const XAI: ProviderInfo = ProviderInfo {
-    domains: &["api.x.ai"],
-    ..compatible("xai", "xAI", "https://api.x.ai/v1/", Some("XAI_API_KEY"))
-};
-
-const TOGETHER: ProviderInfo = ProviderInfo {
-    domains: &["api.together.xyz"],
-    ..compatible(
-        "together",
-        "Together",
-        "https://api.together.ai/v1/",
-        Some("TOGETHER_API_KEY"),
-    )
-};
-
-const AZURE: ProviderInfo = ProviderInfo {
-    domains: &[
-        "openai.azure.com",
-        "services.ai.azure.com",
-        "cognitiveservices.azure.com",
-    ],
-    key_header: "api-key",
-    ..compatible(
-        "azure",
-        "Azure OpenAI",
-        "https://RESOURCE.openai.azure.com/openai/v1/",
-        Some("AZURE_OPENAI_API_KEY"),
-    )
-};
-
-const LMSTUDIO: ProviderInfo = ProviderInfo {
-    models_path: Some("../api/v1/models"),
-    ..compatible("lmstudio", "LM Studio", "http://localhost:1234/v1/", None)
-};
+const OLLAMA: ProviderInfo = ProviderInfo::new(
+    "ollama",
+    "Ollama",
+    Protocol::Ollama,
+    "http://localhost:11434/",
+);
 
 const ROWS: [ProviderInfo; 15] = [
-    ANTHROPIC,
+    ProviderInfo {
+        key_header: "x-api-key",
+        model_prefixes: &["claude-"],
+        ..ProviderInfo::new(
+            "anthropic",
+            "Anthropic",
+            Protocol::Anthropic,
+            "https://api.anthropic.com/v1/",
+        )
+        .key("ANTHROPIC_API_KEY")
+    },
     OPENAI,
-    OPENAI_RESPONSES,
-    GEMINI,
+    ProviderInfo {
+        name: "openai_responses",
+        protocol: Protocol::Responses,
+        model_prefixes: &[],
+        ..OPENAI
+    },
+    ProviderInfo {
+        key_header: "x-goog-api-key",
+        model_prefixes: &["gemini-"],
+        ..ProviderInfo::new(
+            "gemini",
+            "Gemini",
+            Protocol::Gemini,
+            "https://generativelanguage.googleapis.com/v1beta/",
+        )
+        .key("GEMINI_API_KEY")
+    },
     OLLAMA,
-    OPENROUTER,
-    compatible(
-        "deepseek",
-        "DeepSeek",
-        "https://api.deepseek.com/v1/",
-        Some("DEEPSEEK_API_KEY"),
-    ),
-    compatible(
-        "mistral",
-        "Mistral",
-        "https://api.mistral.ai/v1/",
-        Some("MISTRAL_API_KEY"),
-    ),
-    compatible(
-        "groq",
-        "Groq",
-        "https://api.groq.com/openai/v1/",
-        Some("GROQ_API_KEY"),
-    ),
-    XAI,
-    TOGETHER,
-    AZURE,
-    LMSTUDIO,
-    compatible("vllm", "vLLM", "http://localhost:8000/v1/", None),
-    compatible("llamacpp", "llama.cpp", "http://localhost:8080/v1/", None),
+    ProviderInfo::compatible("openrouter", "OpenRouter", "https://openrouter.ai/api/v1/")
+        .key("OPENROUTER_API_KEY")
+        .domains(&["openrouter.ai"]),
+    ProviderInfo::compatible("deepseek", "DeepSeek", "https://api.deepseek.com/v1/")
+        .key("DEEPSEEK_API_KEY"),
+    ProviderInfo::compatible("mistral", "Mistral", "https://api.mistral.ai/v1/")
+        .key("MISTRAL_API_KEY"),
+    ProviderInfo::compatible("groq", "Groq", "https://api.groq.com/openai/v1/").key("GROQ_API_KEY"),
+    ProviderInfo::compatible("xai", "xAI", "https://api.x.ai/v1/")
+        .key("XAI_API_KEY")
+        .domains(&["api.x.ai"]),
+    ProviderInfo::compatible("together", "Together", "https://api.together.ai/v1/")
+        .key("TOGETHER_API_KEY")
+        .domains(&["api.together.xyz"]),
+    ProviderInfo {
+        key_header: "api-key",
+        ..ProviderInfo::compatible(
+            "azure",
+            "Azure OpenAI",
+            "https://RESOURCE.openai.azure.com/openai/v1/",
+        )
+        .key("AZURE_OPENAI_API_KEY")
+        .domains(&[
+            "openai.azure.com",
+            "services.ai.azure.com",
+            "cognitiveservices.azure.com",
+        ])
+    },
+    ProviderInfo {
+        models_path: Some("../api/v1/models"),
+        ..ProviderInfo::compatible("lmstudio", "LM Studio", "http://localhost:1234/v1/")
+    },
+    ProviderInfo::compatible("vllm", "vLLM", "http://localhost:8000/v1/"),
+    ProviderInfo::compatible("llamacpp", "llama.cpp", "http://localhost:8080/v1/"),
 ];
 
 /// The number of rows that messages name, from the start of the table. The other rows are presets, which the help lists.
