@@ -455,17 +455,8 @@ fn a_backend_that_is_killed_leaves_whole_files() {
         scene.write("dir/made", "co");
     });
     let record = Record {
-        planned: false,
-        turn: 0,
-        by: By::Undo,
-        workspace: scene.at(""),
         changes: found.changes.clone(),
-        head: None,
-        of_git: false,
-        unclear: Vec::new(),
-        unknown: None,
-        at: None,
-        nanos: 0,
+        ..Record::new(0, By::Undo, &scene.at(""))
     };
     scene.checkpoints.append("chat", &record).unwrap();
     for rounds in 1..5 {
@@ -502,17 +493,8 @@ fn a_record_of_an_older_version_with_a_commit_is_read() {
     scene.write("a", "1\n");
     let found = scene.call(|| scene.write("a", "2\n"));
     let record = Record {
-        planned: false,
-        turn: 0,
-        by: By::Undo,
-        workspace: scene.at(""),
         changes: found.changes.clone(),
-        head: None,
-        of_git: false,
-        unclear: Vec::new(),
-        unknown: None,
-        at: None,
-        nanos: 0,
+        ..Record::new(0, By::Undo, &scene.at(""))
     };
     let text = serde_json::to_string(&record).unwrap();
     let old: Record = serde_json::from_str(&with_repository(&text)).unwrap();

@@ -85,17 +85,8 @@ fn killed_after(scene: &Scene, wait: std::time::Duration) -> bool {
 fn a_keep_that_is_killed_is_finished_or_dropped_at_the_next_start() {
     let (scene, changes) = scene();
     let record = Record {
-        planned: false,
-        turn: 0,
-        by: By::Undo,
-        workspace: scene.at(""),
         changes: changes.clone(),
-        head: None,
-        of_git: false,
-        unclear: Vec::new(),
-        unknown: None,
-        at: None,
-        nanos: 0,
+        ..Record::new(0, By::Undo, &scene.at(""))
     };
     scene.checkpoints.append("chat", &record).unwrap();
     let before = scene.everything();
@@ -150,16 +141,8 @@ fn is_temporary(path: &Path) -> bool {
 fn begin(scene: &Scene, changes: &[Change]) {
     let record = Record {
         planned: true,
-        turn: 0,
-        by: By::Undo,
-        workspace: scene.at(""),
         changes: changes.to_owned(),
-        head: None,
-        of_git: false,
-        unclear: Vec::new(),
-        unknown: None,
-        at: None,
-        nanos: 0,
+        ..Record::new(0, By::Undo, &scene.at(""))
     };
     let journal = Journal::begin(&scene.top.join("state/checkpoints"), &record);
     drop(journal.unwrap());
@@ -223,16 +206,8 @@ fn what_a_living_process_keeps_is_left_to_it() {
     scene.take_back(&found.changes);
     let record = Record {
         planned: true,
-        turn: 0,
-        by: By::Undo,
-        workspace: scene.at(""),
         changes: found.changes,
-        head: None,
-        of_git: false,
-        unclear: Vec::new(),
-        unknown: None,
-        at: None,
-        nanos: 0,
+        ..Record::new(0, By::Undo, &scene.at(""))
     };
     let dir = scene.top.join("state/checkpoints");
     let journal = Journal::begin(&dir, &record).unwrap();

@@ -17,17 +17,8 @@ fn record(turn: usize, blobs: &[Blob]) -> Record {
         }),
     };
     Record {
-        planned: false,
-        turn,
-        by: By::Undo,
-        workspace: "/work".into(),
         changes: blobs.iter().map(change).collect(),
-        head: None,
-        of_git: false,
-        unclear: Vec::new(),
-        unknown: None,
-        at: None,
-        nanos: 0,
+        ..Record::new(turn, By::Undo, Path::new("/work"))
     }
 }
 
