@@ -80,7 +80,7 @@
 ---@field cost? number US dollars, if a price is known
 ---@field at_least? boolean some prices are not known, so the whole cost is higher
 
----@class (exact) co.State
+---@class (exact) co.State: co.Used
 ---@field type? 'state'
 ---@field chat? integer
 ---@field state co.StateName
@@ -88,11 +88,7 @@
 ---@field model string
 ---@field cwd string
 ---@field confinement string
----@field input integer
----@field output integer
 ---@field cached? integer of the input
----@field cost? number US dollars, if a price is known
----@field at_least? boolean some prices are not known, so the whole cost is higher
 ---@field turn? co.Used
 ---@field window_used? integer percent of the model's context window that the last request takes
 ---@field commands? string[] the first lines of the commands that run in the foreground

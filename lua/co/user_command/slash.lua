@@ -10,6 +10,7 @@ local printable = require('co.ui.printable')
 ---@field about string
 ---@field words? string[]|fun(lead: string, wait: boolean): string[] the words that complete an argument; with `wait`, also those that the backend must ask for
 ---@field completion? string the type of completion by `getcompletion()`, in place of `words`
+---@field needs_chat? boolean `run` is called only with a chat
 ---@field run? fun(args: string, chat?: co.Chat, cwd: string, context?: co.Context[]): boolean? it returns false if it did nothing; without it, the backend carries the command out
 
 -- The most characters of a command in a completion.
@@ -185,26 +186,21 @@ M.commands = {
   pending = { about = 'list the questions that wait', run = pending },
   stop = {
     about = 'cancel the turn; again: what is queued',
+    needs_chat = true,
     run = function(_, chat)
-      if chat then
-        require('co.chat').cancel(chat)
-      else
-        notify.info('there is no chat')
-      end
+      require('co.chat').cancel(assert(chat))
     end,
   },
   steer = {
     arguments = '[text]',
     about = 'send a prompt into the turn that runs; without text: the one queued last',
+    needs_chat = true,
     run = function(args, chat, cwd)
-      if not chat then
-        notify.info('there is no chat')
-        return false
-      elseif args:match('^[/!]') then
+      if args:match('^[/!]') then
         notify.error(('/steer sends a prompt, not a command: type %s without /steer'):format(args))
         return false
       end
-      return require('co.chat.send').steer(chat, args, cwd)
+      return require('co.chat.send').steer(assert(chat), args, cwd)
     end,
   },
   plan = {
@@ -307,12 +303,9 @@ M.commands = {
   },
   symbols = {
     about = 'fill the quickfix list with the files and names of an answer',
+    needs_chat = true,
     run = function(_, chat)
-      if chat then
-        require('co.chat.symbols').list(chat)
-      else
-        notify.info('there is no chat')
-      end
+      require('co.chat.symbols').list(assert(chat))
     end,
   },
   log = {
@@ -400,11 +393,9 @@ M.commands = {
   },
   real = {
     about = 'run the command of the last trial for real',
+    needs_chat = true,
     run = function(_, chat, cwd)
-      if not chat then
-        notify.info('there is no chat')
-        return true
-      end
+      assert(chat)
       for _, question in ipairs(require('co.question').pending()) do
         ---@cast question co.CommandQuestion
         if question.chat == chat.id and question.tried then
@@ -485,7 +476,10 @@ function M.run(name, args, chat, cwd, context)
     notify.error(('unknown command /%s: :Co /<Tab> lists them'):format(name))
     return false
   end
-  if name == 'sandbox' and args == 'build' then
+  if entry and entry.needs_chat and not chat then
+    notify.info('there is no chat')
+    return false
+  elseif name == 'sandbox' and args == 'build' then
     local options = { environment = 'inherit', timeout = 0, builds_image = true }
     return require('co.run').run('/sandbox build', cwd, nil, options) ~= nil
   elseif entry and entry.run then
