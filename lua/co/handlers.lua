@@ -13,7 +13,16 @@ local windows = require('co.ui.windows')
 
 alert.watch()
 
--- Modules are loaded by the first message for them.
+--- Returns the handler that passes messages to a function of a module, which the first message loads.
+---@param module string
+---@param name string
+---@return fun(message: table)
+local function to(module, name)
+  return function(message)
+    require(module)[name](message)
+  end
+end
+
 ---@type table<string, fun(message: table)>
 local handlers = {
   ready = function(message)
@@ -30,12 +39,8 @@ local handlers = {
       chat.update_winbars()
     end
   end,
-  sandbox = function(message)
-    backend.on_sandbox(message)
-  end,
-  refused = function(message)
-    backend.on_refused(message)
-  end,
+  sandbox = backend.on_sandbox,
+  refused = backend.on_refused,
   notice = function(message)
     if message.answer then
       notify.answer(message.message, message.level)
@@ -44,48 +49,20 @@ local handlers = {
       say(message.message)
     end
   end,
-  append = function(message)
-    require('co.chat').append(message)
-  end,
-  call = function(message)
-    require('co.chat').call(message)
-  end,
-  block = function(message)
-    require('co.chat').block(message)
-  end,
-  state = function(message)
-    require('co.chat').state(message)
-  end,
-  unsent = function(message)
-    require('co.chat').unsent(message)
-  end,
-  prompts = function(message)
-    require('co.chat.drafts').receive(message)
-  end,
-  draft_kept = function(message)
-    require('co.chat.drafts').kept(message)
-  end,
-  plan = function(message)
-    require('co.chat.plan').receive(message)
-  end,
-  separate_answer = function(message)
-    require('co.chat').separate_answer(message)
-  end,
-  message_begins = function(message)
-    require('co.chat').message_begins(message)
-  end,
-  answer_begins = function(message)
-    require('co.chat').answer_begins(message)
-  end,
-  fold_answer = function(message)
-    require('co.chat').fold_answer(message)
-  end,
-  replace = function(message)
-    require('co.chat').replace(message)
-  end,
-  earlier = function(message)
-    require('co.chat.earlier_text').receive(message)
-  end,
+  append = to('co.chat', 'append'),
+  call = to('co.chat', 'call'),
+  block = to('co.chat', 'block'),
+  state = to('co.chat', 'state'),
+  unsent = to('co.chat', 'unsent'),
+  prompts = to('co.chat.drafts', 'receive'),
+  draft_kept = to('co.chat.drafts', 'kept'),
+  plan = to('co.chat.plan', 'receive'),
+  separate_answer = to('co.chat', 'separate_answer'),
+  message_begins = to('co.chat', 'message_begins'),
+  answer_begins = to('co.chat', 'answer_begins'),
+  fold_answer = to('co.chat', 'fold_answer'),
+  replace = to('co.chat', 'replace'),
+  earlier = to('co.chat.earlier_text', 'receive'),
   choose = function(message)
     if message.name == 'chats' then
       require('co.chat.chat_list').offer(message)
@@ -96,15 +73,9 @@ local handlers = {
   open_address = function(message)
     require('co.ui.browser').open(message.address)
   end,
-  models = function(message)
-    require('co.user_command.models').receive(message)
-  end,
-  server_words = function(message)
-    require('co.user_command.server_words').receive(message)
-  end,
-  agent_words = function(message)
-    require('co.user_command.agent_words').receive(message)
-  end,
+  models = to('co.user_command.models', 'receive'),
+  server_words = to('co.user_command.server_words', 'receive'),
+  agent_words = to('co.user_command.agent_words', 'receive'),
   question = function(message)
     local change = message.change
     if message.choices and message.choices[1] then
@@ -134,62 +105,30 @@ local handlers = {
     message.command, message.destructive = 'trust ' .. message.name, false
     require('co.question').add(message)
   end,
-  output_read = function(message)
-    require('co.backend.requests').receive(message)
-  end,
-  agent_call_done = function(message)
-    require('co.backend.requests').receive(message)
-  end,
-  context_read = function(message)
-    require('co.backend.requests').receive(message)
-  end,
-  prompt_file_checked = function(message)
-    require('co.backend.requests').receive(message)
-  end,
-  quickfix = function(message)
-    require('co.ui.locations').list(message)
-  end,
-  changes = function(message)
-    require('co.question.changes').open(message)
-  end,
-  open_changes = function(message)
-    require('co.buffers.changed_lines').show_open(message)
-  end,
-  review_part = function(message)
-    require('co.question.review').receive(message)
-  end,
-  no_undo = function(message)
-    require('co.question').set_no_undo(message)
-  end,
+  output_read = to('co.backend.requests', 'receive'),
+  agent_call_done = to('co.backend.requests', 'receive'),
+  context_read = to('co.backend.requests', 'receive'),
+  prompt_file_checked = to('co.backend.requests', 'receive'),
+  quickfix = to('co.ui.locations', 'list'),
+  changes = to('co.question.changes', 'open'),
+  open_changes = to('co.buffers.changed_lines', 'show_open'),
+  review_part = to('co.question.review', 'receive'),
+  no_undo = to('co.question', 'set_no_undo'),
   settled = function(message)
     require('co.question').settle(message)
     require('co.question.changes').settle(message)
     require('co.backend.requests').settle(message)
   end,
-  run_started = function(message)
-    require('co.run').started(message)
-  end,
+  run_started = to('co.run', 'started'),
   open_terminal = function(message)
     require('co.run').run(message.command, message.cwd, nil, { mode = 'pty' })
   end,
-  run_output = function(message)
-    require('co.run').output(message)
-  end,
-  run_data = function(message)
-    require('co.run.terminal').write(message)
-  end,
-  run_ended = function(message)
-    require('co.run').ended(message)
-  end,
-  left_ended = function(message)
-    require('co.run').left_ended(message)
-  end,
-  read_buffers = function(message)
-    require('co.buffers').read(message)
-  end,
-  change_buffer = function(message)
-    require('co.buffers').change(message)
-  end,
+  run_output = to('co.run', 'output'),
+  run_data = to('co.run.terminal', 'write'),
+  run_ended = to('co.run', 'ended'),
+  left_ended = to('co.run', 'left_ended'),
+  read_buffers = to('co.buffers', 'read'),
+  change_buffer = to('co.buffers', 'change'),
   withdraw_request = function(message)
     require('co.buffers').withdraw(message)
     local file_editor = package.loaded['co.run.file_editor']
@@ -197,21 +136,11 @@ local handlers = {
       file_editor.withdraw(message)
     end
   end,
-  file_gone = function(message)
-    require('co.buffers.file_gone').follow(message)
-  end,
-  editor_query = function(message)
-    require('co.buffers.editor_query').answer(message)
-  end,
-  edit_file = function(message)
-    require('co.run.file_editor').open(message)
-  end,
-  commit_message = function(message)
-    require('co.chat.commit').receive(message)
-  end,
-  before_command = function(message)
-    require('co.hooks').answer(message)
-  end,
+  file_gone = to('co.buffers.file_gone', 'follow'),
+  editor_query = to('co.buffers.editor_query', 'answer'),
+  edit_file = to('co.run.file_editor', 'open'),
+  commit_message = to('co.chat.commit', 'receive'),
+  before_command = to('co.hooks', 'answer'),
   event = function(message)
     events.raise(message.name, message.data)
   end,

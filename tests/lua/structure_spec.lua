@@ -68,7 +68,7 @@ local function layer_of(module)
   return module:match('^co%.([%w_]+)') or 'init'
 end
 
---- Returns the modules that a text names in `require`, also within strings, and in `package.loaded`.
+--- Returns the modules that a text names in `require`, also within strings, in `package.loaded`, and in the `to` of handlers.
 ---@param text string
 ---@return string[]
 local function required(text)
@@ -76,6 +76,7 @@ local function required(text)
   for _, pattern in ipairs({
     'require[%s(]*\\?["\'](co[%w_.]*)',
     'package%.loaded%[["\'](co[%w_.]*)',
+    "= to%('(co[%w_.]*)'",
   }) do
     for name in text:gmatch(pattern) do
       found[#found + 1] = name

@@ -176,7 +176,12 @@ describe('lua/co/types/', function()
     same(expected, actual)
     local handlers = read('lua/co/handlers.lua')
     for type in pairs(messages_of('ToEditor')) do
-      yes(handlers:find(('\n  %s = function('):format(type), 1, true), 'no handler for ' .. type)
+      yes(handlers:find(('\n  %s = '):format(type), 1, true), 'no handler for ' .. type)
+    end
+    for module, name in handlers:gmatch("= to%('(co[%w_.]*)', '([%w_]+)'%)") do
+      local path = 'lua/' .. module:gsub('%.', '/')
+      local text = read(path .. '.lua') .. read(path .. '/init.lua')
+      yes(text:find(('\nfunction M.%s('):format(name), 1, true), module .. ' has no ' .. name)
     end
   end)
 end)
