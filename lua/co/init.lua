@@ -1,5 +1,11 @@
---- The public functions: `require('co')`. Each loads the modules that it needs when it is called.
-local M = {}
+--- The public functions: `require('co')`. Each loads the modules that it needs when it is called. Those for other plugins are in
+--- `co.user_command.api`.
+---@class co: co.api
+local M = setmetatable({}, {
+  __index = function(_, name)
+    return require('co.user_command.api')[name]
+  end,
+})
 
 --- Sets the settings. The call is optional, may be repeated and starts nothing.
 ---@param settings? table<string, any> see |co-settings|
@@ -47,55 +53,6 @@ end
 ---@return boolean taken
 function M.prompt(text, context)
   return require('co.user_command').prompt(text, context)
-end
-
---- Sends a prompt to the current chat, or to a new one, and calls `done` when its turn has ended.
----@param text string
----@param done fun(answer: co.api.Answer)
----@return boolean taken
-function M.ask(text, done)
-  return require('co.user_command.api').ask(text, done)
-end
-
---- Returns the open chats, the one that was used last at the end.
----@return co.api.Chat[]
-function M.chats()
-  return require('co.user_command.api').chats()
-end
-
---- Returns the runs of this Neovim, and the jobs of its chats.
----@return co.api.Run[]
-function M.runs()
-  return require('co.user_command.api').runs()
-end
-
---- Returns the questions that wait, in their order.
----@return co.api.Question[]
-function M.questions()
-  return require('co.user_command.api').questions()
-end
-
---- Answers a question as the keys `y` and `n` do. A reason for no goes to the model.
----@param id integer
----@param yes boolean
----@param reason? string
----@return boolean answered false if it waits no longer
-function M.answer(id, yes, reason)
-  return require('co.user_command.api').answer(id, yes, reason)
-end
-
---- Calls `hook` before each command of a model starts. A text that it returns refuses the command.
----@param hook co.api.CommandHook
----@return fun() remove
-function M.before_command(hook)
-  return require('co.user_command.api').before_command(hook)
-end
-
---- Calls `hook` after each change of a file by a tool of a model.
----@param hook fun(edit: co.api.Edit)
----@return fun() remove
-function M.after_edit(hook)
-  return require('co.user_command.api').after_edit(hook)
 end
 
 --- Runs a command in the current window's directory.

@@ -1,5 +1,6 @@
 --- The functions for other plugins: they await an answer, list chats, runs and questions, answer a question, and add
 --- hooks.
+---@class co.api
 local M = {}
 
 local api = vim.api
