@@ -17,24 +17,27 @@ use co_text::{MOST_NAMED, one_line};
 /// The note to a question if there is an answer about an earlier text, or about less than a yes means now.
 const CHANGED: &str = "since your last answer, its text changed, or co learned to do more with it";
 
-/// The file of a workspace that names tool servers, its servers, and the person's word about it.
-type ServerFile = (FileText, WorkspaceServers, FileTrust);
-
-/// Reads the file of a workspace that names tool servers, if there is one.
-async fn server_file(services: &Services, workspace: &Path) -> Result<Option<ServerFile>, String> {
+/// Reads the file of a workspace that names tool servers, if there is one. Returns it with the person's answer about it.
+///
+/// # Errors
+/// The file or the answers of the person cannot be read.
+async fn server_file(
+    services: &Services,
+    workspace: &Path,
+) -> Result<Option<(FileText, FileTrust)>, String> {
     let workspace = workspace.to_owned();
     let read = move || {
         let found = WorkspaceServers::find(&workspace);
         found.map_err(|error| format!("{WORKSPACE_FILE} is left out: {error}"))
     };
-    let Some((file, servers)) = blocking(read).await? else {
+    let Some(file) = blocking(read).await? else {
         return Ok(None);
     };
     let judge = services
         .trust_answers
         .with_saved(|state, saved| FileTrust::of(&file, state.answer(saved, &file.path)));
     let trust = judge.await?;
-    Ok(Some((file, servers, trust)))
+    Ok(Some((file, trust)))
 }
 
 /// Reads the tool servers that a file of the workspace names, for a new turn. If the person has not answered about the file, asks
@@ -62,8 +65,12 @@ pub(super) async fn find_of_workspace(
     );
     let mut notice = None;
     let of_workspace = match found {
-        Some((_, servers, FileTrust::Trusted)) => servers,
-        Some((file, _, trust @ (FileTrust::Unanswered | FileTrust::Changed))) => {
+        Some((file, FileTrust::Trusted)) => {
+            let workspace = workspace.clone();
+            let parsed = move || Ok::<_, String>(WorkspaceServers::parse(&file.text, &workspace));
+            blocking(parsed).await.unwrap_or_default()
+        }
+        Some((file, trust @ (FileTrust::Unanswered | FileTrust::Changed))) => {
             notice = ask(context, &file, trust).then(|| {
                 format!(
                     "the tool servers of {WORKSPACE_FILE} are not started until you trust it: `:Co /approve` shows the question"
@@ -71,7 +78,7 @@ pub(super) async fn find_of_workspace(
             });
             WorkspaceServers::default()
         }
-        Some((.., FileTrust::Refused)) | None => WorkspaceServers::default(),
+        Some((_, FileTrust::Refused)) | None => WorkspaceServers::default(),
     };
     warn(context, &of_workspace.problems);
     servers.set_of_workspace(of_workspace.servers);
@@ -164,7 +171,7 @@ async fn list(context: &ChatContext, servers: &ChatServers, name: &str) {
             value: it.name.clone(),
             confirm: None,
         };
-        let file = file.map(|(.., trust)| Choice {
+        let file = file.map(|(_, trust)| Choice {
             label: format!("{WORKSPACE_FILE} ({})", trust.words()),
             value: WORKSPACE_FILE.to_owned(),
             confirm: None,
@@ -172,7 +179,7 @@ async fn list(context: &ChatContext, servers: &ChatServers, name: &str) {
         let choices = servers.iter().map(choice).chain(file).collect();
         return context.offer("mcp", "Tool servers", choices);
     }
-    if let Some((file, _, trust)) = file.filter(|_| name == WORKSPACE_FILE) {
+    if let Some((file, trust)) = file.filter(|_| name == WORKSPACE_FILE) {
         if !ask(context, &file, trust) {
             context.say(format!(
                 "`:Co /approve` shows the question about {WORKSPACE_FILE}"

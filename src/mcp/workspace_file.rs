@@ -37,31 +37,30 @@ pub struct WorkspaceServers {
 }
 
 impl WorkspaceServers {
-    /// Reads the file of a workspace; none if there is none. The hash of its text also covers that co connects to addresses, if
-    /// the file has some: a yes of the time when co only started programs does not hold for them.
+    /// Returns the file of a workspace. Returns `None` if the file does not exist. If the file has addresses of servers, the hash of
+    /// its text also covers that co connects to them: a yes of the time when co only started programs does not hold for addresses.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn find(workspace: &Path) -> io::Result<Option<(FileText, Self)>> {
+    pub fn find(workspace: &Path) -> io::Result<Option<FileText>> {
         let file = match FileText::read(workspace.join(WORKSPACE_FILE)) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let read = Self::read(&file.text, workspace);
-        let has_address = |it: &McpServerSettings| matches!(it.kind, ServerKind::Http(_));
-        let file = match read.servers.iter().any(has_address) {
+        let servers = servers_of(&file.text).unwrap_or_default();
+        let has_address = servers.values().any(|it| it.get("url").is_some());
+        Ok(Some(match has_address {
             true => file.covering("connects to addresses"),
             false => file,
-        };
-        Ok(Some((file, read)))
+        }))
     }
 
-    /// Reads the text of a file at the top of `workspace`.
-    fn read(text: &str, workspace: &Path) -> Self {
+    /// Parses the text of a file at the top of `workspace`, which the person must trust: to look for its programs can have effects,
+    /// such as a mount.
+    pub fn parse(text: &str, workspace: &Path) -> Self {
         let mut read = Self::default();
-        let given = serde_json::from_str::<Value>(text).ok();
-        let Some(servers) = given.as_ref().and_then(|it| it["mcpServers"].as_object()) else {
+        let Some(servers) = servers_of(text) else {
             let problem = format!("{WORKSPACE_FILE} is no JSON object with a table `mcpServers`");
             read.problems.push(problem);
             return read;
@@ -84,6 +83,15 @@ impl WorkspaceServers {
             read.problems.push(problem);
         }
         read
+    }
+}
+
+/// Returns the table of servers in the text of a file.
+fn servers_of(text: &str) -> Option<Map<String, Value>> {
+    let mut given: Value = serde_json::from_str(text).ok()?;
+    match given.get_mut("mcpServers")?.take() {
+        Value::Object(servers) => Some(servers),
+        _ => None,
     }
 }
 
@@ -226,7 +234,7 @@ mod tests {
 
     fn read(servers: Value) -> WorkspaceServers {
         let text = json!({ "mcpServers": servers }).to_string();
-        WorkspaceServers::read(&text, Path::new("/nonexistent"))
+        WorkspaceServers::parse(&text, Path::new("/nonexistent"))
     }
 
     #[test]
@@ -333,7 +341,7 @@ mod tests {
         }
         assert_eq!(read(json!({ "a/b": { "command": "x" } })).servers, []);
         for text in ["", "[]", "{}", "{\"mcpServers\": []}"] {
-            let read = WorkspaceServers::read(text, Path::new("/"));
+            let read = WorkspaceServers::parse(text, Path::new("/"));
             assert_eq!((read.servers.len(), read.problems.len()), (0, 1), "{text}");
         }
     }
@@ -345,7 +353,7 @@ mod tests {
         let covers_more = |servers: Value| {
             let text = json!({ "mcpServers": servers }).to_string();
             std::fs::write(workspace.path().join(WORKSPACE_FILE), &text).unwrap();
-            let (file, _) = WorkspaceServers::find(workspace.path()).unwrap().unwrap();
+            let file = WorkspaceServers::find(workspace.path()).unwrap().unwrap();
             let plain = FileText::given(file.path.clone(), text);
             file.sha256 != plain.sha256
         };

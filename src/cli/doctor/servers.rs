@@ -117,7 +117,7 @@ fn http_server(name: &str, server: &HttpServer, login: Option<LoginFile>) -> Che
 
 /// Checks the workspace's own file that names tool servers. Returns nothing if the file does not exist.
 fn file(workspace: &Path, paths: &Paths, path: &OsStr) -> Vec<Check> {
-    let (read, WorkspaceServers { servers, problems }) = match WorkspaceServers::find(workspace) {
+    let read = match WorkspaceServers::find(workspace) {
         Ok(Some(found)) => found,
         Ok(None) => return Vec::new(),
         Err(error) => {
@@ -135,6 +135,7 @@ fn file(workspace: &Path, paths: &Paths, path: &OsStr) -> Vec<Check> {
         let message = format!("{WORKSPACE_FILE} of this workspace: {}", trust.words());
         return vec![Check::ok("tool server", format!("{message} in /mcp"))];
     }
+    let WorkspaceServers { servers, problems } = WorkspaceServers::parse(&read.text, workspace);
     let problems = problems.into_iter();
     let problems =
         problems.map(|it| bad(it, format!("change {WORKSPACE_FILE}, or set mcp_servers")));
