@@ -78,17 +78,23 @@ impl TranscriptWriter {
             file,
             torn: false,
         };
-        log.lock()?;
-        log.write(&[header])?;
-        log.write(items)?;
-        log.sync()?;
-        // Also write the directory, which has the name of the file.
-        if let Some(directory) = path.parent() {
-            File::open(directory)
-                .and_then(|directory| directory.sync_all())
-                .map_err(write)?;
+        let begun = log.begin(header, items);
+        if begun.is_err() {
+            // Else each further attempt would leave a chat in the list.
+            let _stays = std::fs::remove_file(path);
         }
-        Ok(log)
+        begun.map(|()| log)
+    }
+
+    fn begin(&mut self, header: &Header, items: &[Item]) -> Result<(), Error> {
+        self.lock()?;
+        self.write(&[header])?;
+        self.write(items)?;
+        self.sync()?;
+        // Also write the directory, which has the name of the file.
+        let directory = self.path.parent().map(File::open);
+        let synced = directory.map_or(Ok(()), |it| it.and_then(|it| it.sync_all()));
+        synced.map_err(|source| self.failed(source))
     }
 
     pub(super) fn open(id: &str, path: &Path) -> Result<Self, Error> {
@@ -148,6 +154,8 @@ impl TranscriptWriter {
     /// Waits until all that was written is on disk.
     fn sync(&mut self) -> Result<(), Error> {
         let synced = self.file.sync_data();
+        // The kernel may have dropped what it could not write.
+        self.torn |= synced.is_err();
         synced.map_err(|source| self.failed(source))
     }
 
