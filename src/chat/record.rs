@@ -334,12 +334,15 @@ impl Recorder {
     }
 }
 
-/// Returns whether a crash of the machine may lose the item until the next one is on disk. It is not shown, and nothing that was
-/// done depends on it: without it, the next turn records the model or the surroundings again, or the agent begins a new session.
+/// Returns true if a crash of the machine may lose the item until the next item is on disk. Such an item is not shown, and nothing
+/// that was done depends on it: without it, the next turn records the surroundings again, or the agent begins a new session.
 fn may_be_lost(item: &Item) -> bool {
     matches!(
         item,
-        Item::ModelChosen { .. } | Item::AgentSession { .. } | Item::Surroundings(_)
+        Item::AgentSession {
+            session: Some(_),
+            ..
+        } | Item::Surroundings(_)
     )
 }
 
