@@ -48,7 +48,7 @@ impl Reference {
         let Some(bytes) = there(dir.read(Path::new(path), MOST_BYTES))? else {
             return Ok(None);
         };
-        let text = std::str::from_utf8(&bytes).map_err(|_| NotTold)?.trim_end();
+        let text = std::str::from_utf8(bytes.trim_ascii_end()).map_err(|_| NotTold)?;
         Ok(Some(match text.strip_prefix("ref: ") {
             Some(name) => Self::Symbolic(name.to_owned()),
             None => Self::Commit(commit_name(text.as_bytes())?),
@@ -93,11 +93,11 @@ fn commit_name(text: &[u8]) -> Result<String, NotTold> {
     name.ok_or(NotTold)
 }
 
-/// Returns whether this is the whole name of a branch, and the path of a file below a git directory. If git keeps its references
+/// Returns true if this is the whole name of a branch without hidden characters, and the path of a file below a git directory. If git keeps its references
 /// in a table, HEAD names one that no branch can have: `refs/heads/.invalid`.
 fn is_branch(name: &str) -> bool {
     let is_part = |part: &str| {
-        let is_plain = !part.chars().any(|it| it.is_control() || it == ' ');
+        let is_plain = !part.contains(' ') && co_text::one_line(part) == part;
         is_plain && !part.is_empty() && !part.starts_with('.')
     };
     let parts = name.strip_prefix("refs/heads/");
