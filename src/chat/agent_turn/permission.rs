@@ -58,7 +58,7 @@ pub(super) struct AskedCall<'a> {
     pub is_confined: bool,
 }
 
-/// The texts of a call that the question about it shows, without secret values.
+/// The texts of a call that the question about it shows. Except for `change`, they are without secret values.
 pub(super) struct ShownCall {
     pub call: AgentCall,
     pub command: Option<String>,
@@ -308,7 +308,11 @@ pub(super) fn input_beside_diffs(
     let is_told = |value: &serde_json::Value| match value {
         serde_json::Value::String(text) => is_path(text) || is_text(text),
         // Of codex: the changes by their files.
-        serde_json::Value::Object(files) => !files.is_empty() && files.keys().all(|it| is_path(it)),
+        serde_json::Value::Object(files) => {
+            let mut files = files.iter();
+            !files.len().eq(&0)
+                && files.all(|(path, change)| is_path(path) && is_plain_change(change))
+        }
         _ => false,
     };
     match input {
@@ -318,6 +322,18 @@ pub(super) fn input_beside_diffs(
         }
         input => Some(input),
     }
+}
+
+/// Returns true if a change of codex changes or adds a file, and says nothing that its difference does not show, such as a move.
+fn is_plain_change(change: &serde_json::Value) -> bool {
+    let Some(fields) = change.as_object() else {
+        return false;
+    };
+    fields.iter().all(|(name, value)| match name.as_str() {
+        "unified_diff" | "content" => true,
+        "type" => matches!(value.as_str(), Some("add" | "update")),
+        _ => value.is_null(),
+    })
 }
 
 /// Returns the text of the command in the input of a call; none if the input has no command.
