@@ -382,7 +382,7 @@ function M.state(message)
       changed_lines.clear()
     elseif chat.state.state ~= 'idle' and message.state == 'idle' then
       -- An agent need not tell what it changes.
-      reload.changed_files()
+      reload_changed(chat)
     end
     local begun = message.transcript ~= chat.state.transcript
     -- A question may wait for long, so plugins draw the text before its answer too.
