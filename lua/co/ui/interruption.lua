@@ -18,8 +18,11 @@ local function on_key(key)
   if key ~= INTERRUPT then
     return
   end
-  local action = (actions[api.nvim_get_current_buf()] or {})[api.nvim_get_mode().mode]
-  if action and vim.fn.state() == '' then
+  local mode = api.nvim_get_mode().mode
+  local action = (actions[api.nvim_get_current_buf()] or {})[mode]
+  -- The person may have mapped the key to something else, or to nothing.
+  local is_mapped = action and vim.fn.maparg('<C-c>', mode, false, true).callback == action
+  if is_mapped and vim.fn.state() == '' then
     vim.schedule(action)
   end
 end
