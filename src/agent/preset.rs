@@ -98,7 +98,9 @@ pub const PRESETS: &[AgentPreset] = &[
         browser_logins: &[],
         install: "npm install -g @agentclientprotocol/claude-agent-acp",
         // src/acp-agent.ts reads it for new sessions and for those that go on.
-        without_tools: Some(r#"{ "claudeCode": { "options": { "tools": [] } } }"#),
+        without_tools: Some(
+            r#"{ "claudeCode": { "options": { "tools": [], "strictMcpConfig": true } } }"#,
+        ),
     },
     // Sources: the README and dist/index.js of @agentclientprotocol/codex-acp 2.6.0, and docs/config.md of openai/codex.
     // `agent-full-access` turns codex's own sandbox off.
