@@ -16,7 +16,7 @@ use crate::services::Services;
 use crate::tool::context::Questioner;
 use crate::tool::permissions::Reply;
 use crate::tool::server::{ChatServers, server_start};
-use co_mcp::{KeptLogin, LoginFault, LoginStore};
+use co_mcp::{KeptLogin, LoginFault};
 use co_text::{one_line, shorten};
 
 /// The largest number of bytes of the rights in the question.

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::Config;
-use super::setting::{Setting, setting};
+use super::setting::{Setting, read_fields, setting};
 use super::value::{BadValue, Kind, object, words};
 use co_exec::names_variables;
 use co_policy::HostPattern;
@@ -99,7 +99,7 @@ impl McpServerSettings {
     /// Returns the server over HTTP, or `None` if co starts a program.
     pub fn http(&self) -> Option<&HttpServer> {
         match &self.kind {
-            ServerKind::Program(_) => None,
+            ServerKind::Program(_) | ServerKind::Wrong(_) => None,
             ServerKind::Http(server) => Some(server),
         }
     }
@@ -645,7 +645,7 @@ mod tests {
         assert_eq!(problems, 0);
         let http = |at: usize| match &servers[at].kind {
             ServerKind::Http(it) => it,
-            ServerKind::Program(_) => panic!("it has a url"),
+            other => panic!("{other:?}"),
         };
         assert_eq!(http(0).oauth, OauthSettings::default());
         let expected = OauthSettings {

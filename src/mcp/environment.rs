@@ -212,7 +212,7 @@ mod tests {
             Vec::new(),
             ServerKind::Http(HttpServer {
                 url: url.to_owned(),
-                headers: Vec::new(),
+                ..HttpServer::default()
             }),
         );
         let hidden = read

@@ -284,7 +284,7 @@ mod tests {
         let http = |url: &str| {
             ServerKind::Http(HttpServer {
                 url: url.to_owned(),
-                headers: Vec::new(),
+                ..HttpServer::default()
             })
         };
         let kinds = [

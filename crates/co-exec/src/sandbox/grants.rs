@@ -43,7 +43,7 @@ pub(super) struct Grants {
     /// The paths of the setting `read_roots`, which commands may read too. A path that starts with `~/` is in the home directory.
     read_roots: Vec<PathBuf>,
     root: bool,
-    /// Those of the last commands, the last one first. Agents and tool servers have other variables than commands.
+    /// The paths of the last environments, with the newest one first. Agents and tool servers have other variables than commands.
     kept: Mutex<Vec<Arc<WorkspacePaths>>>,
 }
 
