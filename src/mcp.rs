@@ -10,9 +10,11 @@ mod home;
 mod http;
 mod level;
 mod login;
+mod login_file;
 mod process;
 mod server;
 mod shown;
+mod start;
 mod workspace_file;
 
 use co_mcp::ClientName;
@@ -21,10 +23,11 @@ pub use download::{advice as download_advice, fetching};
 pub use environment::ServerSecrets;
 pub use http::failure;
 pub use level::{acting_words, acts_for_good, level_hint, level_name, level_words, may_write};
-pub use login::{BegunLogin, LoginFile, begin_login};
-pub use process::ServerStart;
+pub use login::{BegunLogin, begin_login};
+pub use login_file::LoginFile;
 pub use server::{ReadyServer, ServerState, ToolServer, ToolServers};
 pub use shown::{ShownTool, server_hash, shown_tools, tool_hash};
+pub use start::ServerStart;
 pub use workspace_file::{WORKSPACE_FILE, WorkspaceServers};
 
 /// The name and version that co tells servers.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::environment::{ServerEnvironment, ServerSecrets};
-use super::login::LoginAccess;
-use super::process::{ServerStart, StartFault};
+use super::login_file::LoginAccess;
+use super::start::{ServerStart, StartFault};
 use super::{CLIENT, WORKSPACE_FILE};
 use crate::blocking::blocking;
 use crate::config::{HttpServer, McpServerSettings};

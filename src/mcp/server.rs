@@ -14,7 +14,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::environment::{ServerEnvironment, ServerSecrets};
 use super::http;
-use super::process::{ServerStart, StartFault, StartedServer, end_of_log, last_line};
+use super::process::{StartedServer, end_of_log, last_line};
+use super::start::{ServerStart, StartFault};
 use crate::config::{HttpServer, McpServerSettings, ServerConfinement};
 use crate::network::{HostReport, OpenAccess};
 use crate::protocol::{NoticeLevel, ToEditor};

@@ -245,6 +245,7 @@ class ModulesTest(unittest.TestCase):
             "src/checkpoint/log.rs": own,
             "src/checkpoint/store.rs": own,
             "src/config/layers.rs": "files of settings",
+            "src/mcp/login_file.rs": own,
             "src/nvim/stdio.rs": "/dev/null",
             "src/paths.rs": own,
             "src/rotation.rs": own,

@@ -36,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::events::Events;
 use self::shared::SharedState;
+use crate::body::body;
 use crate::challenge::Challenge;
 use crate::http_fault::HttpFault;
 use crate::login::{ServerLogin, Tokens};
@@ -220,9 +221,9 @@ impl HttpClient {
 
     /// Reads and parses a JSON response.
     async fn json(&self, answer: Response) -> Result<ServerJsonRpcMessage, HttpFault> {
-        let body = body(answer, LONGEST_LINE)
-            .await?
-            .ok_or(HttpFault::TooLarge)?;
+        let body = body(answer, LONGEST_LINE).await;
+        let body = body.map_err(|_| HttpFault::Broken)?;
+        let body = body.ok_or(HttpFault::TooLarge)?;
         let memory = json_memory(&body);
         if memory > LARGEST_LINE {
             return Err(HttpFault::TooLarge);
@@ -423,18 +424,6 @@ fn media_type(headers: &HeaderMap) -> Option<String> {
     let kind = headers.get(CONTENT_TYPE)?.to_str().ok()?;
     let kind = kind.split(';').next().unwrap_or_default();
     Some(kind.trim().to_ascii_lowercase())
-}
-
-/// Reads a response body. Returns `None` if it is longer than `most` bytes.
-pub(crate) async fn body(mut answer: Response, most: usize) -> Result<Option<Vec<u8>>, HttpFault> {
-    let mut body = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(|_| HttpFault::Broken)? {
-        if chunk.len() > most - body.len() {
-            return Ok(None);
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(Some(body))
 }
 
 /// Returns the id of the message if it is the probe for the newest version of the protocol.

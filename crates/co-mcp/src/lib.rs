@@ -17,6 +17,7 @@
 //! The crate knows no chat, no process and no confinement, and trusts nothing that a server says about itself.
 
 mod answer;
+mod body;
 mod call_events;
 mod challenge;
 mod connection;

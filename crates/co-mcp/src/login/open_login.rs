@@ -209,7 +209,7 @@ impl OpenLogin {
 /// The largest number of bytes of the address of a login page.
 const LONGEST_PAGE: usize = 8 << 10;
 
-/// Parameters of a login page that would replace those of co.
+/// Query parameters that the address of a login page must not have, because they would replace parameters that co adds.
 const REPLACING: [&str; 3] = ["request", "request_uri", "response_mode"];
 
 /// Returns the value of a parameter of an address. An address that has the parameter twice says nothing.

@@ -8,7 +8,7 @@ use reqwest::{Response, Url};
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
 
 use super::{HostAccess, is_loopback};
-use crate::http::body;
+use crate::body::body;
 
 /// The longest wait for an answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
