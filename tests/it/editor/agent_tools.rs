@@ -158,14 +158,15 @@ fn an_agent_without_tools_of_its_own_works_by_those_of_co() {
     scene.answer_text("edit_file a.txt  +1 -1", "y");
     scene.wait_turns(1);
     let chat = scene.wait_chat("All through.");
-    for text in ["read a.txt", "a.txt:2: two", "result: one\nthree"] {
+    for text in ["read a.txt", "a.txt:2:two", "result: one\nthree"] {
         assert!(chat.contains(text), "{text}: {chat}");
     }
     assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\nthree\n");
     let requests = scene.workspace.read("requests").unwrap();
-    let no_tools = r#""_meta":{"claudeCode":{"options":{"tools":[]}}}"#;
     let session = requests.lines().find(|it| it.contains("session/new"));
-    assert!(session.unwrap().contains(no_tools), "{requests}");
+    for option in [r#""tools":[]"#, r#""strictMcpConfig":true"#] {
+        assert!(session.unwrap().contains(option), "{requests}");
+    }
     scene.co("/undo");
     scene.approve();
     scene.wait_notice("1 file taken back");
