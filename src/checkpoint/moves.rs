@@ -123,7 +123,7 @@ fn nearest<'m, 'a>(
     })
 }
 
-/// Returns the number of components at the end of the next path of `files` that are the same as in `end`; none if there is no
+/// Returns the number of trailing components that the next path of `files` has in common with `end`. Returns 0 if there is no
 /// next path.
 fn common<'m, 'a: 'm, V>(
     files: &mut Peekable<impl Iterator<Item = (&'m ByEnd<'a>, V)>>,

@@ -7,7 +7,7 @@ const LONGEST: usize = 200;
 #[derive(Debug, Default)]
 pub(super) struct OpenFence {
     fence: Option<String>,
-    /// The start of the last line of the text, which may still be incomplete.
+    /// The first characters of the last line of the text. The rest of this line may not have arrived yet.
     line: String,
 }
 

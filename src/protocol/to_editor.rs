@@ -96,7 +96,8 @@ pub enum ToEditor {
         chat: u64,
         /// The prompts. They complete slash commands. A name consists of the server and the prompt.
         prompts: Vec<ServerWord>,
-        /// The resources. They complete contexts. A name consists of the server and the address.
+        /// The resources. The resources of tool servers that Lua offers as completions of contexts. The name of a resource
+        /// consists of the server and the address.
         resources: Vec<ServerWord>,
     },
     /// The changed lines of the chat that the person has neither accepted nor rejected yet. They replace the lines of the last

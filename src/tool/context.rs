@@ -210,7 +210,7 @@ impl CallContext {
         self.jobs(|reply| JobListRequest::Find(number, reply)).await
     }
 
-    /// Tells the list of jobs that the model has been told of a job's end.
+    /// Notifies the list of jobs that the model now knows about the end of a job.
     pub async fn job_end_told(&self, job: u64) -> Result<(), CallHalt> {
         self.to_chat.job(JobListRequest::EndTold(job)).await
     }

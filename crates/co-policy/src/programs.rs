@@ -197,7 +197,7 @@ pub(crate) struct SameCommand {
     /// start with it. The text is empty if no word is required.
     #[serde(default)]
     pub with: String,
-    /// The number of leading operands that the equivalent command lacks.
+    /// The number of operands to drop from the start of this command to get the equivalent command.
     #[serde(default)]
     pub without: usize,
     /// The words of the equivalent command: the program, its sub-command, and options.

@@ -71,7 +71,8 @@ impl ToolServerCall {
         rule.is_exactly(&self.whole) || self.names().into_iter().any(|name| rule.is_word(name))
     }
 
-    /// Returns whether an answer of the person allows the call. An answer is about the server as it was then.
+    /// Returns whether an answer of the person allows the call. An answer counts only for the server as it was when the person
+    /// answered.
     fn is_answered_by(&self, rule: &Pattern) -> bool {
         let is_named = rule.is_word(&self.described) || rule.is_word(&self.same_server);
         is_named || rule.is_exactly(&self.whole)

@@ -75,7 +75,7 @@ pub(super) async fn asked_change(context: &CallContext, diffs: Vec<Diff>) -> Ask
     }
 }
 
-/// Returns the texts of each file, in the order of the files.
+/// Groups the announced texts by file. The files come in the order in which they first occur.
 fn by_path(diffs: &[Diff]) -> Vec<(&Path, Vec<AnnouncedText>)> {
     let mut files: Vec<(&Path, Vec<AnnouncedText>)> = Vec::new();
     for diff in diffs {

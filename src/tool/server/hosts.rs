@@ -36,8 +36,8 @@ impl HostAsker for ServerHosts {
 }
 
 impl ServerCall {
-    /// Adds a remark to the result of a call: the hosts that the server tried to contact. The remark names the refused hosts, for
-    /// the person and the model.
+    /// Adds a remark to the result of a call. The remark tells the person and the model which hosts the server tried to contact
+    /// and co refused.
     pub(super) fn with_hosts(&self, mut result: CallResult, hosts: HostReport) -> CallResult {
         if let Some(refused) = hosts.refused() {
             let name = &self.server.settings.name;

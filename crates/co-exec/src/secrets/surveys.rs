@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(found, [root.join("notes"), root.join("other")]);
     }
 
-    /// Returns all that a survey found, in an order of its own.
+    /// Returns all that a survey found, in a fixed order, so that two surveys can be compared.
     fn found(survey: &Survey) -> impl PartialEq + std::fmt::Debug + use<> {
         let lists = [
             &survey.files,

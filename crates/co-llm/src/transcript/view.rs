@@ -52,7 +52,8 @@ fn asked_at(told: &[Item]) -> usize {
     asked.map_or(0, |at| at + 1)
 }
 
-/// Returns true if the item is a part of one answer. Items about jobs and surroundings are not.
+/// Returns true if the item belongs to an answer of the model. Items that co adds between answers, about jobs or about the
+/// surroundings, do not.
 fn is_answer(item: &Item) -> bool {
     matches!(
         item,

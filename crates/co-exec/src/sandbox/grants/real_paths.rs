@@ -10,7 +10,8 @@ use rustix::io::Errno;
 /// The most links on the way to one path, as in the kernel.
 const MOST_LINKS: usize = 40;
 
-/// The real paths of the directories so far. Use it for one look at the file system: it does not notice later changes.
+/// The canonical paths of the directories that were resolved so far. Use it for one look at the file system: it does not notice
+/// later changes.
 #[derive(Debug, Default)]
 pub(super) struct RealPaths {
     dirs: HashMap<PathBuf, PathBuf>,
