@@ -381,8 +381,8 @@ function M.state(message)
     if chat.state.state == 'idle' and message.state ~= 'idle' then
       changed_lines.clear()
     elseif chat.state.state ~= 'idle' and message.state == 'idle' then
-      -- An agent need not tell what it changes.
-      reload_changed(chat)
+      -- An agent need not tell what it changes. The person may have changed files too, so the lines get no signs.
+      reload.changed_files()
     end
     local begun = message.transcript ~= chat.state.transcript
     -- A question may wait for long, so plugins draw the text before its answer too.
