@@ -13,7 +13,7 @@ pub(super) const PREFIX: &str = "CO_CLI_";
 /// The time from which a changed value of a setting applies, if the backend runs when the value changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applies {
-    /// At once: for everything that starts later, in every chat.
+    /// A change applies at once, in every chat, to everything that starts after the change.
     Now,
     /// In chats that begin later.
     NextChat,

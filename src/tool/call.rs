@@ -51,7 +51,7 @@ pub trait PlannedCall: Send + Sync {
         false
     }
 
-    /// Is ready once, when the facts have been collected.
+    /// Returns `Ready` when the facts have been collected, and only one time.
     fn poll_facts(&mut self, _task: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
     }

@@ -51,7 +51,8 @@ pub struct KeepPlan {
 
 /// The result of keeping the changes of a trial.
 pub struct Kept {
-    /// The changes that were made. Its field `failed` also contains the files that have also changed in the workspace.
+    /// The changes that were made. The field `failed` contains the files that could not be changed, and the files that changed in
+    /// the workspace as well as in the trial.
     pub done: UndoResult,
     /// The files whose change is only in the buffer, as paths for the person.
     pub unsaved: Vec<String>,

@@ -69,7 +69,7 @@ fn after<'a>(prompt: &'a str, command: &str) -> Option<&'a str> {
     rest.starts_with(char::is_whitespace).then(|| rest.trim())
 }
 
-/// Returns the plan if a prompt starts the work with one, or `None` for other prompts.
+/// Returns the plan that a prompt tells the model to carry out. Returns `None` for other prompts.
 pub fn carried_out(prompt: &str) -> Option<&str> {
     after(prompt, GO)
 }
