@@ -169,7 +169,9 @@ fn an_agent_without_tools_of_its_own_works_by_those_of_co() {
     }
     scene.co("/undo");
     scene.approve();
-    scene.wait_notice("1 file taken back");
+    // Also the log of the scripted agent.
+    scene.wait_notice("2 files taken back");
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\ntwo\n");
     scene.co("/new");
     scene.co("/agent codex");
     scene.wait_notice("codex works in this chat");
