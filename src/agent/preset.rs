@@ -269,7 +269,7 @@ pub struct AgentSpec {
     /// The program and the arguments with which the agent is started.
     pub cmd: Vec<String>,
     pub env: Vec<(String, String)>,
-    /// The person's directories that the agent's preset names, one for each [`HomePart`].
+    /// The person's directories that the agent's preset names, one for each `HomePart`.
     pub person_homes: Vec<PathBuf>,
     /// The hosts of the agent's vendor, from the preset.
     pub vendor_hosts: Vec<String>,
