@@ -312,6 +312,19 @@ mod tests {
         assert_eq!(found, [root.join("notes"), root.join("other")]);
     }
 
+    #[test]
+    fn a_new_name_of_a_secret_link_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir(root.join("sub")).unwrap();
+        std::os::unix::fs::symlink("nowhere", root.join("sub/.env")).unwrap();
+        let surveys = Surveys::default();
+        assert!(surveys.current(&root).files.is_empty());
+        fs::hard_link(root.join("sub/.env"), root.join("notes")).unwrap();
+        let found = &surveys.current(&root).files;
+        assert_eq!(*found, [root.join("notes"), root.join("sub/.env")]);
+    }
+
     /// Returns all that a survey found, in a fixed order, so that two surveys can be compared.
     fn found(survey: &Survey) -> impl PartialEq + std::fmt::Debug + use<> {
         let lists = [

@@ -138,15 +138,15 @@ impl Patch {
 
     /// Checks an entry that exists now. Returns `None` if the entry may be a secret, or if it was one and no longer is.
     fn check(&mut self, dir: &Dir, path: &Path, kind: FileType) -> Option<()> {
-        if !kind.is_file() {
+        if kind.is_dir() {
             return Some(());
         }
         let name = path.file_name()?;
-        // It may be another name of a secret file.
+        // It may be another name of a secret file, or of a symbolic link to one.
         if dir.node(name).ok()??.names > 1 {
             return None;
         }
-        if content::decides(&name.to_string_lossy()) {
+        if kind.is_file() && content::decides(&name.to_string_lossy()) {
             let before = self.survey.looked.get(path);
             let was_secret = before.as_ref().is_some_and(|it| it.secret);
             let looked = Looked::look(dir, path, before.as_ref());
