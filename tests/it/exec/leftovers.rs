@@ -318,7 +318,7 @@ async fn what_a_person_leaves_goes_on_printing_and_ends_with_the_executor() {
     eventually("it goes on", || size() > before + 5).await;
     assert!(alive(left));
     bench.executor.shutdown().await;
-    assert!(!alive(left));
+    eventually("it ends", || !alive(left)).await;
 }
 
 #[tokio::test]
@@ -353,8 +353,10 @@ async fn shutdown_ends_all_and_starts_no_more() {
     }
     bench.executor.shutdown().await;
     for running in started {
-        assert!(!alive(running.pid()));
+        let pid = running.pid();
+        // On a loaded machine, the end of the commands may take longer than a shutdown waits.
         assert!(running.outcome().await.cancelled);
+        assert!(!alive(pid));
     }
     assert!(holding(bench.path().to_str().unwrap()).is_empty());
     let error = bench.refused(bench.spec("true")).await;
