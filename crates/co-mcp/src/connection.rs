@@ -13,7 +13,7 @@ use rmcp::service::{
     ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, NotificationContext, Peer,
     PeerRequestOptions, RequestHandle, RunningService, ServiceError, serve_client_with_lifecycle,
 };
-use rmcp::transport::{DynamicTransportError, Transport};
+use rmcp::transport::Transport;
 use rmcp::{ClientHandler, RoleClient};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -451,7 +451,7 @@ impl From<ClientInitializeError> for OpenError {
             ClientInitializeError::JsonRpcError(error) => Self::Refused(error.message.into_owned()),
             ClientInitializeError::LegacyFallbackFailed { fallback, .. } => (*fallback).into(),
             ClientInitializeError::TransportError { error, .. } => {
-                http_fault(&error).map_or(Self::Ended, Self::Http)
+                fault_of(error.error.as_ref()).map_or(Self::Ended, Self::Http)
             }
             ClientInitializeError::NoCompatibleProtocolVersion { .. } => Self::Version,
             _ => Self::Ended,
@@ -464,15 +464,10 @@ impl From<ServiceError> for CallError {
         match error {
             ServiceError::McpError(error) => Self::Refused(error.message.into_owned()),
             ServiceError::TransportSend(error) => {
-                http_fault(&error).map_or(Self::Stuck, Self::Http)
+                fault_of(error.error.as_ref()).map_or(Self::Stuck, Self::Http)
             }
             ServiceError::UnexpectedResponse => Self::Unreadable,
             _ => Self::Ended,
         }
     }
-}
-
-/// Returns the HTTP fault in a transport error.
-fn http_fault(error: &DynamicTransportError) -> Option<HttpFault> {
-    fault_of(error.error.as_ref())
 }

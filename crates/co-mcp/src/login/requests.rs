@@ -1,9 +1,10 @@
 //! The requests of a login: each within bounds, and only to where the tool server's own requests may go.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use reqwest::{Response, Url};
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
 
@@ -64,17 +65,12 @@ impl LoginRequests {
 
     /// Returns the last fault, and forgets it.
     pub(super) fn take_fault(&self) -> Option<RequestFault> {
-        let mut last = self
-            .last_fault
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        last.take()
+        self.last_fault.lock().take()
     }
 
     /// Returns the address of the last document that was found.
     pub(super) fn last_found(&self) -> Option<Url> {
-        let last = self.last_found.lock();
-        last.unwrap_or_else(PoisonError::into_inner).clone()
+        self.last_found.lock().clone()
     }
 
     /// Returns the client for an address.
@@ -114,11 +110,7 @@ impl LoginRequests {
             *answer.status_mut() = status;
             *answer.headers_mut() = headers;
             if let Some(found) = found.filter(|_| status.is_success()) {
-                let mut last = self
-                    .last_found
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
-                *last = Some(found);
+                *self.last_found.lock() = Some(found);
             }
             Ok(answer)
         };
@@ -138,11 +130,7 @@ impl OAuthHttpClient for LoginRequests {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         Box::pin(async move {
             self.send(request.request).await.map_err(|fault| {
-                let mut last = self
-                    .last_fault
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
-                *last = Some(fault.clone());
+                *self.last_fault.lock() = Some(fault.clone());
                 fault.into()
             })
         })
