@@ -39,7 +39,7 @@ pub struct ClientName {
     pub version: &'static str,
 }
 
-/// What a session starts or goes on with.
+/// The inputs for a session that starts or goes on.
 #[derive(Debug, Clone, Default)]
 pub struct SessionSetup {
     /// The directory, an absolute path.

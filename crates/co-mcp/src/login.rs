@@ -61,7 +61,7 @@ pub struct KeptLogin {
     server: String,
     /// The name of the server for its authorization server.
     resource: String,
-    /// What the authorization server said about itself. A renewal goes to the same places as the login.
+    /// The metadata of the authorization server. A renewal goes to the same addresses as the login.
     metadata: AuthorizationMetadata,
     client_id: String,
     client_secret: Option<String>,

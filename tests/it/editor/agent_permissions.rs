@@ -1,4 +1,4 @@
-//! What an agent may do: its permissions as questions with a review, the person's rules, and the network.
+//! The limits of an agent: its permissions as questions with a review, the person's rules, and the network.
 
 use std::net::TcpListener;
 
