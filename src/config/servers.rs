@@ -198,8 +198,8 @@ impl HttpServer {
         !self.headers.iter().any(|(name, _)| is_token(name))
     }
 
-    /// Returns true if co can use the server. Its address must have a host and no login, its headers must not be co's own, and
-    /// they and the secret of a client may only refer to the variables in `env`.
+    /// Returns true if co can use the address and the headers. The address must have a host and no login. The headers must not be
+    /// co's own, and they may only refer to the variables in `env`.
     pub fn is_usable(&self, env: &[ServerVariable]) -> bool {
         let place = self.origin().split_once("://");
         let has_host = place.is_some_and(|(scheme, it)| {
@@ -209,7 +209,6 @@ impl HttpServer {
         has_host
             && is_plain
             && self.names_its_host()
-            && self.oauth.is_usable(env)
             && self.headers.iter().all(|(name, text)| {
                 is_free_header(name) && !text.contains(char::is_control) && refers_to(text, env)
             })
@@ -217,6 +216,7 @@ impl HttpServer {
 }
 
 impl OauthSettings {
+    /// Returns true if a login can use the settings. The secret of the client may only refer to the variables in `env`.
     fn is_usable(&self, env: &[ServerVariable]) -> bool {
         // OAuth allows these characters in a scope.
         let is_scope = |it: &String| !it.is_empty() && it.chars().all(|it| it.is_ascii_graphic());
@@ -342,7 +342,7 @@ static FIELDS: &[Setting] = &[
         "oauth",
         "",
         Kind::Tables {
-            accepts: "",
+            accepts: "a table of client_id, client_secret, scopes and port",
             read: read_oauth,
         },
         "",
@@ -549,6 +549,9 @@ fn read_server(
             .then_some("hosts limit no server with confinement = 'none': remove one of them"),
         ServerKind::Http(it) if !it.is_usable(&read.env) => Some(
             "its url is no address of HTTP, or a header is one that co sets itself or names a variable that env and env_cmd do not name",
+        ),
+        ServerKind::Http(it) if !it.oauth.is_usable(&read.env) => Some(
+            "its oauth has an empty client_id, a client_secret without a client_id or with a variable that env and env_cmd do not name, or a scope that is empty or has a blank",
         ),
         ServerKind::Http(_) => None,
         ServerKind::Wrong(why) => Some(why.as_str()),
@@ -776,6 +779,18 @@ mod tests {
             (
                 json!({ "env": { "A B": "c" }, "cmd": ["x"] }),
                 "its env must be a list of NAME",
+            ),
+            (
+                json!({ "url": "https://x", "oauth": { "unheard": 1 } }),
+                "its oauth must be a table of client_id,",
+            ),
+            (
+                json!({ "url": "https://x", "oauth": { "scopes": ["a b"] } }),
+                "its oauth has an empty client_id,",
+            ),
+            (
+                json!({ "url": "https://me:word@x", "oauth": { "scopes": ["a b"] } }),
+                "its url is no address of HTTP,",
             ),
         ] {
             let (servers, _) = read(&json!({ "a": wrong }));
