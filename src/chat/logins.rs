@@ -10,7 +10,7 @@ use super::chat_context::ChatContext;
 use crate::config::HttpServer;
 use crate::mcp::{BegunLogin, ServerSecrets, ServerStart, begin_login};
 use crate::protocol::{
-    Asker, ChoiceKind, ChoiceQuestion, NoticeLevel, OfferedChoice, Question, ToEditor,
+    Asker, ChoiceKind, ChoiceQuestion, ChosenAnswer, NoticeLevel, OfferedChoice, Question, ToEditor,
 };
 use crate::services::Services;
 use crate::tool::context::Questioner;
@@ -170,23 +170,22 @@ impl Login {
             let reply = self.questioner.ask(question).await;
             let reply = reply.map_err(|_| LoginEnd::Cancelled)?;
             let ended = tokio::select! {
-                reply = reply => match reply {
-                    Ok(Reply::Chosen(chosen)) => {
-                        let chosen = chosen.into_iter().next().unwrap_or_default();
-                        match (chosen.text, chosen.choices.first()) {
-                            (Some(address), _) => address,
-                            (None, Some(1)) => {
-                                let address = open.page().to_owned();
-                                self.services.editor.tell(ToEditor::OpenAddress { address });
-                                note = Some("The browser opens it.".to_owned());
-                                continue;
-                            }
-                            _ => return Err(LoginEnd::Failed("you did not want to".to_owned())),
+                reply = reply => {
+                    let chosen = match reply.map_err(|_| LoginEnd::Cancelled)? {
+                        Reply::Chosen(chosen) => chosen.into_iter().next().unwrap_or_default(),
+                        _ => ChosenAnswer::default(),
+                    };
+                    match (chosen.text, chosen.choices.first()) {
+                        (Some(address), _) => address,
+                        (None, Some(1)) => {
+                            let address = open.page().to_owned();
+                            self.services.editor.tell(ToEditor::OpenAddress { address });
+                            note = Some("The browser opens it.".to_owned());
+                            continue;
                         }
+                        _ => return Err(LoginEnd::Failed("you did not want to".to_owned())),
                     }
-                    Ok(_) => return Err(LoginEnd::Failed("you did not want to".to_owned())),
-                    Err(_) => return Err(LoginEnd::Cancelled),
-                },
+                }
                 ended = listener.next(open.state()) => {
                     self.withdraw(id).await;
                     ended

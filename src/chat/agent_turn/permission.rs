@@ -309,9 +309,8 @@ pub(super) fn input_beside_diffs(
         serde_json::Value::String(text) => is_path(text) || is_text(text),
         // Of codex: the changes by their files.
         serde_json::Value::Object(files) => {
-            let mut files = files.iter();
-            !files.len().eq(&0)
-                && files.all(|(path, change)| is_path(path) && is_plain_change(change))
+            let is_told = |(path, change): (&String, _)| is_path(path) && is_plain_change(change);
+            !files.is_empty() && files.iter().all(is_told)
         }
         _ => false,
     };
