@@ -8,6 +8,7 @@ mod download;
 mod environment;
 mod home;
 mod http;
+mod http_client;
 mod level;
 mod login;
 mod login_file;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::environment::{ServerEnvironment, ServerSecrets};
-use super::login_file::LoginAccess;
+use super::http_client::{self, LoginAccess};
 use super::start::{ServerStart, StartFault};
 use super::{CLIENT, WORKSPACE_FILE};
-use crate::blocking::blocking;
 use crate::config::{HttpServer, McpServerSettings};
+use co_llm::Url;
 use co_mcp::{
     CallError, Challenge, HttpEndpoint, HttpFault, OpenError, ServerConnection, ServerLogin,
 };
@@ -83,29 +83,19 @@ async fn connect_with(
     headers: Vec<(String, String)>,
     login: Option<ServerLogin>,
 ) -> Result<ServerConnection, StartFault> {
-    let (host, port) = server.host();
-    let rules = start.hosts.rules().await.map_err(StartFault::Failed)?;
-    if let Some(rule) = rules.denied(&host, port) {
-        return Err(StartFault::Failed(format!(
-            "the rule `{rule}` about hosts denies {host}: :Co /rules lists the rules"
-        )));
-    }
+    let failed = |fault: &HttpFault| StartFault::Failed(explained(&start.settings, fault));
+    let url = Url::parse(&server.url).map_err(|_| failed(&HttpFault::Address))?;
+    let client = http_client::client(&*start.hosts, &url).await;
+    let client = client.map_err(StartFault::Failed)?;
     let endpoint = HttpEndpoint {
         url: server.url.clone(),
         headers,
         login,
     };
-    let url = server.url.clone();
-    // It reads the certificates of the system.
-    let client = blocking(move || co_llm::http_client(&url).map_err(|it| it.to_string())).await;
-    let client = client.map_err(StartFault::Failed)?;
     let opened = ServerConnection::open_http(client, &endpoint, CLIENT).await;
-    opened.map_err(|error| {
-        let OpenError::Http(fault) = &error else {
-            return StartFault::Failed(error.to_string());
-        };
-        let login = needs_login(server, fault);
-        login.unwrap_or_else(|| StartFault::Failed(explained(&start.settings, fault)))
+    opened.map_err(|error| match &error {
+        OpenError::Http(fault) => needs_login(server, fault).unwrap_or_else(|| failed(fault)),
+        _ => StartFault::Failed(error.to_string()),
     })
 }
 
@@ -135,18 +125,15 @@ fn login(start: &ServerStart, server: &HttpServer, secrets: &ServerSecrets) -> O
     let file = server.may_log_in().then(|| start.login_file(secrets));
     Some(ServerLogin {
         store: Arc::new(file??),
-        access: Arc::new(LoginAccess::new(Arc::clone(&start.hosts))),
+        access: Arc::new(LoginAccess(Arc::clone(&start.hosts))),
     })
 }
 
 /// Returns the fault of a server that wants a login, if that is the reason.
 fn needs_login(server: &HttpServer, fault: &HttpFault) -> Option<StartFault> {
-    let challenge = match fault {
-        HttpFault::Unauthorized(challenge) => challenge.clone(),
-        HttpFault::Scope(challenge) => Some(challenge.clone()),
-        _ => return None,
-    };
-    server.may_log_in().then_some(StartFault::Login(challenge))
+    let challenge = fault.wanted_login()?;
+    let login = || StartFault::Login(challenge.cloned());
+    server.may_log_in().then(login)
 }
 
 /// Returns the fault of a server whose tools cannot be read.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::environment::ServerEnvironment;
 use super::http;
-use super::login_file::{LoginAccess, LoginFile};
+use super::http_client::LoginAccess;
+use super::login_file::LoginFile;
 use super::start::{START_TIMEOUT, ServerStart};
 use co_mcp::{
     Challenge, LoginClient, LoginFault, LoginRequest, LoginStore, OpenLogin, RedirectListener,
@@ -74,7 +75,7 @@ pub async fn begin_login(
         },
         earlier_scopes: earlier.as_ref().map_or(&[], |it| it.scopes()),
         redirect: &redirect,
-        access: Arc::new(LoginAccess::new(Arc::clone(&start.hosts))),
+        access: Arc::new(LoginAccess(Arc::clone(&start.hosts))),
     });
     let begun = tokio::time::timeout(BEGIN_TIMEOUT, begun).await;
     let begun = begun.map_err(|_| "its authorization server gives no answer in time".to_owned())?;

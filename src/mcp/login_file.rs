@@ -1,25 +1,20 @@
-//! The files that keep the logins at servers over HTTP, and the hosts that a login may reach.
+//! The files that keep the logins at servers over HTTP.
 //!
 //! A login is for the name and the address of a server. Its file is in co's own directory, which no command reads unasked.
 
-use std::collections::HashMap;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use parking_lot::Mutex;
 
 use super::environment::ServerSecrets;
 use crate::blocking::blocking;
 use crate::config::McpServerSettings;
-use crate::network::HostAsker;
 use crate::paths::workspace_name;
 use crate::shared_file;
-use co_llm::Url;
-use co_mcp::{Client, HostAccess, KeptLogin, LoginStore};
+use co_mcp::{KeptLogin, LoginStore};
 
 /// The name of the file.
 const FILE: &str = "login.json";
@@ -152,46 +147,6 @@ impl LoginStore for LoginFile {
                 Err(_) => {}
             }
         }
-    }
-}
-
-/// Lets a login reach the hosts that no rule denies.
-pub(super) struct LoginAccess {
-    hosts: Arc<dyn HostAsker>,
-    /// The clients by scheme, host and port.
-    clients: Mutex<HashMap<String, Client>>,
-}
-
-impl LoginAccess {
-    pub(super) fn new(hosts: Arc<dyn HostAsker>) -> Self {
-        Self {
-            hosts,
-            clients: Mutex::default(),
-        }
-    }
-}
-
-#[async_trait]
-impl HostAccess for LoginAccess {
-    async fn client(&self, url: &Url) -> Result<Client, String> {
-        let host = url.host_str().unwrap_or_default().trim_end_matches('.');
-        let port = url.port_or_known_default().unwrap_or(443);
-        if let Some(rule) = self.hosts.rules().await?.denied(host, port) {
-            return Err(format!(
-                "the rule `{rule}` about hosts denies {host}: :Co /rules lists the rules"
-            ));
-        }
-        let origin = format!("{}://{host}:{port}", url.scheme());
-        let known = self.clients.lock().get(&origin).cloned();
-        if let Some(client) = known {
-            return Ok(client);
-        }
-        let base = origin.clone();
-        // It reads the certificates of the system.
-        let client =
-            blocking(move || co_llm::http_client(&base).map_err(|it| it.to_string())).await?;
-        self.clients.lock().insert(origin, client.clone());
-        Ok(client)
     }
 }
 

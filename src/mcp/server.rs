@@ -58,12 +58,11 @@ impl WantedLogin {
 
     /// Keeps the challenge in a fault. Returns true if the fault is about a login.
     fn take(&self, fault: &HttpFault) -> bool {
-        match fault {
-            HttpFault::Unauthorized(challenge) => self.set(challenge.clone()),
-            HttpFault::Scope(challenge) => self.set(Some(challenge.clone())),
-            _ => return false,
+        let wanted = fault.wanted_login();
+        if let Some(challenge) = wanted {
+            self.set(challenge.cloned());
         }
-        true
+        wanted.is_some()
     }
 }
 

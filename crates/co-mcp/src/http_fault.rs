@@ -45,3 +45,15 @@ pub enum HttpFault {
     #[error("HTTP cannot send its header {0}")]
     Header(String),
 }
+
+impl HttpFault {
+    /// Returns the challenge of a server that wants a login: `Some(None)` if the server does not say how to log in. Returns `None`
+    /// if the fault is about something else.
+    pub fn wanted_login(&self) -> Option<Option<&Challenge>> {
+        match self {
+            Self::Unauthorized(challenge) => Some(challenge.as_ref()),
+            Self::Scope(challenge) => Some(Some(challenge)),
+            _ => None,
+        }
+    }
+}
