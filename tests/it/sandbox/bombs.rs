@@ -25,6 +25,8 @@ const MANY: usize = 20;
 const SOMEBODY: u32 = 54_322;
 /// The user of the comets, which have a process limit of their own.
 const COMETS: u32 = 54_326;
+/// The user of the processes that free much memory.
+const ENDING: u32 = 54_327;
 
 const BOMBS: [(&str, &str); 5] = [
     ("calls itself twice", "f() { f | f & }; f; sleep 30"),
@@ -62,6 +64,16 @@ while time.monotonic() < end:
         if os.fork(): os._exit(0)
         os.setsid()
     except OSError: pass' & sleep 0.2";
+
+/// Frees much memory at the end of each process. Meanwhile, the kernel hides the files of the process from its own user.
+const LARGE_PROCESSES: &str = "python3 -c 'import os, time
+files = [open(\"/dev/null\") for _ in range(200)]
+end = time.monotonic() + 2
+while time.monotonic() < end:
+    if not os.fork():
+        memory = b\"x\" * (200 << 20)
+        os._exit(0)
+    os.wait()'";
 
 /// Runs a command after everything that other tests need.
 const NICE: [&str; 5] = ["nice", "-n", "19", "bash", "-c"];
@@ -237,6 +249,20 @@ fn check(user: Option<u32>) {
         place.ended(what, bomb);
     }
     limited(&place);
+}
+
+#[test]
+fn a_process_that_frees_its_memory_exceeds_no_limit() {
+    let Some(place) = Place::new(am_root().then_some(ENDING)) else {
+        return;
+    };
+    for (level, args) in LEVELS {
+        let set = |exec: &mut Command| {
+            exec.args(args);
+        };
+        let told = place.exec(set, LARGE_PROCESSES);
+        assert_eq!(told["ok"], true, "{level}: {told}");
+    }
 }
 
 #[test]

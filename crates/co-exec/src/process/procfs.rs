@@ -128,9 +128,13 @@ fn threads(pid: i32) -> impl Iterator<Item = i32> {
 }
 
 /// Returns the size of a process's table of descriptors, which is the most descriptors that it can have at the moment. This works
-/// even if the descriptors themselves cannot be read.
+/// even if the descriptors themselves cannot be read. Returns 0 if the process is ending.
 pub(crate) fn room_for_descriptors(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    // An ending process first frees its memory and then closes its files. In between, the kernel hides the files.
+    if field(&status, "VmSize:").is_none() {
+        return 0;
+    }
     let room = field(&status, "FDSize:").and_then(|room| room.parse().ok());
     room.unwrap_or(0)
 }
