@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use super::agents::{call, ended, message, scene, scene_with};
 use super::scene::Scene;
+use crate::support::DEADLINE;
+use crate::support::proc::wait_until;
 
 /// Returns the prompts and the cancels that the agent got, in their order.
 fn got(scene: &Scene) -> Vec<String> {
@@ -146,7 +148,9 @@ fn two_turns_are_reviewed_in_rounds() {
     ]);
     scene.wait_text("1 change accepted");
     let after = "1\ntwo\n3\n4\n5\n6\n7\neight\n9\n";
-    assert_eq!(read("big.txt").unwrap(), after);
+    wait_until(DEADLINE, "the first lines", || {
+        (read("big.txt").unwrap() == after).then_some(())
+    });
     // The next turn knows of it, and adds a change.
     scene.co("three");
     scene.wait_turns(3);
@@ -164,7 +168,9 @@ fn two_turns_are_reviewed_in_rounds() {
     ]);
     scene.wait_for("vim.uv.fs_stat('new.txt') == nil", "the end of the file");
     // Two changes of lines that touch are one.
-    assert_eq!(read("big.txt").unwrap(), "1\ntwo\n3\n4\n5\n6\n7\n8\n9\n");
+    wait_until(DEADLINE, "the lines before", || {
+        (read("big.txt").unwrap() == "1\ntwo\n3\n4\n5\n6\n7\n8\n9\n").then_some(())
+    });
     scene.co("/review");
     scene.wait_notice("nothing to review: the chat has no change that you have not answered");
 }
