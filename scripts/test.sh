@@ -16,6 +16,8 @@ export CO_TEST_NVIM CO_TEST_MODEL_PYTHON CO_TEST_MODEL_SCRIPT CO_TEST_NODE CO_TE
 rust_tests() {
   local log status=0
   log=$(mktemp)
+  # The tests wait for other processes a third of the time, so one thread more than cores keeps the cores busy.
+  export RUST_TEST_THREADS=${RUST_TEST_THREADS-$(($(nproc) + 1))}
   python3 scripts/containers.py cargo test --workspace --locked --no-fail-fast 2>&1 | tee "$log" || status=1
   if ((status)); then
     printf '\n== why they failed\n'

@@ -15,7 +15,7 @@ use super::scene::{am_root, support};
 use crate::support::cases;
 
 /// The commands that all kernels together run, unless more are wanted.
-const SAMPLE: usize = 300;
+const SAMPLE: usize = 150;
 const KERNELS: usize = 5;
 
 /// After so many harmful commands, others would tell nothing new.
