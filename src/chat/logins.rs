@@ -180,7 +180,7 @@ impl Login {
                         (None, Some(1)) => {
                             let address = open.page().to_owned();
                             self.services.editor.tell(ToEditor::OpenAddress { address });
-                            note = Some("The browser opens it.".to_owned());
+                            note = Some("The browser opens the page, and co waits for it.".to_owned());
                             continue;
                         }
                         _ => return Err(LoginEnd::Failed("you did not want to".to_owned())),
@@ -220,7 +220,7 @@ impl Login {
         let name = &self.start.settings.name;
         let (page, host) = (begun.open.page(), begun.open.host());
         let back = begun.listener.address();
-        let note = note.map_or_else(String::new, |it| format!("\n\n{it}"));
+        let note = note.map_or_else(String::new, |it| format!("{it}\n\n"));
         let token_host = begun.open.token_host();
         let tokens = match token_host == host {
             true => String::new(),
@@ -234,7 +234,7 @@ impl Login {
             ),
         };
         let text = format!(
-            "Log in to the tool server {name}? Its login page is at {host}:\n{page}{tokens}{rights}\n\nThe browser comes back to {back}. If it runs on another machine, press e and paste the address at which it ended.{note}"
+            "{note}Log in to the tool server {name}? Its login page is at {host}:\n{page}{tokens}{rights}\n\nThe browser comes back to {back}. If it runs on another machine, press e and paste the address at which it ended."
         );
         Question {
             id: self.services.id(),

@@ -232,6 +232,18 @@ impl ToolServer {
         *running = Some(self.run(start, failures));
     }
 
+    /// Returns true if the server does not run because it wants a login.
+    pub fn needs_login(&self) -> bool {
+        let state = self.state.borrow();
+        matches!(
+            &*state,
+            ServerState::Failed {
+                needs_login: true,
+                ..
+            }
+        )
+    }
+
     /// Returns the last challenge in which the server asked for a login.
     pub fn wanted_login(&self) -> Option<Challenge> {
         self.wanted.0.lock().clone()

@@ -37,6 +37,13 @@ impl PlannedCall for ServerCall {
         context: &CallContext,
         memory: &TurnMemory,
     ) -> Result<JudgedCall, String> {
+        // Nobody is asked about a call that cannot run.
+        if self.server.needs_login() {
+            let name = &self.server.settings.name;
+            return Err(format!(
+                "Not run: the tool server {name} needs a login. The person can log in by `/mcp login {name}`."
+            ));
+        }
         let (judge, call) = (Arc::clone(&context.judge), self.named.clone());
         let acts = acting_words(&self.server.settings);
         let rules = memory.permissions.rules.clone();

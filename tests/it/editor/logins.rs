@@ -226,10 +226,16 @@ fn a_login_by_the_browser_lets_the_chat_use_the_server() {
     scene.co("/mcp logout hub");
     scene.wait_notice("logged out of the tool server hub");
     assert_eq!(files(&scene), [""; 0].map(PathBuf::from));
-    scene.replies([Reply::text("Without again.")]);
+    // The model still knows the tool. Nobody is asked about a call that cannot run.
+    scene.replies([calls_hub("2"), Reply::text("Without again.")]);
     scene.co("go");
     scene.wait_chat("Without again.");
     scene.wait_chat("needs a login");
+    let told = scene.outcome(6, "2");
+    assert!(
+        told.contains("Not run: the tool server hub needs a login"),
+        "{told}"
+    );
 }
 
 fn calls_hub(id: &str) -> Reply {
@@ -249,7 +255,7 @@ fn the_address_may_be_pasted_and_a_login_given_up() {
     scene.wait_text("chat 1 · #2");
     scene.answer("1");
     let page = opened(&scene);
-    scene.wait_text("The browser opens it.");
+    scene.wait_text("The browser opens the page");
     for address in ["http://127.0.0.1/other".to_owned(), end_of(&page)] {
         scene.answer("e");
         scene.wait_mode("i");
