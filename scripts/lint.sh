@@ -29,7 +29,7 @@ shell_syntax() {
 }
 
 python_syntax() {
-  python3 -W error - scripts/*.py tests/setup/*.py <<'PYTHON'
+  python3 -W error - scripts/*.py scripts/agents/*.py tests/setup/*.py <<'PYTHON'
 import pathlib, sys
 for name in sys.argv[1:]:
     compile(pathlib.Path(name).read_text(), name, "exec")

@@ -1,12 +1,14 @@
-"""Real tool servers in co, confined and offline, with a scripted model: those of npm and PyPI that need no network."""
+"""Real tool servers in co, offline, with a scripted model: those of npm and PyPI that need no network, confined, and one over HTTP
+that wants a login (`login_server.py`)."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import models
@@ -66,6 +68,7 @@ def tries(home: pathlib.Path) -> list[Try]:
         Try("git__git_log", {"repo_path": work}, lambda text: "the first commit" in text, "git: reads the log"),
         Try("git__git_commit", {"repo_path": work, "message": "x"}, lambda _: commits(home / "work") == 1, "git: commits nothing"),
         Try("time__get_current_time", {"timezone": "UTC"}, lambda text: "datetime" in text, "time: tells the time"),
+        Try("hub__greet", {"name": "Ann"}, lambda text: "Good day, Ann!" in text, "a server over HTTP: answers after a login"),
     ]
 
 
@@ -75,8 +78,19 @@ def commits(repository: pathlib.Path) -> int:
     return int(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
+@contextlib.contextmanager
+def login_server(tools: Tools) -> Iterator[str]:
+    """Run the server that wants a login. Return its address."""
+    program = [tools.venv / "bin" / "python", ROOT / "scripts" / "agents" / "login_server.py"]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.terminate()
+
+
 def settings(work: pathlib.Path, tools: Tools) -> dict:
-    """Install the servers, and return their settings."""
+    """Install the servers of this machine, and return their settings."""
     node = str(tools.node())
     of_node = {name: str(tools.npm(f"@modelcontextprotocol/server-{name}/dist/index.js", "servers")) for name in ("everything", "filesystem", "memory")}
     tools.wheels("mcp", "connect to the package registry and try again")
@@ -88,6 +102,22 @@ def settings(work: pathlib.Path, tools: Tools) -> dict:
         "git": {"cmd": [str(programs / "mcp-server-git"), "--repository", str(work)]},
         "time": {"cmd": [str(programs / "mcp-server-time"), "--local-timezone", "UTC"]},
     }
+
+
+def run(home: pathlib.Path, tools: Tools, given: dict) -> dict:
+    """Run one turn in a headless Neovim, and return what happened."""
+    nvim = os.environ.get("CO_TEST_NVIM") or tools.nvim()
+    env = {variable: value for variable, value in os.environ.items() if not variable.startswith(("XDG_", "CO_CLI_"))}
+    script = [nvim, "--headless", "--clean", "-l", ROOT / "scripts" / "agents" / "servers.lua"]
+    done = subprocess.run(
+        [*script, ROOT, json.dumps(given), "try @mcp:memory:memory://knowledge-graph"],
+        cwd=home / "work",
+        env=env | {"HOME": str(home), "NVIM_LOG_FILE": "/dev/null", "ANTHROPIC_API_KEY": "none", "OUTER": SECRET},
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=300,
+    )
+    return json.loads(done.stdout)
 
 
 def check(home: pathlib.Path, tools: Tools, passes: Callable[[bool, str, object], None]) -> None:
@@ -111,22 +141,14 @@ def check(home: pathlib.Path, tools: Tools, passes: Callable[[bool, str, object]
         "mcp_servers": settings(work, tools),
         "mcp_wait": 60,
     }
-    nvim = os.environ.get("CO_TEST_NVIM") or tools.nvim()
-    env = {variable: value for variable, value in os.environ.items() if not variable.startswith(("XDG_", "CO_CLI_"))}
-    script = [nvim, "--headless", "--clean", "-l", ROOT / "scripts" / "agents" / "servers.lua"]
-    done = subprocess.run(
-        [*script, ROOT, json.dumps(given), "try @mcp:memory:memory://knowledge-graph"],
-        cwd=work,
-        env=env | {"HOME": str(home), "NVIM_LOG_FILE": "/dev/null", "ANTHROPIC_API_KEY": "none", "OUTER": SECRET},
-        stdout=subprocess.PIPE,
-        check=True,
-        timeout=300,
-    )
+    with login_server(tools) as address:
+        given["mcp_servers"]["hub"] = {"url": f"{address}/mcp"}
+        seen = run(home, tools, given)
     model.shutdown()
-    seen = json.loads(done.stdout)
     text = json.dumps(seen, indent=1)
     passes(seen["ended"] and models.TEXT in seen["chat"], "the turn ends", text)
-    passes(CALL in model.tools and "everything__echo" not in model.tools, "the model searches the tools of five servers", model.tools)
+    passes(any("you are logged in to the tool server hub" in line for line in seen["log"]), "a login by the browser", text)
+    passes(CALL in model.tools and "everything__echo" not in model.tools, "the model searches the tools of six servers", model.tools)
     passes("a resource" not in model.whole and "@mcp:memory" in model.whole, "a resource is attached", model.whole[:2000])
     passes("/mcp:everything:simple-prompt" in seen["slashes"], "prompts are slash commands", seen["slashes"])
     for number, it in enumerate(calls, start=1):
