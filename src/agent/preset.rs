@@ -97,9 +97,10 @@ pub const PRESETS: &[AgentPreset] = &[
         login: "claude-agent-acp --cli auth login",
         browser_logins: &[],
         install: "npm install -g @agentclientprotocol/claude-agent-acp",
-        // src/acp-agent.ts reads it for new sessions and for those that go on.
+        // src/acp-agent.ts reads it for new sessions and for those that go on. co itself asks about the calls of its tools, so the
+        // permission modes of Claude Code, one of which lets a model decide, do not count for these.
         without_tools: Some(
-            r#"{ "claudeCode": { "options": { "tools": [], "strictMcpConfig": true } } }"#,
+            r#"{ "claudeCode": { "options": { "tools": [], "strictMcpConfig": true, "allowedTools": ["mcp__co"] } } }"#,
         ),
     },
     // Sources: the README and dist/index.js of @agentclientprotocol/codex-acp 2.6.0, and docs/config.md of openai/codex.

@@ -164,7 +164,11 @@ fn an_agent_without_tools_of_its_own_works_by_those_of_co() {
     assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\nthree\n");
     let requests = scene.workspace.read("requests").unwrap();
     let session = requests.lines().find(|it| it.contains("session/new"));
-    for option in [r#""tools":[]"#, r#""strictMcpConfig":true"#] {
+    for option in [
+        r#""tools":[]"#,
+        r#""strictMcpConfig":true"#,
+        r#""allowedTools":["mcp__co"]"#,
+    ] {
         assert!(session.unwrap().contains(option), "{requests}");
     }
     scene.co("/undo");
