@@ -17,10 +17,7 @@ use crate::tool::context::Questioner;
 use crate::tool::permissions::Reply;
 use crate::tool::server::{ChatServers, server_start};
 use co_mcp::{KeptLogin, LoginFault};
-use co_text::{one_line, shorten};
-
-/// The largest number of bytes of the rights in the question.
-const LONGEST_RIGHTS: usize = 300;
+use co_text::one_line;
 
 /// The longest wait for the person.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(600);
@@ -145,8 +142,12 @@ impl Login {
         let begun = self.unless_cancelled(begun).await?;
         let begun = begun.map_err(LoginEnd::Failed)?;
         let kept = self.wait(&begun).await?;
-        let saved = begun.file.replace(&kept).await;
-        saved.map_err(|error| LoginEnd::Failed(format!("the tokens cannot be kept: {error}")))?;
+        let saved = begun.file.replace(&kept, &self.cancel).await;
+        let saved = saved
+            .map_err(|error| LoginEnd::Failed(format!("the tokens cannot be kept: {error}")))?;
+        if !saved {
+            return Err(LoginEnd::Cancelled);
+        }
         self.services
             .tool_servers
             .forget_login(&self.start.settings);
@@ -206,7 +207,11 @@ impl Login {
                 Err(LoginFault::State) => {
                     note = Some("That is not the address at which the browser ended.".to_owned());
                 }
-                Err(fault) => return Err(LoginEnd::Failed(fault.to_string())),
+                Err(fault) => {
+                    return Err(LoginEnd::Failed(
+                        begun.secrets.hide(&fault.to_string()).text,
+                    ));
+                }
             }
         }
     }
@@ -227,14 +232,12 @@ impl Login {
             false => format!("\n\n{token_host} will get your answer, and gives co the tokens."),
         };
         let rights = match begun.open.scopes() {
-            [] => String::new(),
-            scopes => format!(
-                "\n\nco asks for these rights: {}",
-                shorten(&scopes.join(", "), LONGEST_RIGHTS)
-            ),
+            [] => "The server decides which rights co gets.".to_owned(),
+            scopes => format!("co asks for these rights: {}", scopes.join(", ")),
         };
+        // The address comes last: it may be long, and a small window shows the start of the text.
         let text = format!(
-            "{note}Log in to the tool server {name}? Its login page is at {host}:\n{page}{tokens}{rights}\n\nThe browser comes back to {back}. If it runs on another machine, press e and paste the address at which it ended."
+            "{note}Log in to the tool server {name}? Its login page is at {host}.{tokens}\n\n{rights}\n\nThe browser comes back to {back}. If it runs on another machine, press e and paste the address at which it ended.\n\n{page}"
         );
         Question {
             id: self.services.id(),

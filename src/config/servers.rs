@@ -75,6 +75,8 @@ pub struct OauthSettings {
     pub client_id: Option<String>,
     /// The secret of that client. In it, `${NAME}` stands for a variable in the server's settings.
     pub client_secret: Option<String>,
+    /// The authorization server that gave the id. A login goes to no other one.
+    pub issuer: Option<String>,
     /// The OAuth scopes to ask for.
     pub scopes: Vec<String>,
     /// The port of this machine to which the login page sends the browser.
@@ -222,7 +224,10 @@ impl OauthSettings {
         let is_scope = |it: &String| !it.is_empty() && it.chars().all(|it| it.is_ascii_graphic());
         let is_known = |it: &String| refers_to(it, env);
         let has_client = self.client_id.as_ref().is_some_and(|it| !it.is_empty());
+        // Any server could name an authorization server of its own, and get the secret.
+        let has_issuer = self.issuer.as_ref().is_some_and(|it| !it.is_empty());
         (has_client || (self.client_id.is_none() && self.client_secret.is_none()))
+            && (has_issuer || self.client_secret.is_none())
             && self.client_secret.as_ref().is_none_or(is_known)
             && self.scopes.iter().all(is_scope)
     }
@@ -342,7 +347,7 @@ static FIELDS: &[Setting] = &[
         "oauth",
         "",
         Kind::Tables {
-            accepts: "a table of client_id, client_secret, scopes and port",
+            accepts: "a table of client_id, client_secret, issuer, scopes and port",
             read: read_oauth,
         },
         "",
@@ -361,6 +366,12 @@ static OAUTH_FIELDS: &[Setting] = &[
         "client_secret",
         "",
         Kind::Text(|c, v| http(c, |it| it.oauth.client_secret = Some(v))),
+        "",
+    ),
+    setting(
+        "issuer",
+        "",
+        Kind::Text(|c, v| http(c, |it| it.oauth.issuer = Some(v))),
         "",
     ),
     setting(
@@ -551,7 +562,7 @@ fn read_server(
             "its url is no address of HTTP, or a header is one that co sets itself or names a variable that env and env_cmd do not name",
         ),
         ServerKind::Http(it) if !it.oauth.is_usable(&read.env) => Some(
-            "its oauth has an empty client_id, a client_secret without a client_id or with a variable that env and env_cmd do not name, or a scope that is empty or has a blank",
+            "its oauth has an empty client_id, a client_secret without a client_id, without the issuer that gave it or with a variable that env and env_cmd do not name, or a scope that is empty or has a blank",
         ),
         ServerKind::Http(_) => None,
         ServerKind::Wrong(why) => Some(why.as_str()),
@@ -638,7 +649,7 @@ mod tests {
         let given = json!({
             "bare": { "url": "https://a.example/" },
             "hub": {
-                "oauth": { "client_id": "c", "client_secret": "${S}", "scopes": ["a:b", "c"], "port": 8123 },
+                "oauth": { "client_id": "c", "client_secret": "${S}", "issuer": "https://i.example", "scopes": ["a:b", "c"], "port": 8123 },
                 "url": "https://b.example/",
                 "env_cmd": { "S": ["pass", "show", "hub"] },
             },
@@ -654,6 +665,7 @@ mod tests {
         let expected = OauthSettings {
             client_id: Some("c".to_owned()),
             client_secret: Some("${S}".to_owned()),
+            issuer: Some("https://i.example".to_owned()),
             scopes: vec!["a:b".to_owned(), "c".to_owned()],
             port: Some(8123),
         };
@@ -754,7 +766,8 @@ mod tests {
             json!({ "a": { "url": "https://x", "oauth": { "unheard": 1 } } }),
             json!({ "a": { "url": "https://x", "oauth": { "client_id": "" } } }),
             json!({ "a": { "url": "https://x", "oauth": { "client_secret": "b" } } }),
-            json!({ "a": { "url": "https://x", "oauth": { "client_id": "b", "client_secret": "${C}" } } }),
+            json!({ "a": { "url": "https://x", "oauth": { "client_id": "b", "client_secret": "c" } } }),
+            json!({ "a": { "url": "https://x", "oauth": { "client_id": "b", "client_secret": "${C}", "issuer": "https://i" } } }),
             json!({ "a": { "url": "https://x", "oauth": { "scopes": ["a b"] } } }),
             json!({ "a": { "url": "https://x", "oauth": { "port": 70000 } } }),
             json!({ "a": 1 }),

@@ -20,6 +20,11 @@ pub(super) fn explained(settings: &McpServerSettings, fault: &HttpFault) -> Stri
         false => format!("mcp_servers.{name}"),
     };
     let advice = match fault {
+        HttpFault::Unauthorized(_) | HttpFault::Scope(_)
+            if settings.http().is_some_and(HttpServer::may_log_in) =>
+        {
+            format!("`:Co /mcp login {name}` logs in, and asks for the rights that it wants")
+        }
         // The file of a workspace has no secrets.
         HttpFault::Unauthorized(_) | HttpFault::Forbidden | HttpFault::Scope(_)
             if settings.of_workspace =>

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::environment::ServerEnvironment;
+use super::environment::{ServerEnvironment, ServerSecrets};
 use super::http;
 use super::http_client::LoginAccess;
 use super::login_file::LoginFile;
@@ -23,6 +23,8 @@ pub struct BegunLogin {
     pub open: OpenLogin,
     pub file: LoginFile,
     pub listener: RedirectListener,
+    /// The secrets that the words of a server must not show.
+    pub secrets: ServerSecrets,
 }
 
 /// Begins a login at a server. `wanted` are the last words of the server about it.
@@ -71,9 +73,10 @@ pub async fn begin_login(
             name: CLIENT_TITLE.to_owned(),
             id: server.oauth.client_id.clone(),
             secret,
+            issuer: server.oauth.issuer.clone(),
             scopes: server.oauth.scopes.clone(),
         },
-        earlier_scopes: earlier.as_ref().map_or(&[], |it| it.scopes()),
+        earlier: earlier.as_ref(),
         redirect: &redirect,
         access: Arc::new(LoginAccess(Arc::clone(&start.hosts))),
     });
@@ -83,11 +86,23 @@ pub async fn begin_login(
         LoginFault::NoLogin if challenge.is_none() => {
             "it wants no login, or says nothing about one".to_owned()
         }
-        LoginFault::NoLogin => format!(
-            "{fault}: give it a token by mcp_servers.{name}.headers, see :help co-tool-server-http"
-        ),
         LoginFault::NoRegistration(_) => format!(
             "{fault}: register co there with the address {redirect}, and set mcp_servers.{name}.oauth, see :help co-tool-server-login"
+        ),
+        LoginFault::OtherIssuer(_) => format!(
+            "{fault}: if you trust it, register co there and set mcp_servers.{name}.oauth, see :help co-tool-server-login"
+        ),
+        LoginFault::LongPage => {
+            format!("{fault}: mcp_servers.{name}.oauth.scopes can ask for fewer rights")
+        }
+        // A token that the person makes there needs no login.
+        LoginFault::NoLogin
+        | LoginFault::NoPkce
+        | LoginFault::Issuer
+        | LoginFault::Page
+        | LoginFault::Metadata(_) => format!(
+            "{}: give it a token by mcp_servers.{name}.headers, see :help co-tool-server-http",
+            secrets.hide(&fault.to_string()).text
         ),
         fault => secrets.hide(&fault.to_string()).text,
     })?;
@@ -95,5 +110,6 @@ pub async fn begin_login(
         open,
         file,
         listener,
+        secrets,
     })
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
 
 use super::environment::ServerSecrets;
 use crate::blocking::blocking;
@@ -67,14 +68,11 @@ impl LoginFile {
         Ok(kept)
     }
 
-    /// Removes the login. Returns true if there was one. Waits for a renewal, which would write the login again.
+    /// Removes the login. Returns true if there was one. Waits for a renewal and for a login that ends now: they would write it again.
     ///
     /// # Errors
     /// The file cannot be removed, or another Neovim holds its lock.
     pub async fn remove(&self) -> io::Result<bool> {
-        if !self.path().exists() {
-            return Ok(false);
-        }
         let _lock = self.lock().await?;
         match fs::remove_file(self.path()) {
             Ok(()) => Ok(true),
@@ -83,13 +81,17 @@ impl LoginFile {
         }
     }
 
-    /// Replaces the login, when no renewal writes it.
+    /// Replaces the login, when no renewal writes it, unless it was cancelled meanwhile. Returns true if it was replaced.
     ///
     /// # Errors
     /// The file cannot be written, or another Neovim holds its lock.
-    pub async fn replace(&self, login: &KeptLogin) -> io::Result<()> {
+    pub async fn replace(&self, login: &KeptLogin, cancel: &CancellationToken) -> io::Result<bool> {
         let _lock = self.lock().await?;
-        self.save(login).await
+        if cancel.is_cancelled() {
+            return Ok(false);
+        }
+        self.save(login).await?;
+        Ok(true)
     }
 }
 

@@ -110,7 +110,7 @@ impl Person {
             server: url,
             challenge: Some(challenge),
             client: login_client(),
-            earlier_scopes: earlier.as_ref().map_or(&[], |it| it.scopes()),
+            earlier: earlier.as_ref(),
             redirect: REDIRECT,
             access: Arc::clone(self) as Arc<_>,
         });
@@ -133,7 +133,7 @@ fn login_client() -> LoginClient {
         name: CLIENT.name.to_owned(),
         id: given("client_id").or(is_document.then(|| DOCUMENT.to_owned())),
         secret: given("client_secret"),
-        scopes: Vec::new(),
+        ..LoginClient::default()
     }
 }
 

@@ -117,3 +117,11 @@ fn is_loopback(url: &Url) -> bool {
     let is_address = |it: std::net::IpAddr| it.to_canonical().is_loopback() || it.is_unspecified();
     bare == "localhost" || bare.ends_with(".localhost") || bare.parse().is_ok_and(is_address)
 }
+
+/// Returns true if requests to an address certainly stay on this machine. The resolver of the system may send other names below
+/// `localhost` elsewhere, and so may a proxy.
+fn is_unproxied(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse();
+    host == "localhost" || address.is_ok_and(|it: std::net::IpAddr| it.is_loopback())
+}

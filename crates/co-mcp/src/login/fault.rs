@@ -27,8 +27,14 @@ pub enum LoginFault {
     NoRegistration(String),
     #[error("its authorization server names itself otherwise, which may be an attack")]
     Issuer,
-    #[error("the address of its login page cannot be opened")]
+    #[error("its authorization server is {0}, and not the one that gave the client its id")]
+    OtherIssuer(String),
+    #[error(
+        "the address of its login page has parts that only co may set, or that could mislead you"
+    )]
     Page,
+    #[error("the address of its login page is too long")]
+    LongPage,
     /// The answer of the browser is not the answer to this login.
     #[error("that address does not belong to this login: it has another state, or no code")]
     State,

@@ -24,6 +24,8 @@ pub struct LoginClient {
     /// The id that the authorization server has given the person for the client. Without it, the client registers itself.
     pub id: Option<String>,
     pub secret: Option<String>,
+    /// The name of the authorization server that gave the id. Another one gets neither the id nor the secret.
+    pub issuer: Option<String>,
     /// The rights to ask for. If there are none, the server says which.
     pub scopes: Vec<String>,
 }
@@ -35,8 +37,8 @@ pub struct LoginRequest<'a> {
     /// The server's own words about the login, if it has refused a request.
     pub challenge: Option<&'a Challenge>,
     pub client: LoginClient,
-    /// The rights of an earlier login, which are asked for again.
-    pub earlier_scopes: &'a [String],
+    /// An earlier login. Its rights are asked for again, if the authorization server is the same.
+    pub earlier: Option<&'a KeptLogin>,
     /// The address to which the browser comes back.
     pub redirect: &'a str,
     pub access: Arc<dyn HostAccess>,
@@ -69,8 +71,12 @@ impl OpenLogin {
         allowed.map_err(LoginFault::Request)?;
         let requests = Arc::new(requests);
         let fault = |error: &AuthError| LoginFault::of(error, requests.take_fault());
+        // The query may have a key, and the name of the server for its authorization server is in the address of the login page.
+        let mut named = server.clone();
+        named.set_query(None);
+        named.set_fragment(None);
         let begun = AuthorizationManager::new_with_oauth_http_client(
-            request.server,
+            named.as_str(),
             Arc::clone(&requests) as Arc<_>,
         );
         let mut manager = begun.await.map_err(|it| fault(&it))?;
@@ -84,14 +90,20 @@ impl OpenLogin {
         }
         let metadata = found.metadata;
         check(&metadata, requests.last_found().as_ref())?;
+        let issuer = metadata.issuer.as_deref().unwrap_or_default();
+        let is_other = |it: &String| it.trim_end_matches('/') != issuer.trim_end_matches('/');
+        if request.client.issuer.as_ref().is_some_and(is_other) {
+            return Err(LoginFault::OtherIssuer(bounded(issuer)));
+        }
         manager.set_metadata(metadata.clone());
         let mut scopes = request.client.scopes.clone();
         if scopes.is_empty() {
             scopes = manager.select_initial_scopes(&[]).await;
-            scopes.extend_from_slice(request.earlier_scopes);
+            let earlier = request.earlier.filter(|it| it.issuer() == issuer);
+            scopes.extend_from_slice(earlier.map_or(&[], KeptLogin::scopes));
         }
         let mut seen = HashSet::new();
-        scopes.retain(|it| seen.insert(it.clone()));
+        scopes.retain(|it| is_scope(it) && seen.insert(it.clone()));
         let wanted: Vec<&str> = scopes.iter().map(String::as_str).collect();
         let client = match &request.client.id {
             Some(id) => {
@@ -102,7 +114,6 @@ impl OpenLogin {
                 }
             }
             None if metadata.registration_endpoint.is_none() => {
-                let issuer = metadata.issuer.as_deref().unwrap_or_default();
                 return Err(LoginFault::NoRegistration(bounded(issuer)));
             }
             None => {
@@ -116,7 +127,10 @@ impl OpenLogin {
         let page = manager.get_authorization_url(&wanted).await;
         let page = page.map_err(|it| fault(&it))?;
         let page = Url::parse(&page).map_err(|_| LoginFault::Page)?;
-        if page.as_str().len() > LONGEST_PAGE || !is_plain(&page) {
+        if page.as_str().len() > LONGEST_PAGE {
+            return Err(LoginFault::LongPage);
+        }
+        if !is_plain(&page) || only(&page, "scope").unwrap_or_default() != scopes.join(" ") {
             return Err(LoginFault::Page);
         }
         let part = |name: &str| only(&page, name).unwrap_or_default();
@@ -143,18 +157,17 @@ impl OpenLogin {
         self.page.as_str()
     }
 
-    /// Returns the host of the login page.
-    pub fn host(&self) -> &str {
-        self.page.host_str().unwrap_or_default()
+    /// Returns the host of the login page, with its port if the address names one.
+    pub fn host(&self) -> String {
+        host_and_port(&self.page)
     }
 
-    /// Returns the host that gives the tokens.
+    /// Returns the host that gives the tokens, with its port if the address names one.
     pub fn token_host(&self) -> String {
         let endpoint = Url::parse(&self.metadata.token_endpoint);
-        let host = endpoint
-            .ok()
-            .and_then(|it| it.host_str().map(str::to_owned));
-        host.unwrap_or_default()
+        endpoint
+            .as_ref()
+            .map_or_else(|_| String::new(), host_and_port)
     }
 
     /// Returns the rights that co asks for. If there are none, the authorization server decides.
@@ -209,8 +222,29 @@ impl OpenLogin {
 /// The largest number of bytes of the address of a login page.
 const LONGEST_PAGE: usize = 8 << 10;
 
-/// Query parameters that the address of a login page must not have, because they would replace parameters that co adds.
-const REPLACING: [&str; 3] = ["request", "request_uri", "response_mode"];
+/// Query parameters that the address of a login page must not have, because they would replace parameters that co adds, or ask for
+/// rights beside the scopes (RFC 9396, OpenID Connect Core 5.5).
+const REPLACING: [&str; 5] = [
+    "request",
+    "request_uri",
+    "response_mode",
+    "authorization_details",
+    "claims",
+];
+
+/// Returns true if a text of a server is a scope (RFC 6749, section 3.3).
+fn is_scope(text: &str) -> bool {
+    let is_allowed = |it: char| it.is_ascii_graphic() && !matches!(it, '"' | '\\');
+    !text.is_empty() && text.chars().all(is_allowed)
+}
+
+fn host_and_port(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
 
 /// Returns the value of a parameter of an address. An address that has the parameter twice says nothing.
 fn only(url: &Url, name: &str) -> Option<String> {
@@ -219,11 +253,13 @@ fn only(url: &Url, name: &str) -> Option<String> {
     value.filter(|_| parts.next().is_none())
 }
 
-/// Returns true if the login page gets the parameters of co, and no parameter that its server has put beside them to replace one.
+/// Returns true if the login page gets the parameters of co, and no parameter that its server has put beside them to replace one. A
+/// login in the address would look like its host.
 fn is_plain(page: &Url) -> bool {
     let mut seen = HashSet::new();
     let mut parts = page.query_pairs();
-    parts.all(|(key, _)| !REPLACING.contains(&&*key) && seen.insert(key))
+    let has_login = !page.username().is_empty() || page.password().is_some();
+    !has_login && parts.all(|(key, _)| !REPLACING.contains(&&*key) && seen.insert(key))
 }
 
 /// Refuses an authorization server whose name is not that of the host which says so, or that does not support PKCE. One that does

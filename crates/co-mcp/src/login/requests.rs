@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use reqwest::{Response, Url};
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
 
-use super::{HostAccess, is_loopback};
+use super::{HostAccess, is_loopback, is_unproxied};
 use crate::body::body;
 
 /// The longest wait for an answer.
@@ -79,11 +79,10 @@ impl LoginRequests {
     /// A login may not go there.
     pub(super) async fn client(&self, url: &Url) -> Result<reqwest::Client, RequestFault> {
         let host = || url.host_str().unwrap_or_default().to_owned();
-        let is_local = is_loopback(url);
-        if is_local && !is_loopback(&self.server) {
+        if is_loopback(url) && !is_loopback(&self.server) {
             return Err(RequestFault::Loopback(host()));
         }
-        if url.scheme() != "https" && !(url.scheme() == "http" && is_local) {
+        if url.scheme() != "https" && !(url.scheme() == "http" && is_unproxied(url)) {
             return Err(RequestFault::NotEncrypted(host()));
         }
         let client = self.access.client(url).await;

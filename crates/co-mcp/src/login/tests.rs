@@ -173,7 +173,7 @@ impl Place {
             server: &server,
             challenge: Some(&challenge),
             client,
-            earlier_scopes: &[],
+            earlier: None,
             redirect: "http://127.0.0.1:7/callback",
             access: access(),
         });
@@ -262,7 +262,7 @@ async fn a_login_is_found_and_its_token_goes_with_each_request() {
         page.starts_with(&format!("{}/authorize?", place.site.address)),
         "{page}"
     );
-    assert_eq!(login.host(), "127.0.0.1");
+    assert_eq!(format!("http://{}", login.host()), place.site.address);
     for (name, value) in [
         ("response_type", "code"),
         ("client_id", "the-client"),
@@ -317,6 +317,92 @@ async fn a_client_of_the_person_is_not_registered() {
     let kept = login.finish(&place.callback(&login)).await.unwrap();
     assert!(kept.secrets().contains(&"hunter2".to_owned()));
     assert_eq!(kept.scopes(), ["admin"]);
+}
+
+#[tokio::test]
+async fn the_id_and_secret_of_a_client_go_only_to_the_server_that_gave_them() {
+    let place = Place::new().await;
+    let client = |issuer: &str| LoginClient {
+        id: Some("mine".to_owned()),
+        secret: Some("hunter2".to_owned()),
+        issuer: Some(issuer.to_owned()),
+        ..LoginClient::default()
+    };
+    let login = place.begin_as(client(&format!("{}/", place.site.address)));
+    assert!(login.await.is_ok());
+    let other = place.begin_as(client("https://other.example")).await;
+    let fault = LoginFault::OtherIssuer(place.site.address.clone());
+    assert_eq!(other.err(), Some(fault));
+}
+
+#[tokio::test]
+async fn only_scopes_of_the_form_of_oauth_are_asked_for() {
+    let place = Place::changed(Box::new(|asked, base| {
+        (asked.path == PROTECTED).then(|| {
+            as_json(&json!({
+                "resource": format!("{base}/mcp"),
+                "authorization_servers": [base],
+                "scopes_supported": ["read", "x\n\nco has checked this login", "a b", "\u{202e}x", "\u{200b}", "read"],
+            }))
+        })
+    }))
+    .await;
+    let login = place.begin().await.unwrap();
+    assert_eq!(login.scopes(), ["read"]);
+    assert_eq!(part(login.page(), "scope").as_deref(), Some("read"));
+}
+
+#[tokio::test]
+async fn a_key_in_the_address_of_the_server_is_in_no_request_of_the_login() {
+    let place = Place::changed(Box::new(|asked, _| {
+        (asked.path == PROTECTED).then(|| status("404 Not Found"))
+    }))
+    .await;
+    let server = format!("{}?key=hunter2", place.url());
+    let begun = OpenLogin::begin(LoginRequest {
+        server: &server,
+        challenge: None,
+        client: LoginClient::default(),
+        earlier: None,
+        redirect: "http://127.0.0.1:7/callback",
+        access: access(),
+    });
+    let login = begun.await.unwrap();
+    assert!(!login.page().contains("hunter2"), "{}", login.page());
+    login.finish(&place.callback(&login)).await.unwrap();
+    let asked = place.site.asked();
+    assert!(asked.iter().all(|it| !it.text.contains("hunter2")));
+}
+
+#[tokio::test]
+async fn a_renewal_that_nobody_waits_for_any_more_is_kept() {
+    let place = Place::new().await;
+    place.given.lock().unwrap().lasts = Some(0);
+    let store = place.log_in().await;
+    place.given.lock().unwrap().lasts = Some(3600);
+    let login = ServerLogin {
+        store: Arc::clone(&store) as Arc<_>,
+        access: access(),
+    };
+    let tokens = super::Tokens::new(login, Url::parse(&place.url()).unwrap());
+    let held = Arc::clone(&store.alone).lock_owned().await;
+    // It waits for the lock of the login, and is dropped.
+    assert!(
+        futures::future::poll_immediate(tokens.token())
+            .await
+            .is_none()
+    );
+    drop(held);
+    let renewed = async {
+        loop {
+            let kept = store.load().await.unwrap().unwrap();
+            if kept.secrets().contains(&"refresh-2".to_owned()) {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(DEADLINE, renewed).await.unwrap();
 }
 
 #[tokio::test]
@@ -448,7 +534,7 @@ async fn a_server_may_want_more_rights() {
         server: &server,
         challenge: Some(&challenge),
         client: LoginClient::default(),
-        earlier_scopes: kept.scopes(),
+        earlier: Some(&kept),
         redirect: "http://127.0.0.1:7/callback",
         access: access(),
     });
@@ -565,6 +651,50 @@ async fn hostile_servers_get_no_login() {
             LoginFault::Page,
         ),
         (
+            "a page with rights of its own",
+            Box::new(|asked, base| {
+                let mut told = metadata(base);
+                told["authorization_endpoint"] = format!("{base}/authorize?scope=admin").into();
+                let protected =
+                    json!({ "resource": format!("{base}/mcp"), "authorization_servers": [base] });
+                match &*asked.path {
+                    PROTECTED => Some(as_json(&protected)),
+                    METADATA => Some(as_json(&told)),
+                    _ => None,
+                }
+            }),
+            LoginFault::Page,
+        ),
+        (
+            "a page with rights beside the scopes",
+            with(|told, base| {
+                told["authorization_endpoint"] =
+                    format!("{base}/authorize?authorization_details=x").into();
+            }),
+            LoginFault::Page,
+        ),
+        (
+            "a page with a login that looks like a host",
+            with(|told, base| {
+                let host = base.trim_start_matches("http://");
+                told["authorization_endpoint"] = format!("http://bank.example@{host}/").into();
+            }),
+            LoginFault::Page,
+        ),
+        (
+            "a page that is too long",
+            with(|told, base| {
+                let long = "x".repeat(9_000);
+                told["authorization_endpoint"] = format!("{base}/authorize?a={long}").into();
+            }),
+            LoginFault::LongPage,
+        ),
+        (
+            "a page at a name that may lead elsewhere",
+            field("authorization_endpoint", "http://x.localhost/".into()),
+            not_encrypted("x.localhost"),
+        ),
+        (
             "a hundred authorization servers",
             Box::new(|asked, base| {
                 let servers: Vec<String> = (0..100).map(|it| format!("{base}/{it}")).collect();
@@ -641,7 +771,7 @@ async fn a_distant_server_without_tls_gets_no_login() {
         server: "http://tools.example/mcp",
         challenge: None,
         client: LoginClient::default(),
-        earlier_scopes: &[],
+        earlier: None,
         redirect: "http://127.0.0.1:7/callback",
         access: access(),
     });

@@ -84,36 +84,47 @@ impl Tokens {
         kept: KeptLogin,
         work: Work,
     ) -> Result<Option<String>, LoginFault> {
-        let access = Arc::clone(&self.login.access);
-        let requests = Arc::new(LoginRequests::new(access, self.server.clone()));
-        let worked = async {
-            // The address of the manager stands for the resource in its requests.
-            let mut manager = AuthorizationManager::new_with_oauth_http_client(
-                kept.resource.as_str(),
-                Arc::clone(&requests) as Arc<_>,
-            )
-            .await?;
-            manager.set_metadata(kept.metadata.clone());
-            // A renewal has no redirect.
-            let client = OAuthClientConfig::new(&kept.client_id, &kept.resource);
-            manager.configure_client(match &kept.client_secret {
-                Some(secret) => client.with_client_secret(secret),
-                None => client,
-            })?;
-            manager.set_credential_store(KeptCredentials {
-                store: Arc::clone(&self.login.store),
-                kept,
-            });
-            if work == Work::Renewed {
-                manager.refresh_token().await?;
-            }
-            manager.get_access_token().await
-        };
-        match worked.await {
-            Ok(token) => Ok(Some(token)),
-            Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => Ok(None),
-            Err(error) => Err(LoginFault::of(&error, requests.take_fault())),
+        // The work goes on if nobody waits for it any more: the server may already have replaced the refresh token.
+        let work = tokio::spawn(work_on(self.login.clone(), self.server.clone(), kept, work));
+        work.await.unwrap_or(Err(LoginFault::NoToken))
+    }
+}
+
+/// Returns the token of a kept login, after a renewal if `work` wants one. Returns `None` if the person must log in again.
+async fn work_on(
+    login: ServerLogin,
+    server: Url,
+    kept: KeptLogin,
+    work: Work,
+) -> Result<Option<String>, LoginFault> {
+    let requests = Arc::new(LoginRequests::new(Arc::clone(&login.access), server));
+    let worked = async {
+        // The address of the manager stands for the resource in its requests.
+        let mut manager = AuthorizationManager::new_with_oauth_http_client(
+            kept.resource.as_str(),
+            Arc::clone(&requests) as Arc<_>,
+        )
+        .await?;
+        manager.set_metadata(kept.metadata.clone());
+        // A renewal has no redirect.
+        let client = OAuthClientConfig::new(&kept.client_id, &kept.resource);
+        manager.configure_client(match &kept.client_secret {
+            Some(secret) => client.with_client_secret(secret),
+            None => client,
+        })?;
+        manager.set_credential_store(KeptCredentials {
+            store: login.store,
+            kept,
+        });
+        if work == Work::Renewed {
+            manager.refresh_token().await?;
         }
+        manager.get_access_token().await
+    };
+    match worked.await {
+        Ok(token) => Ok(Some(token)),
+        Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => Ok(None),
+        Err(error) => Err(LoginFault::of(&error, requests.take_fault())),
     }
 }
 
