@@ -116,7 +116,9 @@ fn a_time_out_is_told_from_an_exit_status() {
             (BUSYBOX, "exit 124", false, "[exit 124]"),
             (BASH, "exit 143", false, "[exit 143"),
         ] {
-            let done = exec(&engine, &workspace, image, &["--timeout", "1", script]);
+            // On a loaded machine, an engine may take more than a second to start a command.
+            let limit = if timed_out { "3" } else { "60" };
+            let done = exec(&engine, &workspace, image, &["--timeout", limit, script]);
             let told = told(&done);
             assert_eq!(
                 told["timed_out"], timed_out,
@@ -124,7 +126,7 @@ fn a_time_out_is_told_from_an_exit_status() {
             );
             assert!(told["output"].as_str().unwrap().contains(part), "{told}");
             let wall = told["wall_ms"].as_u64().unwrap();
-            assert!(wall < 5_000, "{engine:?} {script}: {told}");
+            assert!(wall < 20_000, "{engine:?} {script}: {told}");
         }
     }
 }
