@@ -220,8 +220,7 @@ impl HttpServer {
 impl OauthSettings {
     /// Returns true if a login can use the settings. The secret of the client may only refer to the variables in `env`.
     fn is_usable(&self, env: &[ServerVariable]) -> bool {
-        // OAuth allows these characters in a scope.
-        let is_scope = |it: &String| !it.is_empty() && it.chars().all(|it| it.is_ascii_graphic());
+        let is_usable = |it: &String| co_mcp::is_scope(it);
         let is_known = |it: &String| refers_to(it, env);
         let has_client = self.client_id.as_ref().is_some_and(|it| !it.is_empty());
         // Any server could name an authorization server of its own, and get the secret.
@@ -229,7 +228,7 @@ impl OauthSettings {
         (has_client || (self.client_id.is_none() && self.client_secret.is_none()))
             && (has_issuer || self.client_secret.is_none())
             && self.client_secret.as_ref().is_none_or(is_known)
-            && self.scopes.iter().all(is_scope)
+            && self.scopes.iter().all(is_usable)
     }
 }
 
@@ -562,7 +561,7 @@ fn read_server(
             "its url is no address of HTTP, or a header is one that co sets itself or names a variable that env and env_cmd do not name",
         ),
         ServerKind::Http(it) if !it.oauth.is_usable(&read.env) => Some(
-            "its oauth has an empty client_id, a client_secret without a client_id, without the issuer that gave it or with a variable that env and env_cmd do not name, or a scope that is empty or has a blank",
+            "its oauth has an empty client_id, a client_secret without a client_id, without the issuer that gave it or with a variable that env and env_cmd do not name, or a scope that is empty or has a blank, a quote or a backslash",
         ),
         ServerKind::Http(_) => None,
         ServerKind::Wrong(why) => Some(why.as_str()),

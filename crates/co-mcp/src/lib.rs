@@ -41,7 +41,7 @@ pub use http::HttpEndpoint;
 pub use http_fault::HttpFault;
 pub use login::{
     HostAccess, KeptLogin, LoginClient, LoginFault, LoginRequest, LoginStore, OpenLogin,
-    RedirectListener, ServerLogin,
+    RedirectListener, ServerLogin, is_scope,
 };
 pub use offers::{ArgumentOf, OpenArgument, ServerOffers, ServerPrompt, ServerResource};
 pub use reqwest::Client;

@@ -21,7 +21,7 @@ use rmcp::transport::auth::{AuthorizationMetadata, StoredCredentials};
 use serde::{Deserialize, Serialize};
 
 pub use fault::LoginFault;
-pub use open_login::{LoginClient, LoginRequest, OpenLogin};
+pub use open_login::{LoginClient, LoginRequest, OpenLogin, is_scope};
 pub use redirect::RedirectListener;
 pub(crate) use tokens::Tokens;
 

@@ -71,7 +71,7 @@ impl OpenLogin {
         allowed.map_err(LoginFault::Request)?;
         let requests = Arc::new(requests);
         let fault = |error: &AuthError| LoginFault::of(error, requests.take_fault());
-        // The query may have a key, and the name of the server for its authorization server is in the address of the login page.
+        // This address is also in the address of the login page, and a query may have a key.
         let mut named = server.clone();
         named.set_query(None);
         named.set_fragment(None);
@@ -232,8 +232,8 @@ const REPLACING: [&str; 5] = [
     "claims",
 ];
 
-/// Returns true if a text of a server is a scope (RFC 6749, section 3.3).
-fn is_scope(text: &str) -> bool {
+/// Returns true if a text is a scope of OAuth (RFC 6749, section 3.3).
+pub fn is_scope(text: &str) -> bool {
     let is_allowed = |it: char| it.is_ascii_graphic() && !matches!(it, '"' | '\\');
     !text.is_empty() && text.chars().all(is_allowed)
 }
