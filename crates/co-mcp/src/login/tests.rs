@@ -40,6 +40,13 @@ fn access() -> Arc<dyn HostAccess> {
     })
 }
 
+fn server_login(store: &Arc<Memory>) -> ServerLogin {
+    ServerLogin {
+        store: Arc::clone(store) as Arc<_>,
+        access: access(),
+    }
+}
+
 /// Keeps a login in memory.
 #[derive(Default)]
 struct Memory {
@@ -136,10 +143,7 @@ impl Place {
     }
 
     async fn open(&self, store: Option<&Arc<Memory>>) -> Result<ServerConnection, OpenError> {
-        let login = store.map(|store| ServerLogin {
-            store: Arc::clone(store) as Arc<_>,
-            access: access(),
-        });
+        let login = store.map(server_login);
         let endpoint = HttpEndpoint {
             url: self.url(),
             headers: Vec::new(),
@@ -185,6 +189,14 @@ impl Place {
         let kept = login.finish(&self.callback(&login)).await.unwrap();
         let store = Arc::new(Memory::default());
         store.save(&kept).await.unwrap();
+        store
+    }
+
+    /// Logs in with a token that ends at once. The next one lasts.
+    async fn log_in_until_now(&self) -> Arc<Memory> {
+        self.given.lock().unwrap().lasts = Some(0);
+        let store = self.log_in().await;
+        self.given.lock().unwrap().lasts = Some(3600);
         store
     }
 
@@ -377,14 +389,9 @@ async fn a_key_in_the_address_of_the_server_is_in_no_request_of_the_login() {
 #[tokio::test]
 async fn a_renewal_that_nobody_waits_for_any_more_is_kept() {
     let place = Place::new().await;
-    place.given.lock().unwrap().lasts = Some(0);
-    let store = place.log_in().await;
-    place.given.lock().unwrap().lasts = Some(3600);
-    let login = ServerLogin {
-        store: Arc::clone(&store) as Arc<_>,
-        access: access(),
-    };
-    let tokens = super::Tokens::new(login, Url::parse(&place.url()).unwrap());
+    let store = place.log_in_until_now().await;
+    let url = Url::parse(&place.url()).unwrap();
+    let tokens = super::Tokens::new(server_login(&store), url);
     let held = Arc::clone(&store.alone).lock_owned().await;
     // It waits for the lock of the login, and is dropped.
     assert!(
@@ -408,9 +415,7 @@ async fn a_renewal_that_nobody_waits_for_any_more_is_kept() {
 #[tokio::test]
 async fn a_token_that_ends_is_renewed_before_a_request() {
     let place = Place::new().await;
-    place.given.lock().unwrap().lasts = Some(0);
-    let store = place.log_in().await;
-    place.given.lock().unwrap().lasts = Some(3600);
+    let store = place.log_in_until_now().await;
     let connection = place.open(Some(&store)).await.unwrap();
     assert_eq!(call(&connection).await, Ok(answered("3")));
     assert_eq!(place.count("/token"), 2);

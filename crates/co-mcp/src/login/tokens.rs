@@ -42,7 +42,7 @@ impl Tokens {
     pub(crate) async fn token(&self) -> Result<Option<String>, LoginFault> {
         let _alone = self.renewing.lock().await;
         match self.kept().await? {
-            Some(kept) => self.with_manager(kept, Work::Current).await,
+            Some(kept) => self.token_of(kept, Work::Current).await,
             None => Ok(None),
         }
     }
@@ -68,7 +68,7 @@ impl Tokens {
         if now.saturating_sub(received) < YOUNG.as_secs() {
             return Ok(None);
         }
-        self.with_manager(kept, Work::Renewed).await
+        self.token_of(kept, Work::Renewed).await
     }
 
     /// Returns the login at this server.
@@ -79,19 +79,16 @@ impl Tokens {
         Ok(kept.filter(|it| it.has_token() && is_here(it)))
     }
 
-    async fn with_manager(
-        &self,
-        kept: KeptLogin,
-        work: Work,
-    ) -> Result<Option<String>, LoginFault> {
-        // The work goes on if nobody waits for it any more: the server may already have replaced the refresh token.
-        let work = tokio::spawn(work_on(self.login.clone(), self.server.clone(), kept, work));
-        work.await.unwrap_or(Err(LoginFault::NoToken))
+    async fn token_of(&self, kept: KeptLogin, work: Work) -> Result<Option<String>, LoginFault> {
+        // The task goes on if nobody waits for it any more: the server may already have replaced the refresh token.
+        let login = self.login.clone();
+        let task = tokio::spawn(with_manager(login, self.server.clone(), kept, work));
+        task.await.unwrap_or(Err(LoginFault::NoToken))
     }
 }
 
 /// Returns the token of a kept login, after a renewal if `work` wants one. Returns `None` if the person must log in again.
-async fn work_on(
+async fn with_manager(
     login: ServerLogin,
     server: Url,
     kept: KeptLogin,
