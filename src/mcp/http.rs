@@ -23,7 +23,7 @@ pub(super) fn explained(settings: &McpServerSettings, fault: &HttpFault) -> Stri
         HttpFault::Unauthorized(_) | HttpFault::Scope(_)
             if settings.http().is_some_and(HttpServer::may_log_in) =>
         {
-            format!("`:Co /mcp login {name}` logs in, and asks for the rights that it wants")
+            format!("`:Co /mcp login {name}` logs you in")
         }
         // The file of a workspace has no secrets.
         HttpFault::Unauthorized(_) | HttpFault::Forbidden | HttpFault::Scope(_)
