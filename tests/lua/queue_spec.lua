@@ -136,6 +136,25 @@ describe('the queue of questions', function()
     same({ { 1, 'once' } }, answers(nvim))
   end)
 
+  it('loses no command that is typed at the end of the pause after the last answer', function()
+    local nvim = asked(ask(1))
+    nvim:lua([[
+      local focus = require('co.ui.focus')
+      local when_keys_count = focus.when_keys_count
+      focus.when_keys_count = function(act)
+        focus.when_keys_count = when_keys_count
+        when_keys_count(function()
+          vim.api.nvim_input(':let g:typed = 1<CR>')
+          act()
+        end)
+      end
+      require('co.question').answer(1, 'once')
+    ]])
+    nvim:wait('return vim.g.typed == 1')
+    nvim:wait(HOME)
+    same({ { 1, 'once' } }, answers(nvim))
+  end)
+
   it('keeps the focus for a question that comes right after the last answer', function()
     local nvim = asked(ask(1))
     nvim:lua("require('co.question').answer(1, 'once') receive({ ... })", ask(2))

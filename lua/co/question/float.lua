@@ -438,18 +438,21 @@ function Float:finish()
   focus.ignore_keys('person')
   api.nvim_win_set_config(self.win, self:geometry())
   local function release()
-    if self.phase ~= 'done' then
-      return
-    end
-    self.phase = 'asking'
-    local focused = self:focused()
-    self:close()
-    if focused then
-      focus.drop_typed()
-      self:restore_focus()
+    if self.phase == 'done' then
+      self.phase = 'asking'
+      self:leave()
     end
   end
-  focus.when_keys_count(release)
+  local function release_after_keys()
+    if self.phase == 'done' and self:focused() and focus.has_unread_keys() then
+      -- They may be answers, so they are for this window.
+      focus.ignore_keys('person')
+      focus.when_keys_count(release_after_keys)
+    else
+      release()
+    end
+  end
+  focus.when_keys_count(release_after_keys)
   -- A command is meant for the window of the person.
   api.nvim_create_autocmd('CmdlineEnter', {
     group = api.nvim_create_augroup('co.float.finish', {}),

@@ -211,12 +211,10 @@ function M.when_keys_count(act)
   end
 end
 
---- Drops keys that Neovim has not read yet.
-function M.drop_typed()
-  if api.nvim_get_mode().mode == 'n' then
-    while vim.fn.getchar(0) ~= 0 do
-    end
-  end
+--- Returns whether Neovim has keys that it has not read yet.
+---@return boolean
+function M.has_unread_keys()
+  return api.nvim_get_mode().mode == 'n' and vim.fn.getchar(1) ~= 0
 end
 
 --- Opens something that takes the focus, if the person still waits for it. Else a notice tells how to open it.
