@@ -2,6 +2,7 @@
 //!
 //! This module does not know chats: the caller passes the context of a turn, through which the module asks the person.
 
+mod early_start;
 mod home;
 mod hosts;
 mod preset;
@@ -10,6 +11,7 @@ mod session;
 pub mod tools;
 mod trial;
 
+pub use early_start::IdleAgent;
 pub use hosts::TurnAsker;
 pub use preset::{AgentSpec, PRESETS, names};
 pub use process::{

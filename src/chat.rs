@@ -190,6 +190,11 @@ impl Chat {
                 open = self.count.ended() => self.counted(&open),
                 question = self.contexts.question() => self.contexts.ask(question, &mut self.questions),
                 event = self.commit.next_event() => self.commit_event(event).await,
+                () = self.agent.process.started() => {
+                    if self.agent.take_early_state(&self.context, self.model.agent()) {
+                        self.show_state();
+                    }
+                }
                 found = self.model.looked_up() => self.found_model(found).await,
                 event = self.typed.next_event() => self.typed_event(event).await,
                 Some(event) = self.commands.recv() => self.command_event(event).await,

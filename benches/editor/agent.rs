@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -11,6 +11,10 @@ use super::client::Client;
 use super::{chat, median, ms, report, text};
 
 const ROUNDS: usize = 7;
+
+/// The time that a person needs at least to type the first prompt after they have chosen the agent.
+const TYPING: Duration = Duration::from_secs(1);
+
 const UPDATES: usize = 10_000;
 
 /// A prompt, and the last word of its answer.
@@ -37,7 +41,8 @@ pub(super) fn run() {
     let steps = json!({ FIRST.0: [say(FIRST.1)], MANY.0: many });
     std::fs::write(&script, steps.to_string()).expect("the script");
     let command = agent_command(&script);
-    let (mut alone, mut shown, mut updates) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut alone, mut shown, mut at_once, mut updates) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut by_agent, mut by_model) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let began = Instant::now();
@@ -47,16 +52,20 @@ pub(super) fn run() {
         let began = Instant::now();
         agent.ask(MANY.0, UPDATES + 1);
         let written = ms(began.elapsed());
-        let [first, many] = answers(dir.path(), &command, [FIRST, MANY]);
+        let [first] = answers(dir.path(), &command, Duration::ZERO, [FIRST]);
+        at_once.push(first.wall);
+        let [first, many] = answers(dir.path(), &command, TYPING, [FIRST, MANY]);
         shown.push(first.wall);
         by_agent.push(many.wall / written);
         by_model.push(many.wall / chat::long_answer());
         updates.push(many);
     }
     let (alone, shown) = (median(&mut alone), median(&mut shown));
-    let what = "first prompt to first update, over the agent's own time";
+    let what = "first prompt, typed for a second, to first update, over the agent's own time";
     report(what, shown - alone, "ms", 30.0);
     println!("  the agent alone takes {alone:.0} ms, with co {shown:.0} ms");
+    let at_once = median(&mut at_once);
+    println!("  a prompt at once after /agent: {at_once:.0} ms");
     let pick =
         |field: fn(&Answer) -> f64| median(&mut updates.iter().map(field).collect::<Vec<_>>());
     let what = "10,000 updates, to 10,000 tokens of a model";
@@ -145,10 +154,11 @@ struct Answer {
     gap: f64,
 }
 
-/// Asks the agent in a new Neovim, one prompt after the other.
+/// Asks the agent in a new Neovim, one prompt after the other. The first comes the time `typing` after the choice of the agent.
 fn answers<const COUNT: usize>(
     workspace: &Path,
     command: &[String; 3],
+    typing: Duration,
     prompts: [Question; COUNT],
 ) -> [Answer; COUNT] {
     let agents = json!({ "scripted": { "cmd": command } });
@@ -160,6 +170,7 @@ fn answers<const COUNT: usize>(
         "require('co.chat.registry').current().state.chosen",
         "the agent",
     );
+    std::thread::sleep(typing);
     prompts.map(|prompt| {
         let answer = answer(&nvim, prompt);
         nvim.wait_for(IS_IDLE, "the end of the turn");

@@ -184,6 +184,8 @@ pub struct AgentProcess {
     pub session: SessionId,
     /// The way in which the session began.
     pub begin: SessionBegin,
+    /// True until the session is recorded in the transcript.
+    pub is_new: bool,
     /// The updates that were received before the session began.
     pub early: Vec<EarlyUpdate>,
     pub state: SessionState,
@@ -280,6 +282,21 @@ impl AgentProcess {
 }
 
 impl AgentStart {
+    /// Makes the inputs for a new session of an agent, with a network namespace of its own.
+    pub fn new(spec: AgentSpec, services: Arc<Services>, (workspace, cwd): (&Path, &Path)) -> Self {
+        let asker = TurnAsker::new(&spec.name, Arc::clone(&services), workspace.to_owned());
+        Self {
+            asker: Arc::new(asker),
+            spec,
+            services,
+            workspace: workspace.to_owned(),
+            cwd: cwd.to_owned(),
+            past: None,
+            whole_network: false,
+            only_lists: false,
+        }
+    }
+
     /// Returns true if the agent should be confined, but the system cannot give it a network namespace.
     pub fn lacks_own_network(&self) -> bool {
         let launcher = self.services.executor.launcher();
@@ -425,6 +442,7 @@ impl ConnectedAgent {
                     connection: self.connection,
                     session: opened.id,
                     begin: opened.begin,
+                    is_new: true,
                     early: self.early,
                     state: opened.state,
                     changes: Vec::new(),

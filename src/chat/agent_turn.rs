@@ -41,7 +41,9 @@ pub(super) use self::prompt::since_last_turn;
 use self::questions::AgentQuestions;
 use self::subagents::SubAgents;
 use super::turn::{Halt, ToChat, TurnEnd, TurnEvent};
-use crate::agent::{AgentProcess, AgentSpec, AgentWish, MOST_MEMORY, PlanMode, TurnAsker};
+use crate::agent::{
+    AgentProcess, AgentSpec, AgentWish, IdleAgent, MOST_MEMORY, PlanMode, TurnAsker,
+};
 use crate::protocol::ChatState;
 use crate::tool::ToolSet;
 use crate::tool::context::{CallContext, Questioner, TurnKind};
@@ -66,8 +68,7 @@ pub(super) struct AgentTurn {
     pub chat: ToChat,
     pub tools: ToolSet,
     pub spec: AgentSpec,
-    /// The agent's process from an earlier turn; none if it must be started.
-    pub process: Option<AgentProcess>,
+    pub process: IdleAgent,
     /// The prompt: the items of the transcript since the last turn.
     pub prompt: Vec<Item>,
     /// True if the chat had turns before this one.
@@ -200,12 +201,11 @@ impl AgentTurn {
             login,
         };
         let mut kept = None;
-        let mut prompt = prompt;
+        let (mut process, mut prompt) = (process, prompt);
         let told = match progress.tell_no_undo(missing.ok().flatten()).await {
             Ok(()) => {
-                let told = progress
-                    .turn
-                    .tell_changed(&changed, process.as_ref(), &mut prompt);
+                let ready = process.ready().map(|it| &*it);
+                let told = progress.turn.tell_changed(&changed, ready, &mut prompt);
                 told.await
             }
             Err(halt) => Err(halt),
@@ -251,7 +251,7 @@ impl Progress {
     /// Sends the prompt and follows the agent to the end of the turn. If the process survives, puts it into `kept`.
     async fn run(
         &mut self,
-        process: Option<AgentProcess>,
+        process: IdleAgent,
         prompt: &[Item],
         has_past: bool,
         kept: &mut Option<AgentProcess>,

@@ -176,7 +176,7 @@ impl Chat {
             tools: self.tools.clone(),
             past: PastSession::find(items, &spec.name, self.agent.session.as_deref()),
             spec,
-            process: self.agent.process.take().map(|process| *process),
+            process: std::mem::take(&mut self.agent.process),
             wishes: self.agent.wishes.clone(),
             login: self.agent.login.clone(),
             memory: TurnMemory {
@@ -331,7 +331,7 @@ impl Chat {
             }
             ended
         });
-        self.agent.process = ended.agent.take();
+        self.agent.process = ended.agent.take().into();
         self.agent.new_wishes = None;
         self.permissions
             .learn(std::mem::take(&mut ended.failed_confined));

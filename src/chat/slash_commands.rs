@@ -16,7 +16,7 @@ use super::rewind::{Rewind, RewindPoint};
 use super::turn::TurnGoal;
 use super::undo::{self, UndoRequest, UndoTask};
 use super::{Chat, logins, retell, servers, skills};
-use crate::agent::AgentOption;
+use crate::agent::{AgentOption, IdleAgent};
 use crate::checkpoint::By;
 use crate::protocol::{ChatState, NoticeLevel, ToEditor};
 use crate::tool::permissions::Permissions;
@@ -327,7 +327,7 @@ impl Chat {
         if copied && let Some(agent) = self.model.agent() {
             let (agent, session) = (agent.to_owned(), None);
             (self.recorder.record(Item::AgentSession { agent, session })).await;
-            self.agent.process = None;
+            self.agent.process = IdleAgent::None;
         }
         copied
     }

@@ -8,8 +8,8 @@ use super::login::{LoginWay, LoginWays};
 use super::parts::LONGEST_ODD;
 use super::past::Replay;
 use crate::agent::{
-    AgentProcess, AgentStart, ConnectedAgent, MOST_MEMORY, OpenedAgent, SessionBegin, StartFault,
-    TurnAsker,
+    AgentProcess, AgentStart, ConnectedAgent, IdleAgent, MOST_MEMORY, OpenedAgent, SessionBegin,
+    StartFault,
 };
 use crate::chat::turn::{Halt, TurnEvent};
 use crate::protocol::{Asker, ChatState, Question};
@@ -28,28 +28,33 @@ impl Progress {
     /// Returns the process that serves the turn. Returns `None`, after a notice to the person, if the process cannot be started.
     pub(super) async fn process(
         &mut self,
-        process: Option<AgentProcess>,
+        process: IdleAgent,
         has_past: bool,
     ) -> Result<Option<AgentProcess>, Halt> {
         let context = Arc::clone(&self.turn.context);
         let start = AgentStart {
-            spec: self.turn.spec.clone(),
-            services: Arc::clone(&context.services),
-            workspace: context.workspace.clone(),
-            cwd: context.cwd.clone(),
-            asker: Arc::new(TurnAsker::new(
-                &self.turn.spec.name,
-                Arc::clone(&context.services),
-                context.workspace.clone(),
-            )),
             past: self.past.as_ref().map(|it| SessionId::new(it.id.as_str())),
-            whole_network: false,
-            only_lists: false,
+            ..AgentStart::new(
+                self.turn.spec.clone(),
+                Arc::clone(&context.services),
+                (&context.workspace, &context.cwd),
+            )
         };
+        if let IdleAgent::Starting(_) = process {
+            self.tell_start().await?;
+        }
+        let process = process.process(&context.cancel).await;
         if let Some(mut process) = process.filter(|it| it.serves(&start)) {
             process.asker.begin(&context);
             self.asker = Some(Arc::clone(&process.asker));
-            self.memory_before = process.connection.memory_taken();
+            if process.is_new {
+                if let Err(halt) = self.begin_session(&mut process, has_past).await {
+                    process.last_words().await;
+                    return Err(halt);
+                }
+            } else {
+                self.memory_before = process.connection.memory_taken();
+            }
             let heard = self.hear_late(&mut process).await;
             let open = process.open_secrets(&context.services).await;
             if let (Ok(true), Ok([])) = (&heard, open.as_deref()) {
@@ -86,9 +91,7 @@ impl Progress {
         let context = Arc::clone(&self.turn.context);
         self.memory_before = 0;
         let name = self.turn.spec.name.clone();
-        self.turn
-            .state(ChatState::Thinking, format!("starts {name}"))
-            .await?;
+        self.tell_start().await?;
         if start.lacks_own_network() {
             if !self.ask_for_network().await? {
                 return Ok(None);
@@ -120,6 +123,11 @@ impl Progress {
         }
     }
 
+    async fn tell_start(&self) -> Result<(), Halt> {
+        let words = format!("starts {}", self.turn.spec.name);
+        self.turn.state(ChatState::Thinking, words).await
+    }
+
     /// Records the session of a process that has started, and tells the person what the agent remembers of the chat. Then sends
     /// the person's choices to the agent.
     async fn begin_session(
@@ -127,6 +135,7 @@ impl Progress {
         process: &mut AgentProcess,
         has_past: bool,
     ) -> Result<(), Halt> {
+        process.is_new = false;
         let name = self.turn.spec.name.clone();
         let mut replay = Replay::default();
         for (update, unread) in std::mem::take(&mut process.early) {

@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use crate::agent::{
-    AgentOption, AgentProcess, AgentSpec, AgentStart, AgentWish, SessionState, TurnAsker, names,
-};
+use crate::agent::{AgentOption, AgentSpec, AgentStart, AgentWish, IdleAgent, SessionState, names};
 use crate::chat::chat_context::ChatContext;
 use crate::chat::person::model::ChatModel;
 use crate::chat::record::Recorder;
 use crate::config::{AgentConfinement, ModelChoice};
 use crate::protocol::{AgentCommand, Choice, NoticeLevel, ToEditor};
-use co_acp::schema::{AuthMethodId, SessionInfo};
+use co_acp::schema::{AuthMethodId, SessionId, SessionInfo};
 use co_exec::AGENT_WORDS;
 use co_llm::transcript::Item;
 use co_text::{one_line, printable, start_of};
@@ -26,8 +24,8 @@ const LONGEST_LABEL: usize = 500;
 /// The agent of a chat.
 #[derive(Default)]
 pub(in crate::chat) struct ChatAgent {
-    /// The agent's process; none while a turn has it, or before it starts.
-    pub process: Option<Box<AgentProcess>>,
+    /// The agent's process; none while a turn has it.
+    pub process: IdleAgent,
     /// The modes, options and commands that the agent reported last.
     told: SessionState,
     /// The modes and options that the person chose. Each new process of the agent gets them.
@@ -67,7 +65,7 @@ impl ChatAgent {
             let choices: Vec<_> = choices.collect();
             return match choices.is_empty() {
                 true => context.complain(format!(
-                    "{name} has told no {word} to choose; it tells them when it has started, with the first prompt"
+                    "{name} has told no {word} to choose; it tells them when it has started, at the latest with the first prompt"
                 )),
                 false => context.offer(word, option.title(), choices),
             };
@@ -89,7 +87,7 @@ impl ChatAgent {
                 ));
             }
             words = "now";
-        } else if let (Some(process), Ok(change)) = (&mut self.process, found) {
+        } else if let (Some(process), Ok(change)) = (self.process.ready(), found) {
             // If it does not read, its next turn tells.
             if process.change(change).is_ok() {
                 self.told = process.state.clone();
@@ -181,6 +179,7 @@ impl ChatAgent {
         context.say(format!(
             "{name} goes on with that session with the first prompt"
         ));
+        self.start_early(context, spec);
     }
 
     /// Carries out `/agent [name]`.
@@ -222,6 +221,30 @@ impl ChatAgent {
         });
         self.reset(context, Some(name));
         context.say(format!("{name} works in this chat, {words}"));
+        self.start_early(context, spec);
+    }
+
+    /// Starts the agent and takes the first checkpoint while the person types the first prompt, unless the settings have a fault.
+    fn start_early(&mut self, context: &ChatContext, spec: AgentSpec) {
+        let services = &context.services;
+        if services.config.check().is_ok() {
+            services.prepare_checkpoints(context.id, context.judge());
+            let start = AgentStart {
+                past: self.session.as_deref().map(SessionId::new),
+                ..agent_start(context, spec)
+            };
+            self.process = IdleAgent::start(start, context.cancel.child_token());
+        }
+    }
+
+    /// Takes what the agent reported when it started before the first prompt. Returns false if there is nothing new.
+    pub(in crate::chat) fn take_early_state(
+        &mut self,
+        context: &ChatContext,
+        name: Option<&str>,
+    ) -> bool {
+        let state = self.process.ready().map(|it| it.state.clone());
+        state.is_some_and(|state| self.take_state(context, name, state))
     }
 }
 
@@ -278,20 +301,18 @@ pub(in crate::chat) fn log_in_by(context: &ChatContext, recorder: &Recorder, com
     });
 }
 
+/// Returns the inputs for a start of the agent in the directories of the chat.
+fn agent_start(context: &ChatContext, spec: AgentSpec) -> AgentStart {
+    let dirs = (&*context.dirs.workspace, &*context.dirs.cwd);
+    AgentStart::new(spec, Arc::clone(&context.services), dirs)
+}
+
 /// Starts the agent, and lets the person choose one of the agent's sessions.
 fn list_sessions(context: &ChatContext, spec: AgentSpec) {
     let (services, name, chat) = (Arc::clone(&context.services), spec.name.clone(), context.id);
-    let workspace = context.dirs.workspace.clone();
-    let asker = TurnAsker::new(&name, Arc::clone(&services), workspace.clone());
     let start = AgentStart {
-        asker: Arc::new(asker),
-        spec,
-        services: Arc::clone(&services),
-        workspace,
-        cwd: context.dirs.cwd.clone(),
-        past: None,
-        whole_network: false,
         only_lists: true,
+        ..agent_start(context, spec)
     };
     let cancel = context.cancel.clone();
     tokio::spawn(async move {

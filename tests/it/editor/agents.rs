@@ -276,9 +276,9 @@ fn modes_and_options_are_chosen_and_shown() {
         let requests = requests.filter(|it: &Value| it["method"] == method);
         requests.map(|it| it["params"].clone()).collect::<Vec<_>>()
     };
-    // Before the agent has started.
+    // The agent may have started already.
     scene.co("/effort high");
-    scene.wait_notice("scripted takes the effort high with the next prompt");
+    scene.wait_notice("scripted takes the effort high");
     scene.co("hi");
     scene.wait_turns(1);
     scene.nvim.wait_text("mode ASK");
@@ -790,21 +790,58 @@ fn an_agent_that_closes_its_output_and_goes_on_is_ended() {
 }
 
 #[test]
-fn a_cancel_of_the_start_leaves_no_process() {
-    let deaf = "trap '' TERM; sleep 600 & echo $$ $! > pids; mv pids started; wait";
-    let scene = scene_with(
-        &json!({}),
-        json!({ "cmd": ["sh", "-c", deaf], "confinement": "none" }),
+fn it_starts_before_the_first_prompt() {
+    let modes = ["ask", "plan"].map(|it| SessionMode::new(it, it.to_uppercase()));
+    let script = json!({
+        "log": "requests",
+        "session": { "modes": SessionModeState::new("ask", modes.to_vec()) },
+        "hi": [message("Hello.")],
+    });
+    let scene = scene(&script);
+    scene.nvim.wait_for(
+        "#vim.fn.getcompletion('Co /mode ', 'cmdline') == 2",
+        "the modes of the agent",
     );
+    assert_eq!(scene.chats().len(), 0, "no chat is recorded yet");
+    scene.co("hi");
+    scene.wait_chat("Hello.");
+    scene.wait_turns(1);
+    let requests = scene.workspace.read("requests").unwrap();
+    assert_eq!(requests.matches("session/new").count(), 1, "{requests}");
+    let sessions = scene.items();
+    let sessions = sessions.iter().filter(|it| it["item"] == "agent_session");
+    assert_eq!(sessions.count(), 1);
+}
+
+/// Returns the settings of an agent that never answers and is deaf to signals. Its process numbers are in the file `started`.
+fn never_starts() -> Value {
+    let deaf = "trap '' TERM; sleep 600 & echo $$ $! > pids; mv pids started; wait";
+    json!({ "cmd": ["sh", "-c", deaf], "confinement": "none" })
+}
+
+/// Returns the number of a process of the agent that still runs.
+fn left_of(pids: &str) -> Option<&str> {
+    let is_left = |pid: &&str| std::fs::exists(format!("/proc/{pid}/stat")).unwrap();
+    pids.split_whitespace().find(is_left)
+}
+
+#[test]
+fn an_agent_that_is_not_wanted_any_more_does_not_start() {
+    let scene = scene_with(&json!({}), never_starts());
+    let pids = wait_until(LONG, "the agent runs", || scene.workspace.read("started"));
+    scene.co("/agent none");
+    wait_until(LONG, "its end", || left_of(&pids).is_none().then_some(()));
+}
+
+#[test]
+fn a_cancel_of_the_start_leaves_no_process() {
+    let scene = scene_with(&json!({}), never_starts());
     scene.co("hi");
     wait_until(LONG, "the agent runs", || scene.workspace.read("started"));
     scene.interrupt();
     scene.wait_turns(1);
     let pids = scene.workspace.read("started").unwrap();
-    for pid in pids.split_whitespace() {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-        assert!(stat.is_err(), "{pid} is left: {stat:?}");
-    }
+    assert_eq!(left_of(&pids), None);
 }
 
 #[test]
