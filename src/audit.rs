@@ -34,7 +34,7 @@ pub struct Record {
     pub rule: Option<String>,
     /// The decider: `policy`, `rule`, `person`, `auto_confirm` or `nobody`.
     pub decided: String,
-    /// The confinement in one word, such as `landlock`.
+    /// The name of the level of confinement, such as `workspace`.
     pub confinement: String,
     /// The outcome. It is `None` in the line of the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]

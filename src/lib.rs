@@ -5,7 +5,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`cli`] | the command line: `co-nvim`, `exec`, `check`, `edit`, `doctor` |
+//! | [`cli`] | the command line: `co-nvim`, `exec`, `check`, `edit`, `doctor`, `mcp` |
 //! | [`app`] | the backend of one Neovim: handshake, settings, message routing |
 //! | [`front_end`] | markdown and messages for Neovim, made from the events of a chat |
 //! | [`run`] | the person's own commands (`:Co!`) |

@@ -111,7 +111,8 @@ impl<'a> SnapshotSource<'a> {
 }
 
 impl Surroundings {
-    /// Returns the conditions of the workspace `root`. Returns `None` if the survey has not found all secret files.
+    /// Returns what decides, apart from the ignore files in the workspace, which files of `root` belong to a snapshot. Returns
+    /// `None` if the survey has not found all secret files.
     fn of(root: &Path, survey: &Survey) -> Option<Self> {
         let rules = IgnoreRules::files_outside(root).into_iter();
         let rules = rules.chain([root.join(RULES[2])]);

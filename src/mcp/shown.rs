@@ -61,7 +61,8 @@ pub fn shown_tools(settings: &McpServerSettings, tools: &[ServerTool]) -> (Vec<S
     (shown, others)
 }
 
-/// The environment variables that make these programs use what they downloaded earlier, and no network.
+/// Returns the name of a tool for a model: `server__tool`. If a provider would not accept the name, replaces the characters that it
+/// does not accept, cuts the name, and adds a hash.
 fn name(server: &str, tool: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let whole = format!("{server}__{tool}");

@@ -54,8 +54,9 @@ pub struct CommandCall {
 #[derive(Clone)]
 pub struct EditedCommand {
     command: String,
-    /// The number of calls of the turn that had ended when the person wrote the command; none if bash computes no word of the
-    /// command. If bash computes a word, the approval ends with the next call, because this call may change the word.
+    /// The number of calls of the turn that had ended when the person wrote the command; none if bash expands no word of the
+    /// command. If bash expands a word, such as a glob, the approval ends with the next call, because that call may change the
+    /// expansion.
     computed_at: Option<usize>,
 }
 

@@ -24,7 +24,7 @@ const MOST_CHOICES: usize = 50;
 /// The largest number of bytes of all texts of a form.
 const MOST_BYTES: usize = 64 << 10;
 
-/// Words that show that a form asks for a secret. The check only helps the person, because a form can use other words.
+/// Words by which co recognizes a form that asks for a secret. The list is incomplete: a form can ask for a secret in other words.
 const SECRET_WORDS: [&str; 5] = ["password", "passphrase", "passcode", "pin", "token"];
 
 const NEGATIONS: [&str; 4] = ["not", "never", "no", "don"];

@@ -28,7 +28,7 @@ pub enum JobListRequest {
     /// Adds a job that has started.
     Started(Box<StartedJob>, oneshot::Sender<JobView>),
     Find(u64, oneshot::Sender<Result<JobView, String>>),
-    /// Says that the model has been told of the end of this job.
+    /// Reports that the model knows about the end of this job. The chat then records the end.
     EndTold(u64),
 }
 

@@ -48,7 +48,8 @@ local function new_ones(buf, before)
   return found
 end
 
---- Calls `done` with the new diagnostics of a buffer: at once if it has no language server.
+--- Waits until the language servers of a buffer have no more news, and calls `done` with the new diagnostics. If the
+--- buffer has no language server, calls `done` at once with an empty list.
 ---@param buf integer
 ---@param before table<string, integer> which `count` returned before the change
 ---@param done fun(diagnostics: string[])

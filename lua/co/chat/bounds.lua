@@ -35,7 +35,7 @@ local function flat(line, before)
   return line:sub(1, at - 1) .. '\\' .. line:sub(at)
 end
 
---- Adds the pieces of a line that are short enough.
+--- Splits a line into pieces that are short enough, and adds all pieces to `into`.
 ---@param into string[]
 ---@param line string
 ---@param used integer the bytes that its row has already

@@ -11,9 +11,10 @@ local requests = require('co.backend.requests')
 local utf8 = require('co.ui.utf8')
 local windows = require('co.ui.windows')
 
---- Returns the working directory for a message; nil, after a notice, if its name is not UTF-8.
+--- Returns the working directory for a message: `cwd`, or the directory of the chat if the name of `cwd` is not UTF-8.
+--- If neither name is UTF-8, shows a notice and returns nil.
 ---
---- A chat that has begun keeps the directory that it has.
+--- The backend uses the directory only when it makes the chat, so a later message may name the directory of the chat.
 ---@param chat co.Chat
 ---@param cwd string
 ---@return string?

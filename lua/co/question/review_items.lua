@@ -5,7 +5,7 @@ local backend = require('co.backend')
 local review_state = require('co.question.review_state')
 local review_words = require('co.question.review_words')
 
---- A file that is reviewed: one of a question, or one of `/changes`.
+--- A file that is reviewed: a file of a question, of `/changes` or of `/review`.
 ---@class co.ReviewItem
 ---@field id string
 ---@field number string for the name of the buffer
@@ -13,7 +13,7 @@ local review_words = require('co.question.review_words')
 ---@field change co.FileChange
 ---@field request integer the id of the message that has the file
 ---@field file integer its place in that message, from 0
----@field whole? boolean its parts cannot be answered, but the question can
+---@field whole? boolean the person cannot answer single parts, only the question about all changes
 ---@field question? co.Question
 ---@field source? co.review.Source nil: it belongs to a question of the queue
 

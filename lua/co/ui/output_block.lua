@@ -60,7 +60,8 @@ function Block:rows()
   return head, tail
 end
 
---- Writes the number of skipped lines above the first line. It is text, so the cursor and `gf` work on it.
+--- Writes a line with the number of skipped lines above the first line of output. This line is buffer text, not virtual
+--- text, so the cursor and `gf` work on it.
 ---@param count integer
 function Block:show_skipped(count)
   local head = self:rows()

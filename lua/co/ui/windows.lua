@@ -405,7 +405,8 @@ function M.jump(rows, step)
   return target ~= nil
 end
 
---- Returns the row after the last one for windows: that of the last status line, or of the command line.
+--- Returns the row below the last row of the windows: the row of the last status line or, without a status line, of the
+--- command line.
 ---@return integer
 function M.bottom()
   return vim.o.lines - vim.o.cmdheight - (vim.o.laststatus > 0 and 1 or 0)

@@ -128,7 +128,7 @@ impl CallAction for ProposedChange {
     }
 }
 
-/// Runs work about a change on a thread that may block. The error is a text for the model.
+/// Calls `work` on a blocking thread, with the judge of a turn. The error is a text for the model.
 pub(in crate::tool) async fn with_judge<T: Send + 'static>(
     context: &CallContext,
     work: impl FnOnce(&Judge, &Path) -> Result<T, EditRefused> + Send + 'static,
@@ -457,8 +457,7 @@ fn refuse(why: EditRefused) -> String {
     format!("Refused: {why}{end}")
 }
 
-/// Runs work about a change on a thread that may block, with the judge and the working directory of a turn. The error is a text
-/// for the model.
+/// Calls `work` on a blocking thread, with the judge and the working directory of a turn. The error is a text for the model.
 pub(in crate::tool) async fn work_with_judge<T: Send + 'static>(
     judge: Arc<Judge>,
     cwd: PathBuf,

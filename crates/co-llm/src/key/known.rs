@@ -1,4 +1,4 @@
-//! The keys that redaction knows before any provider is used.
+//! Collects the keys and secret headers of the provider settings that co can read without running a program, for redaction.
 
 use secrecy::ExposeSecret;
 

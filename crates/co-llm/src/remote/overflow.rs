@@ -153,8 +153,8 @@ fn is_in(phrase: &[&str], words: &str) -> bool {
     })
 }
 
-/// Collects the messages of an error in lower case. Also parses texts as JSON, because a gateway puts the error of another server
-/// into a text.
+/// Collects the messages of an error in lower case. Also parses strings as JSON, because a gateway may put the JSON error of an
+/// upstream server into a string.
 fn collect(value: &Value, depth: usize, words: &mut Vec<String>) {
     let Some(depth) = depth.checked_sub(1) else {
         return;
