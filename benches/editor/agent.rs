@@ -154,7 +154,7 @@ struct Answer {
     gap: f64,
 }
 
-/// Asks the agent in a new Neovim, one prompt after the other. The first comes the time `typing` after the choice of the agent.
+/// Asks the agent in a new Neovim, one prompt after the other. Sends the first prompt the time `typing` after the choice of the agent.
 fn answers<const COUNT: usize>(
     workspace: &Path,
     command: &[String; 3],

@@ -1,39 +1,45 @@
 //! Starts an agent as soon as the person has chosen it, while they type the first prompt.
 
 use std::future;
+use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::hosts::TurnAsker;
 use super::process::{AgentProcess, AgentStart, OpenedAgent};
+use crate::config::AgentConfinement;
 
-/// The process of a chat's agent between two turns.
+/// The process of a chat's agent while no turn has it.
 #[derive(Default)]
 pub enum IdleAgent {
     #[default]
     None,
-    /// The process starts before the first prompt.
+    /// The process is starting.
     Starting(EarlyStart),
     Ready(Box<AgentProcess>),
 }
 
-/// A start of an agent that asks the person nothing. Dropping it ends the start.
+/// A start of an agent before the first prompt. Dropping it ends the start.
 pub struct EarlyStart {
-    cancel: DropGuard,
+    guard: DropGuard,
+    asker: Arc<TurnAsker>,
     task: JoinHandle<Option<Box<AgentProcess>>>,
 }
 
 impl IdleAgent {
-    /// Starts an agent in the background. The result has no process if the start fails, or if the person must be asked first:
-    /// about hosts, about the whole network, or about a login. The first turn then starts the agent again, asks, and tells what
-    /// fails.
+    /// Starts a confined agent in the background. The start ends without a process if it fails, or if the person must be asked
+    /// first: about hosts, about the whole network, or about a login. The first turn then starts the agent again, asks, and tells
+    /// what fails. An agent without confinement does not start before the first prompt, because the person may still choose
+    /// another.
     pub fn start(start: AgentStart, cancel: CancellationToken) -> Self {
-        if start.lacks_own_network() {
+        if start.spec.confinement == AgentConfinement::None || start.lacks_own_network() {
             return Self::None;
         }
+        let asker = Arc::clone(&start.asker);
         let task = tokio::spawn(open(start, cancel.clone()));
-        let cancel = cancel.drop_guard();
-        Self::Starting(EarlyStart { cancel, task })
+        let guard = cancel.drop_guard();
+        Self::Starting(EarlyStart { guard, asker, task })
     }
 
     /// Returns the process, if it has started.
@@ -44,8 +50,8 @@ impl IdleAgent {
         }
     }
 
-    /// Waits until a start in the background has ended, and keeps its process. Never completes if there is no such start. It can
-    /// be dropped at any time.
+    /// Waits until a start in the background has ended, and keeps its process. Never completes if there is no such start. This
+    /// method is cancel safe.
     pub async fn started(&mut self) {
         let Self::Starting(start) = self else {
             return future::pending().await;
@@ -54,27 +60,35 @@ impl IdleAgent {
         *self = process.ok().flatten().into();
     }
 
-    /// Returns the process, after its start if it starts. If `cancel` is cancelled meanwhile, the start ends first.
-    pub async fn process(self, cancel: &CancellationToken) -> Option<AgentProcess> {
+    /// Waits for a running start, and returns its process. If `cancel` is cancelled meanwhile, the start ends first.
+    pub async fn into_process(self, cancel: &CancellationToken) -> Option<AgentProcess> {
         let process = match self {
             Self::None => None,
             Self::Ready(process) => Some(process),
-            Self::Starting(EarlyStart {
-                cancel: guard,
-                mut task,
-            }) => {
-                let started = cancel.run_until_cancelled(&mut task).await;
-                let started = match started {
-                    Some(started) => started,
-                    None => {
-                        drop(guard);
-                        task.await
-                    }
-                };
-                started.ok().flatten()
-            }
+            Self::Starting(start) => start.process(cancel).await,
         };
         process.map(|it| *it)
+    }
+}
+
+impl EarlyStart {
+    /// Returns the asker of the agent, which asks nobody before its turn begins.
+    pub fn asker(&self) -> &Arc<TurnAsker> {
+        &self.asker
+    }
+
+    async fn process(mut self, cancel: &CancellationToken) -> Option<Box<AgentProcess>> {
+        let started = cancel.run_until_cancelled(&mut self.task).await;
+        let started = match started {
+            Some(started) => started,
+            None => {
+                // The start may wait for an answer about a host.
+                self.asker.end();
+                drop(self.guard);
+                self.task.await
+            }
+        };
+        started.ok().flatten()
     }
 }
 
@@ -91,6 +105,11 @@ async fn open(start: AgentStart, cancel: CancellationToken) -> Option<Box<AgentP
         Err(fault) => Err(fault),
     };
     match opened {
+        Ok(OpenedAgent::Ready(process)) if process.asker.asked_nobody() => {
+            // It did without a host that the person may want to allow.
+            process.last_words().await;
+            None
+        }
         Ok(OpenedAgent::Ready(process)) => Some(process),
         Ok(OpenedAgent::NeedsLogin(agent, _)) => {
             agent.last_words().await;

@@ -16,8 +16,8 @@ use co_exec::AGENT;
 use co_policy::{HostPattern, HostRules};
 use co_proxy::Target;
 
-/// Asks the person about the hosts that an agent wants to connect to. It can ask only during a turn. Between two turns, it
-/// refuses every host that no rule names.
+/// Asks the person about the hosts that an agent wants to connect to. It can ask only during a turn. Before the first turn and
+/// between two turns, it refuses every host that no rule names.
 ///
 /// An answer is valid until the end of the turn, unless the person chose a longer time.
 pub struct TurnAsker {
@@ -34,6 +34,8 @@ struct AskerState {
     /// A token that is cancelled when a turn begins or ends. This withdraws open questions: they hold a sender to the chat, and
     /// would keep the turn running.
     period: CancellationToken,
+    /// True if a host was refused without a question, because no turn ran.
+    asked_nobody: bool,
     /// The hosts to which the agent may connect until it ends.
     granted: Vec<HostPattern>,
 }
@@ -77,6 +79,11 @@ impl TurnAsker {
         self.set(None);
     }
 
+    /// Returns true if a host was ever refused without a question, because no turn ran.
+    pub(super) fn asked_nobody(&self) -> bool {
+        self.state.lock().asked_nobody
+    }
+
     fn set(&self, turn: Option<Arc<PersonAsker>>) {
         let mut state = self.state.lock();
         state.turn = turn;
@@ -96,7 +103,8 @@ impl HostAsker for TurnAsker {
 
     async fn ask(&self, targets: &[Target]) -> Result<(), String> {
         let (turn, period) = {
-            let state = self.state.lock();
+            let mut state = self.state.lock();
+            state.asked_nobody |= state.turn.is_none();
             (state.turn.clone(), state.period.clone())
         };
         let turn = turn.ok_or("no turn of the agent runs, so nobody is asked")?;

@@ -184,7 +184,7 @@ pub struct AgentProcess {
     pub session: SessionId,
     /// The way in which the session began.
     pub begin: SessionBegin,
-    /// True until the session is recorded in the transcript.
+    /// True until a turn has begun the session.
     pub is_new: bool,
     /// The updates that were received before the session began.
     pub early: Vec<EarlyUpdate>,

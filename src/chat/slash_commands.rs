@@ -206,6 +206,11 @@ impl Chat {
     async fn change_directory(&mut self, path: &str) {
         if let Some(dirs) = self.context.new_directories(path).await {
             self.context.dirs = dirs;
+            if !self.recorder.has_prompt()
+                && let Some(Ok(spec)) = self.model.agent_spec(&self.context.services)
+            {
+                self.agent.start_early(&self.context, spec);
+            }
             self.show_state();
             let cwd = self.context.dirs.cwd.display();
             self.context.say(format!("the chat is in {cwd} now"));

@@ -144,14 +144,15 @@ describe('the queue of questions', function()
       focus.when_keys_count = function(act)
         focus.when_keys_count = when_keys_count
         when_keys_count(function()
-          vim.api.nvim_input(':let g:typed = 1<CR>')
+          vim.api.nvim_input(':let g:typed = win_getid()<CR>')
           act()
         end)
       end
       require('co.question').answer(1, 'once')
     ]])
-    nvim:wait('return vim.g.typed == 1')
+    nvim:wait('return vim.g.typed ~= nil')
     nvim:wait(HOME)
+    yes(nvim:lua('return vim.g.typed == vim.api.nvim_get_current_win()'))
     same({ { 1, 'once' } }, answers(nvim))
   end)
 

@@ -435,7 +435,6 @@ function Float:finish()
   end
   self.phase = 'done'
   self:note_sight()
-  focus.ignore_keys('person')
   api.nvim_win_set_config(self.win, self:geometry())
   local function release()
     if self.phase == 'done' then
@@ -443,23 +442,25 @@ function Float:finish()
       self:leave()
     end
   end
-  local function release_after_keys()
-    if self.phase == 'done' and self:focused() and focus.has_unread_keys() then
-      -- They may be answers, so they are for this window.
-      focus.ignore_keys('person')
-      focus.when_keys_count(release_after_keys)
-    else
-      release()
-    end
+  local function release_after_pause()
+    focus.ignore_keys('person')
+    focus.when_keys_count(function()
+      -- Unread keys may be answers, so this window must take them.
+      if self.phase == 'done' and self:focused() and focus.has_unread_keys() then
+        release_after_pause()
+      else
+        release()
+      end
+    end)
   end
-  focus.when_keys_count(release_after_keys)
+  release_after_pause()
   -- A command is meant for the window of the person.
   api.nvim_create_autocmd('CmdlineEnter', {
     group = api.nvim_create_augroup('co.float.finish', {}),
     once = true,
-    callback = vim.schedule_wrap(function()
+    callback = function()
       textlock.when_unlocked(release)
-    end),
+    end,
   })
 end
 

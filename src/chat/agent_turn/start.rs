@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures::future::FutureExt;
+
 use super::Progress;
 use super::content::block_text;
 use super::login::{LoginWay, LoginWays};
@@ -9,7 +11,7 @@ use super::parts::LONGEST_ODD;
 use super::past::Replay;
 use crate::agent::{
     AgentProcess, AgentStart, ConnectedAgent, IdleAgent, MOST_MEMORY, OpenedAgent, SessionBegin,
-    StartFault,
+    StartFault, TurnAsker,
 };
 use crate::chat::turn::{Halt, TurnEvent};
 use crate::protocol::{Asker, ChatState, Question};
@@ -40,46 +42,88 @@ impl Progress {
                 (&context.workspace, &context.cwd),
             )
         };
-        if let IdleAgent::Starting(_) = process {
+        if let IdleAgent::Starting(early) = &process {
+            self.ask_by(early.asker());
             self.tell_start().await?;
         }
-        let process = process.process(&context.cancel).await;
+        let process = process.into_process(&context.cancel).await;
+        if process.is_none() && context.cancel.is_cancelled() {
+            return Err(Halt::Cancelled);
+        }
         if let Some(mut process) = process.filter(|it| it.serves(&start)) {
-            process.asker.begin(&context);
-            self.asker = Some(Arc::clone(&process.asker));
-            if process.is_new {
-                if let Err(halt) = self.begin_session(&mut process, has_past).await {
-                    process.last_words().await;
-                    return Err(halt);
-                }
-            } else {
-                self.memory_before = process.connection.memory_taken();
+            if self.asker.is_none() {
+                self.ask_by(&process.asker);
             }
-            let heard = self.hear_late(&mut process).await;
-            let open = process.open_secrets(&context.services).await;
-            if let (Ok(true), Ok([])) = (&heard, open.as_deref()) {
+            let unfit = self.open_secret(&process).await;
+            let heard = self.hear_waiting(&mut process, unfit.is_none(), has_past);
+            let heard = heard.await;
+            if let (Ok(true), None) = (&heard, &unfit) {
                 return Ok(Some(process));
             }
             process.asker.end();
-            if let Ok(true) = heard {
-                process.last_words().await;
-                let name = &self.turn.spec.name;
-                let why = match open {
-                    Ok(open) => format!(
-                        "it could read what is secret now: {}",
-                        self.turn.names(&open)
-                    ),
-                    Err(why) => format!("co cannot find out what it could read ({why})"),
-                };
-                let text = format!("{name} is started anew, because {why}");
-                self.turn.chat.note(&text).await?;
-                return self.begin(start, has_past).await;
-            }
             let words = process.last_words().await;
-            heard?;
-            self.tell_death(&words, "it starts anew").await?;
+            match (heard?, unfit) {
+                (true, Some(why)) => {
+                    let name = &self.turn.spec.name;
+                    let text = format!("{name} is started anew, because {why}");
+                    self.turn.chat.note(&text).await?;
+                }
+                _ => self.tell_death(&words, "it starts anew").await?,
+            }
         }
         self.begin(start, has_past).await
+    }
+
+    /// Handles the messages that the agent wrote while no turn ran. Begins the session if the process is new and fit to serve the
+    /// turn. Returns false if the agent has ended.
+    async fn hear_waiting(
+        &mut self,
+        process: &mut AgentProcess,
+        is_fit: bool,
+        has_past: bool,
+    ) -> Result<bool, Halt> {
+        if !process.is_new {
+            self.memory_before = process.connection.memory_taken();
+            return self.hear_late(process).await;
+        }
+        if !is_fit {
+            return Ok(true);
+        }
+        // Before the session begins, because the session of a process that has ended is of no use.
+        let mut waiting = Vec::new();
+        while let Some(incoming) = process.connection.next().now_or_never() {
+            if incoming == Incoming::Ended || self.is_flooded(process).await? {
+                return Ok(false);
+            }
+            waiting.push(incoming);
+        }
+        self.begin_session(process, has_past).await?;
+        for incoming in waiting {
+            self.hear(process, incoming).await?;
+        }
+        Ok(true)
+    }
+
+    /// Lets the agent ask the person about hosts in this turn.
+    fn ask_by(&mut self, asker: &Arc<TurnAsker>) {
+        asker.begin(&self.turn.context);
+        self.asker = Some(Arc::clone(asker));
+    }
+
+    /// Returns the reason why an agent must not go on: it could read a secret file.
+    async fn open_secret(&self, process: &AgentProcess) -> Option<String> {
+        match process
+            .open_secrets(&self.turn.context.services)
+            .await
+            .as_deref()
+        {
+            Ok([]) => None,
+            Ok(open) => Some(format!(
+                "it could read what is secret now: {}",
+                self.turn.names(open)
+            )),
+            Err(why) => Some(format!("co cannot find out what it could read ({why})")),
+        }
     }
 
     /// Starts the agent. Returns `None`, after a notice to the person, if the start fails.
@@ -98,8 +142,7 @@ impl Progress {
             }
             start.whole_network = true;
         }
-        start.asker.begin(&context);
-        self.asker = Some(Arc::clone(&start.asker));
+        self.ask_by(&start.asker);
         let opened = match self.start(start).await {
             Ok(agent) => self.open(agent).await?,
             Err(fault) => Err(fault),

@@ -64,6 +64,9 @@ impl ChatAgent {
             });
             let choices: Vec<_> = choices.collect();
             return match choices.is_empty() {
+                true if self.process.ready().is_some() => {
+                    context.complain(format!("{name} has no {word} to choose"))
+                }
                 true => context.complain(format!(
                     "{name} has told no {word} to choose; it tells them when it has started, at the latest with the first prompt"
                 )),
@@ -176,9 +179,7 @@ impl ChatAgent {
             return list_sessions(context, spec);
         }
         self.session = Some(id.to_owned());
-        context.say(format!(
-            "{name} goes on with that session with the first prompt"
-        ));
+        context.say(format!("{name} goes on with that session"));
         self.start_early(context, spec);
     }
 
@@ -225,7 +226,8 @@ impl ChatAgent {
     }
 
     /// Starts the agent and takes the first checkpoint while the person types the first prompt, unless the settings have a fault.
-    fn start_early(&mut self, context: &ChatContext, spec: AgentSpec) {
+    pub(in crate::chat) fn start_early(&mut self, context: &ChatContext, spec: AgentSpec) {
+        self.process = IdleAgent::None;
         let services = &context.services;
         if services.config.check().is_ok() {
             services.prepare_checkpoints(context.id, context.judge());
@@ -237,14 +239,26 @@ impl ChatAgent {
         }
     }
 
-    /// Takes what the agent reported when it started before the first prompt. Returns false if there is nothing new.
+    /// Sends the person's choices to an agent that has started before the first prompt, and stores the state of its session.
+    /// Returns false if the state is unchanged.
     pub(in crate::chat) fn take_early_state(
         &mut self,
         context: &ChatContext,
         name: Option<&str>,
     ) -> bool {
-        let state = self.process.ready().map(|it| it.state.clone());
-        state.is_some_and(|state| self.take_state(context, name, state))
+        let Some(process) = self.process.ready() else {
+            return false;
+        };
+        for wish in &self.wishes {
+            if let Ok(change) = process.state.find(wish)
+                && !process.state.is_current(&change)
+            {
+                // If it does not read, its first turn tells.
+                let _stuck = process.change(change);
+            }
+        }
+        let state = process.state.clone();
+        self.take_state(context, name, state)
     }
 }
 

@@ -157,13 +157,17 @@ impl ChatModel {
         }
     }
 
-    /// Switches to a model that was looked up. If the provider does not have the model, asks which provider is meant.
+    /// Switches to a model that was looked up, unless the person has chosen an agent meanwhile. If the provider does not have the
+    /// model, asks which provider is meant.
     pub(in crate::chat) fn found_model(
         &mut self,
         context: &ChatContext,
         (name, found): (String, bool),
         in_turn: bool,
     ) {
+        if self.agent().is_some() {
+            return;
+        }
         let services = &context.services;
         let current = self.provider_name(services);
         let own = current.as_ref().and_then(|current| {

@@ -18,7 +18,7 @@ use co_acp::schema::{
     ToolCallUpdate, ToolCallUpdateFields, ToolKind, UsageUpdate,
 };
 
-use super::scene::Scene;
+use super::scene::{Scene, wait_gone};
 use crate::support::DEADLINE;
 use crate::support::proc::wait_until;
 use crate::support::workspace::Workspace;
@@ -204,8 +204,8 @@ fn the_output_of_a_call_is_shown_while_it_comes() {
     let workspace = Workspace::new();
     let file = workspace.path().join("a.txt").display().to_string();
     let script = script.to_string().replace("PLACE", &file);
+    workspace.write(".env", "TOKEN=hunter2-token\n");
     let mut scene = scene_in(workspace, &script, json!({}));
-    scene.workspace.write(".env", "TOKEN=hunter2-token\n");
     scene.co("do it");
     let live = scene.wait_chat("    te\n");
     assert!(
@@ -813,35 +813,107 @@ fn it_starts_before_the_first_prompt() {
     assert_eq!(sessions.count(), 1);
 }
 
-/// Returns the settings of an agent that never answers and is deaf to signals. Its process numbers are in the file `started`.
-fn never_starts() -> Value {
-    let deaf = "trap '' TERM; sleep 600 & echo $$ $! > pids; mv pids started; wait";
-    json!({ "cmd": ["sh", "-c", deaf], "confinement": "none" })
-}
-
-/// Returns the number of a process of the agent that still runs.
-fn left_of(pids: &str) -> Option<&str> {
-    let is_left = |pid: &&str| std::fs::exists(format!("/proc/{pid}/stat")).unwrap();
-    pids.split_whitespace().find(is_left)
+/// Returns a scene with the scripted agent, which first runs the shell command `before`.
+fn scene_after(before: &str, script: &Value) -> Scene {
+    let workspace = Workspace::new();
+    workspace.write("agent.py", include_str!("agent.py"));
+    let command = format!("{before}; exec python3 agent.py script.json");
+    let agent = json!({ "cmd": ["sh", "-c", command] });
+    scene_in(workspace, &script.to_string(), agent)
 }
 
 #[test]
-fn an_agent_that_is_not_wanted_any_more_does_not_start() {
-    let scene = scene_with(&json!({}), never_starts());
-    let pids = wait_until(LONG, "the agent runs", || scene.workspace.read("started"));
-    scene.co("/agent none");
-    wait_until(LONG, "its end", || left_of(&pids).is_none().then_some(()));
+fn a_choice_is_shown_as_soon_as_the_agent_has_started() {
+    let modes = ["ask", "plan"].map(|it| SessionMode::new(it, it.to_uppercase()));
+    let script = json!({
+        "log": "requests",
+        "session": { "modes": SessionModeState::new("ask", modes.to_vec()) },
+        "hi": [message("Hello.")],
+    });
+    let scene = scene_after("until test -e go; do sleep 0.05; done", &script);
+    scene.co("/mode plan");
+    scene.wait_notice("scripted takes the mode plan with the next prompt");
+    scene.workspace.write("go", "");
+    scene.nvim.wait_text("mode PLAN");
+    scene.co("hi");
+    scene.wait_chat("Hello.");
+    scene.wait_turns(1);
+    let requests = scene.workspace.read("requests").unwrap();
+    assert_eq!(
+        requests.matches("session/set_mode").count(),
+        1,
+        "{requests}"
+    );
+}
+
+#[test]
+fn an_early_start_ends_when_the_person_leaves_the_agent() {
+    for command in ["/agent none", "/new", "/close"] {
+        let scene = scene_after("trap '' TERM; sleep 600", &json!({}));
+        let started = scene.wait_below("sleep 600");
+        match command {
+            "/close" => scene.command("bwipeout! co://chat/1/prompt"),
+            "/new" => {
+                scene.co("/new");
+                scene.command("bwipeout! co://chat/1/prompt");
+            }
+            _ => scene.co(command),
+        }
+        wait_gone(&started);
+    }
+}
+
+#[test]
+fn a_host_that_an_early_start_needs_is_asked_about_with_the_first_prompt() {
+    let fetch = "import urllib.request as it; it.urlopen('http://host.test/')";
+    let fetch = format!("python3 -c \"{fetch}\" 2> refused; mv refused done");
+    let scene = scene_after(&fetch, &json!({ "hi": [message("Hello.")] }));
+    wait_until(LONG, "a refusal", || scene.workspace.read("done"));
+    scene.co("hi");
+    scene.answer_text("host.test", "n");
+    scene.wait_chat("Hello.");
+    scene.wait_turns(1);
+}
+
+#[test]
+fn a_session_that_an_early_start_loaded_is_shown_once() {
+    let script = json!({
+        "log": "requests",
+        "capabilities": { "loadSession": true },
+        "load": [message("An earlier answer.")],
+        "on": [message("Went on.")],
+    });
+    let scene = scene(&script);
+    scene.co("/session s1");
+    let loaded = || scene.workspace.read("requests")?.find("session/load");
+    wait_until(LONG, "an early start", loaded);
+    scene.workspace.write(".env", "TOKEN=hunter2-token\n");
+    scene.co("on");
+    scene.wait_chat("Went on.");
+    scene.wait_turns(1);
+    let chat = scene.chat();
+    assert_eq!(chat.matches("An earlier answer.").count(), 1, "{chat}");
+    let items = scene.items();
+    let sessions = items.iter().filter(|it| it["item"] == "agent_session");
+    assert_eq!(sessions.count(), 1, "{items:#?}");
 }
 
 #[test]
 fn a_cancel_of_the_start_leaves_no_process() {
-    let scene = scene_with(&json!({}), never_starts());
+    let deaf = "trap '' TERM; sleep 600 & echo $$ $! > pids; mv pids started; wait";
+    let scene = scene_with(
+        &json!({}),
+        json!({ "cmd": ["sh", "-c", deaf], "confinement": "none" }),
+    );
     scene.co("hi");
     wait_until(LONG, "the agent runs", || scene.workspace.read("started"));
     scene.interrupt();
     scene.wait_turns(1);
     let pids = scene.workspace.read("started").unwrap();
-    assert_eq!(left_of(&pids), None);
+    for pid in pids.split_whitespace() {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        assert!(stat.is_err(), "{pid} is left: {stat:?}");
+    }
 }
 
 #[test]
@@ -1288,7 +1360,7 @@ fn a_session_of_the_agent_goes_on_in_a_new_chat() {
     scene.nvim.wait_text("First work  2026-11-29");
     scene.nvim.wait_text("Second work");
     scene.press("2<CR>");
-    scene.wait_notice("scripted goes on with that session with the first prompt");
+    scene.wait_notice("scripted goes on with that session");
     scene.co("on");
     scene.wait_chat("Went on.");
     scene.wait_turns(1);
