@@ -187,6 +187,11 @@ impl Scene {
     /// Goes to the question that is on the screen and answers it with keys.
     #[track_caller]
     pub(crate) fn answer(&self, keys: &str) {
+        // What is on the screen may be the question before, which has its answer.
+        self.wait_for(
+            "#require('co.question').pending() > 0",
+            "a question to wait",
+        );
         self.type_keys(":Co /approve<CR>");
         self.wait_for(
             "vim.bo.filetype == 'co-approval'",
