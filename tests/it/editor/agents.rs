@@ -21,6 +21,7 @@ use co_acp::schema::{
 use super::scene::{Scene, wait_gone};
 use crate::support::DEADLINE;
 use crate::support::proc::wait_until;
+use crate::support::runner::python;
 use crate::support::workspace::Workspace;
 
 const LONG: Duration = Duration::from_secs(20);
@@ -48,7 +49,7 @@ pub(super) fn scene_in(workspace: Workspace, script: &str, more: Value) -> Scene
 pub(super) fn settings(workspace: &Workspace, more: Value) -> Value {
     let program = format!("{}/tests/it/editor/agent.py", env!("CARGO_MANIFEST_DIR"));
     let script = workspace.path().join("script.json");
-    let mut agent = json!({ "cmd": ["python3", program, script] });
+    let mut agent = json!({ "cmd": [python(), program, script] });
     for (name, value) in more.as_object().unwrap() {
         agent[name] = value.clone();
     }
@@ -817,7 +818,7 @@ fn it_starts_before_the_first_prompt() {
 fn scene_after(before: &str, script: &Value) -> Scene {
     let workspace = Workspace::new();
     workspace.write("agent.py", include_str!("agent.py"));
-    let command = format!("{before}; exec python3 agent.py script.json");
+    let command = format!("{before}; exec {} agent.py script.json", python());
     let agent = json!({ "cmd": ["sh", "-c", command] });
     scene_in(workspace, &script.to_string(), agent)
 }
@@ -866,7 +867,7 @@ fn an_early_start_ends_when_the_person_leaves_the_agent() {
 #[test]
 fn a_host_that_an_early_start_needs_is_asked_about_with_the_first_prompt() {
     let fetch = "import urllib.request as it; it.urlopen('http://host.test/')";
-    let fetch = format!("python3 -c \"{fetch}\" 2> refused; mv refused done");
+    let fetch = format!("{} -c \"{fetch}\" 2> refused; mv refused done", python());
     let scene = scene_after(&fetch, &json!({ "hi": [message("Hello.")] }));
     wait_until(LONG, "a refusal", || scene.workspace.read("done"));
     scene.co("hi");

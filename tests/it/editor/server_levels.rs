@@ -9,6 +9,7 @@ use super::scene::Scene;
 use super::servers::{calls, scene_of, tool, tools, wait_runs};
 use crate::cli::trial_hosts::FileServer;
 use crate::support::http::Reply;
+use crate::support::runner::python;
 use crate::support::workspace::Workspace;
 
 /// Returns a scene with a server at the level `workspace`.
@@ -164,7 +165,7 @@ fn a_question_shows_the_call_and_always_allows_what_it_says() {
 fn settings_of(scene: &Scene, level: &Value) -> Value {
     let program = format!("{}/tests/it/editor/server.py", env!("CARGO_MANIFEST_DIR"));
     let script = scene.workspace.path().join("script.json");
-    let mut server = json!({ "cmd": ["python3", program, script] });
+    let mut server = json!({ "cmd": [python(), program, script] });
     for (name, value) in level.as_object().unwrap() {
         server[name] = value.clone();
     }

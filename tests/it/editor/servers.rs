@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::scene::Scene;
 use crate::support::http::Reply;
+use crate::support::runner::python;
 use crate::support::workspace::Workspace;
 use crate::support::{DEADLINE, proc};
 
@@ -26,7 +27,7 @@ pub(super) fn scene_of(script: &Value, mut server: Value, mut settings: Value) -
     let workspace = Workspace::new();
     workspace.write("script.json", &script.to_string());
     let program = format!("{}/tests/it/editor/server.py", env!("CARGO_MANIFEST_DIR"));
-    server["cmd"] = json!(["python3", program, workspace.path().join("script.json")]);
+    server["cmd"] = json!([python(), program, workspace.path().join("script.json")]);
     settings["mcp_servers"] = json!({ "s": server });
     let outer = [
         ("OUTER", "hunter2-of-neovim"),
