@@ -1,5 +1,4 @@
 local messages = require('messages')
-local neovim = require('neovim')
 local questions = require('questions')
 local ask = messages.ask
 local editor = questions.editor

@@ -1,5 +1,4 @@
 local messages = require('messages')
-local neovim = require('neovim')
 local questions = require('questions')
 
 --- The review of two files, one with two parts.

@@ -179,7 +179,7 @@ describe('prompt files', function()
   end)
 
   it('that the person refuses leave the draft as it was', function()
-    local nvim, work = curious()
+    local nvim = curious()
     nvim:lua("vim.cmd('Co')")
     nvim:keys('ia draft<Esc>')
     for _, answer in ipairs({ { trusted = false }, { question = 7 } }) do

@@ -1,7 +1,6 @@
 -- The shell buffer when the person unloads it, and loads it again.
 
 local messages = require('messages')
-local neovim = require('neovim')
 local shell_buffer = require('shell_buffer')
 local enter, started, wait_line = shell_buffer.enter, shell_buffer.started, shell_buffer.wait_line
 local ended, output, patch = messages.ended, messages.output, messages.patch

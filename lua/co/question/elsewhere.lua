@@ -1,7 +1,6 @@
 --- The answers to the question on the screen that the person gives without going to the float.
 local M = {}
 
-local api = vim.api
 local TOO_QUICK = require('co.question.float').TOO_QUICK
 local focus = require('co.ui.focus')
 local normal_mode = require('co.ui.normal_mode')
