@@ -37,6 +37,8 @@ local windows = require('co.ui.windows')
 ---@field waiting_prompts string[] the prompts that were sent and still wait for their turn, the newest last
 ---@field draft co.Draft as it was saved
 ---@field unloaded? string the id of its transcript, if the present backend has not loaded it
+---@field agent? string the agent that works in it
+---@field lost_choice? { name: 'agent'|'model', args: string } the agent or model that the person chose, if it has not begun and the present backend does not know
 
 -- Milliseconds from the end of a turn. Plugins that render markdown drop an event that comes soon after another one, such
 -- as the scrolling of the window.
@@ -512,6 +514,9 @@ end
 local function handle_exit(chat, reason, held)
   local interrupted = chat.state.state ~= 'idle'
   chat.unloaded = chat.state.transcript or chat.unloaded
+  if chat.state.chosen and (chat.state.title or '') == '' then
+    chat.lost_choice = { name = chat.agent and 'agent' or 'model', args = chat.state.model }
+  end
   -- The next backend numbers its own blocks.
   chat.text:end_calls()
   local gathering = vim.tbl_map(function(prompt)

@@ -27,6 +27,22 @@ local function usable_directory(chat, cwd)
   notify.error(utf8.NO_PLACE)
 end
 
+--- Returns the commands that a new backend gets before the first message of a chat: the chat's transcript, and the agent or
+--- model of a chat that has not begun.
+---@param chat co.Chat
+---@param message co.FromEditor
+---@return { name: string, args: string }[]
+local function commands_before(chat, message)
+  local commands = {}
+  if chat.unloaded and message.name ~= 'resume' then
+    commands[1] = { name = 'resume', args = chat.unloaded }
+  end
+  if chat.lost_choice and not vim.list_contains({ 'resume', 'agent', 'model' }, message.name) then
+    commands[#commands + 1] = chat.lost_choice
+  end
+  return commands
+end
+
 --- Sends a message of a chat. If the backend was restarted, it first loads its transcript again.
 ---@param chat co.Chat
 ---@param message co.FromEditor
@@ -49,21 +65,15 @@ function M.message(chat, message, cwd)
     return false
   end
   message.cwd = directory
-  local first = chat.unloaded
-    and message.name ~= 'resume'
-    and {
-      type = 'command',
-      chat = chat.id,
-      name = 'resume',
-      args = chat.unloaded,
-      cwd = directory,
-    }
-  if first and not backend.send(first) then
-    return false
+  for _, command in ipairs(commands_before(chat, message)) do
+    local first = { type = 'command', chat = chat.id, cwd = directory }
+    if not backend.send(vim.tbl_extend('error', first, command)) then
+      return false
+    end
   end
   local taken = backend.send(message)
   if taken then
-    chat.unloaded = nil
+    chat.unloaded, chat.lost_choice = nil, nil
   end
   return taken
 end

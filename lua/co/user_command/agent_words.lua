@@ -8,6 +8,10 @@ local told = {}
 ---@param message co.AgentWords
 function M.receive(message)
   told[message.chat] = message.agent and message or nil
+  local chat = require('co.chat.registry').get(message.chat)
+  if chat then
+    chat.agent = message.agent
+  end
 end
 
 --- Returns the words of the current chat's agent; nil if a model answers there.
