@@ -15,8 +15,8 @@ pub use early_start::IdleAgent;
 pub use hosts::TurnAsker;
 pub use preset::{AgentSpec, PRESETS, names};
 pub use process::{
-    AgentProcess, AgentStart, ConnectedAgent, EarlyUpdate, MOST_MEMORY, OpenedAgent, SessionBegin,
-    StartFault,
+    AgentProcess, AgentStart, ConnectedAgent, EarlyUpdate, IdleNews, MOST_MEMORY, OpenedAgent,
+    SessionBegin, StartFault,
 };
 pub use session::{AgentOption, AgentWish, PlanMode, SessionChange, SessionState};
 pub use trial::TrialGrants;

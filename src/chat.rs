@@ -190,8 +190,9 @@ impl Chat {
                 open = self.count.ended() => self.counted(&open),
                 question = self.contexts.question() => self.contexts.ask(question, &mut self.questions),
                 event = self.commit.next_event() => self.commit_event(event).await,
-                () = self.agent.process.started() => {
-                    if self.agent.take_early_state(&self.context, self.model.agent()) {
+                news = self.agent.process.news() => {
+                    let name = self.model.agent().unwrap_or_default();
+                    if self.agent.take_news(&self.context, name, news) {
                         self.show_state();
                     }
                 }

@@ -7,8 +7,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::hosts::TurnAsker;
-use super::process::{AgentProcess, AgentStart, OpenedAgent};
+use super::process::{AgentProcess, AgentStart, IdleNews, OpenedAgent, StartFault};
 use crate::config::AgentConfinement;
+use crate::protocol::NoticeLevel;
+use co_text::{one_line, printable};
 
 /// The process of a chat's agent while no turn has it.
 #[derive(Default)]
@@ -50,14 +52,22 @@ impl IdleAgent {
         }
     }
 
-    /// Waits until a start in the background has ended, and keeps its process. Never completes if there is no such start. This
-    /// method is cancel safe.
-    pub async fn started(&mut self) {
-        let Self::Starting(start) = self else {
-            return future::pending().await;
+    /// Waits for news of an agent before its first turn: the end of its start, or a message. Never completes if there is no such
+    /// agent. This method is cancel safe.
+    pub async fn news(&mut self) -> IdleNews {
+        let news = match self {
+            Self::Starting(start) => {
+                let process = (&mut start.task).await;
+                *self = process.ok().flatten().into();
+                return IdleNews::Started;
+            }
+            Self::Ready(process) if process.is_new => process.hear_before_turn().await,
+            Self::None | Self::Ready(_) => return future::pending().await,
         };
-        let process = (&mut start.task).await;
-        *self = process.ok().flatten().into();
+        if let IdleNews::Ended = news {
+            *self = Self::None;
+        }
+        news
     }
 
     /// Waits for a running start, and returns its process. If `cancel` is cancelled meanwhile, the start ends first.
@@ -100,6 +110,7 @@ impl From<Option<Box<AgentProcess>>> for IdleAgent {
 
 /// Starts an agent and opens its session.
 async fn open(start: AgentStart, cancel: CancellationToken) -> Option<Box<AgentProcess>> {
+    let (name, services) = (start.spec.name.clone(), Arc::clone(&start.services));
     let opened = match start.start(&cancel).await {
         Ok(agent) => agent.open(&cancel).await,
         Err(fault) => Err(fault),
@@ -115,8 +126,14 @@ async fn open(start: AgentStart, cancel: CancellationToken) -> Option<Box<AgentP
             agent.last_words().await;
             None
         }
+        // The first turn asks.
+        Err(StartFault::Hosts(_) | StartFault::Cancelled) => None,
         Err(fault) => {
-            tracing::info!(%fault, "an agent does not start before the first prompt");
+            let text = format!(
+                "{name} does not start: {}; the first prompt tries again, and /agent chooses another",
+                one_line(&printable(&fault.to_string()))
+            );
+            services.notice(NoticeLevel::Warn, text);
             None
         }
     }

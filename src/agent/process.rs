@@ -178,6 +178,21 @@ pub enum OpenedAgent {
     NeedsLogin(Box<ConnectedAgent>, String),
 }
 
+/// News of an agent before its first turn.
+#[derive(Debug)]
+pub enum IdleNews {
+    /// The start has ended.
+    Started,
+    /// The state of the session may have changed.
+    State,
+    /// The agent refused a change of the session. The text is the reason.
+    Refused(String),
+    /// The message waits for the first turn.
+    Waits,
+    /// The process has ended or sent too much.
+    Ended,
+}
+
 /// A running agent with a session. Dropping it ends the agent and all processes that it started.
 pub struct AgentProcess {
     pub connection: AgentConnection,
@@ -188,6 +203,8 @@ pub struct AgentProcess {
     pub is_new: bool,
     /// The updates that were received before the session began.
     pub early: Vec<EarlyUpdate>,
+    /// The other messages that were received since then and before the first turn.
+    pub waiting: Vec<Incoming>,
     pub state: SessionState,
     /// The changes of the session that the agent has not answered. Each change comes with the state of the session before it.
     changes: Vec<(RequestNumber, SessionState)>,
@@ -271,6 +288,33 @@ impl AgentProcess {
                 self.state = SessionState { commands, ..before };
                 Some(error.message)
             }
+        }
+    }
+
+    /// Waits for the next message of a process whose first turn has not begun. Applies changes of modes, options and commands at
+    /// once, and keeps other messages for the turn. This method is cancel safe.
+    pub async fn hear_before_turn(&mut self) -> IdleNews {
+        let incoming = self.connection.next().await;
+        match incoming {
+            Incoming::Ended => return IdleNews::Ended,
+            Incoming::Answer { number, answer } => {
+                return match self.changed(number, answer) {
+                    Some(why) => IdleNews::Refused(why),
+                    None => IdleNews::State,
+                };
+            }
+            Incoming::Update { update, unread } => {
+                let is_own = update.session_id == self.session;
+                if is_own && unread.is_empty() && self.state.take(&update.update) {
+                    return IdleNews::State;
+                }
+                self.waiting.push(Incoming::Update { update, unread });
+            }
+            other => self.waiting.push(other),
+        }
+        match self.connection.memory_taken() > MOST_MEMORY {
+            true => IdleNews::Ended,
+            false => IdleNews::Waits,
         }
     }
 
@@ -444,6 +488,7 @@ impl ConnectedAgent {
                     begin: opened.begin,
                     is_new: true,
                     early: self.early,
+                    waiting: Vec::new(),
                     state: opened.state,
                     changes: Vec::new(),
                     asker: self.start.asker,

@@ -3,8 +3,11 @@
 use co_acp::schema::{
     AvailableCommand, SessionConfigId, SessionConfigKind, SessionConfigOption,
     SessionConfigOptionCategory, SessionConfigOptionValue, SessionConfigSelectOption,
-    SessionConfigSelectOptions, SessionModeId, SessionModeState,
+    SessionConfigSelectOptions, SessionModeId, SessionModeState, SessionUpdate,
 };
+
+/// The largest number of commands of an agent that Neovim completes.
+const MOST_COMMANDS: usize = 200;
 
 /// The two values of an option that can be on or off.
 const ON_OFF: [(&str, bool); 2] = [("on", true), ("off", false)];
@@ -93,6 +96,24 @@ impl AgentOption {
 }
 
 impl SessionState {
+    /// Applies an update of modes, options or commands. Returns false for other updates, and for a mode that is not known.
+    pub fn take(&mut self, update: &SessionUpdate) -> bool {
+        match update {
+            SessionUpdate::AvailableCommandsUpdate(update) => {
+                let commands = update.available_commands.iter();
+                self.commands = commands.take(MOST_COMMANDS).cloned().collect();
+            }
+            SessionUpdate::CurrentModeUpdate(update) => {
+                return self.set_mode(&update.current_mode_id);
+            }
+            SessionUpdate::ConfigOptionUpdate(update) => {
+                self.options.clone_from(&update.config_options);
+            }
+            _ => return false,
+        }
+        true
+    }
+
     /// Returns the values for a slash command. The values of the option after which the command is named come first. The word for
     /// a value of another option begins with the id of this option.
     pub fn values(&self, option: AgentOption) -> Vec<SessionValue> {

@@ -90,7 +90,7 @@ impl Progress {
             return Ok(true);
         }
         // Before the session begins, because the session of a process that has ended is of no use.
-        let mut waiting = Vec::new();
+        let mut waiting = std::mem::take(&mut process.waiting);
         while let Some(incoming) = process.connection.next().now_or_never() {
             if incoming == Incoming::Ended || self.is_flooded(process).await? {
                 return Ok(false);
@@ -101,6 +101,7 @@ impl Progress {
         for incoming in waiting {
             self.hear(process, incoming).await?;
         }
+        self.send_wishes(process).await?;
         Ok(true)
     }
 
@@ -148,13 +149,17 @@ impl Progress {
             Err(fault) => Err(fault),
         };
         match opened {
-            Ok(Some(mut process)) => match self.begin_session(&mut process, has_past).await {
-                Ok(()) => Ok(Some(process)),
-                Err(halt) => {
-                    process.last_words().await;
-                    Err(halt)
+            Ok(Some(mut process)) => {
+                let mut begun = self.begin_session(&mut process, has_past).await;
+                if begun.is_ok() {
+                    begun = self.send_wishes(&mut process).await;
                 }
-            },
+                if let Err(halt) = begun {
+                    process.last_words().await;
+                    return Err(halt);
+                }
+                Ok(Some(process))
+            }
             Ok(None) => Ok(None),
             Err(_) if context.cancel.is_cancelled() => Err(Halt::Cancelled),
             Err(fault) => {
@@ -171,8 +176,7 @@ impl Progress {
         self.turn.state(ChatState::Thinking, words).await
     }
 
-    /// Records the session of a process that has started, and tells the person what the agent remembers of the chat. Then sends
-    /// the person's choices to the agent.
+    /// Records the session of a process that has started, and tells the person what the agent remembers of the chat.
     async fn begin_session(
         &mut self,
         process: &mut AgentProcess,
@@ -227,6 +231,11 @@ impl Progress {
             };
             self.turn.chat.record(session).await?;
         }
+        Ok(())
+    }
+
+    /// Sends the person's choices to the agent, and tells the chat the state of the session.
+    async fn send_wishes(&mut self, process: &mut AgentProcess) -> Result<(), Halt> {
         for wish in self.wishes.clone() {
             self.wish(process, &wish).await?;
         }

@@ -19,9 +19,6 @@ use co_text::{one_line, start_of};
 /// The largest number of unknown messages in one turn that the chat shows with their text.
 const MOST_ODD: usize = 20;
 
-/// The largest number of commands of an agent that Neovim completes.
-const MOST_COMMANDS: usize = 200;
-
 impl Progress {
     /// Handles an update. `unread` are the fields of the update that co's types of the protocol do not contain.
     pub(super) async fn updated(
@@ -87,20 +84,15 @@ impl Progress {
                 self.output.say("dropped its plan").await
             }
             SessionUpdate::UsageUpdate(usage) => self.used(process, &usage).await,
-            SessionUpdate::AvailableCommandsUpdate(update) => {
-                let commands = update.available_commands.into_iter();
-                process.state.commands = commands.take(MOST_COMMANDS).collect();
-                self.tell_state(process).await
-            }
-            SessionUpdate::CurrentModeUpdate(update) => {
-                let mode = update.current_mode_id;
-                if !process.state.set_mode(&mode) {
-                    self.output.say(&format!("is in the mode {mode}")).await?;
+            SessionUpdate::AvailableCommandsUpdate(_)
+            | SessionUpdate::CurrentModeUpdate(_)
+            | SessionUpdate::ConfigOptionUpdate(_) => {
+                if !process.state.take(&update)
+                    && let SessionUpdate::CurrentModeUpdate(update) = update
+                {
+                    let words = format!("is in the mode {}", update.current_mode_id);
+                    self.output.say(&words).await?;
                 }
-                self.tell_state(process).await
-            }
-            SessionUpdate::ConfigOptionUpdate(update) => {
-                process.state.options = update.config_options;
                 self.tell_state(process).await
             }
             SessionUpdate::SessionInfoUpdate(info) => match info.title {

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use crate::agent::{AgentOption, AgentSpec, AgentStart, AgentWish, IdleAgent, SessionState, names};
+use crate::agent::{
+    AgentOption, AgentSpec, AgentStart, AgentWish, IdleAgent, IdleNews, SessionBegin, SessionState,
+    names,
+};
 use crate::chat::chat_context::ChatContext;
 use crate::chat::person::model::ChatModel;
 use crate::chat::record::Recorder;
@@ -239,16 +242,42 @@ impl ChatAgent {
         }
     }
 
-    /// Sends the person's choices to an agent that has started before the first prompt, and stores the state of its session.
-    /// Returns false if the state is unchanged.
-    pub(in crate::chat) fn take_early_state(
+    /// Handles news of an agent before its first turn. Returns false if the state of its session is unchanged.
+    pub(in crate::chat) fn take_news(
         &mut self,
         context: &ChatContext,
-        name: Option<&str>,
+        name: &str,
+        news: IdleNews,
     ) -> bool {
+        match news {
+            IdleNews::Waits => return false,
+            IdleNews::Ended => {
+                let text = format!("{name} has ended; the first prompt starts it anew");
+                context.services.notice(NoticeLevel::Warn, text);
+            }
+            IdleNews::Refused(why) => context.complain(format!(
+                "{name} did not take the change: {}",
+                one_line(&printable(&why))
+            )),
+            IdleNews::Started => self.begin_early(context, name),
+            IdleNews::State => {}
+        }
+        let state = self.process.ready().map(|it| it.state.clone());
+        state.is_some_and(|state| self.take_state(context, Some(name), state))
+    }
+
+    /// Sends the person's choices to an agent that has started before the first prompt. Tells the person if the agent does not
+    /// go on with the session that they chose.
+    fn begin_early(&mut self, context: &ChatContext, name: &str) {
         let Some(process) = self.process.ready() else {
-            return false;
+            return;
         };
+        if let (Some(id), SessionBegin::Lost(why)) = (&self.session, &process.begin) {
+            context.complain(format!(
+                "{name} cannot go on with the session {id}: {}; /session chooses another",
+                one_line(&printable(why))
+            ));
+        }
         for wish in &self.wishes {
             if let Ok(change) = process.state.find(wish)
                 && !process.state.is_current(&change)
@@ -257,8 +286,6 @@ impl ChatAgent {
                 let _stuck = process.change(change);
             }
         }
-        let state = process.state.clone();
-        self.take_state(context, name, state)
     }
 }
 

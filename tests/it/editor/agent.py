@@ -9,7 +9,8 @@ not wait for the result), {"relay": [IN, OUT]}
 
 A shell command has the variables of the client's server.
 
-The script may also have `capabilities` and `session` (fields of the answers to `initialize` and `session/new`), `load` (the steps of
+The script may also have `capabilities` and `session` (fields of the answers to `initialize` and `session/new`), `after` (the steps
+after the answer to `session/new`), `load` (the steps of
 `session/load`), `lost` (the error of `session/load` and `session/resume`), `sessions` (the pages of `session/list`), `methods` (the ways
 to log in, without which there is no session), `login` (for each method the steps of `authenticate`), `on_change` (for changes of the
 session: "die", "stay" as it is, or "wait" for a file), and `log` (a file that gets each message of the client).
@@ -229,6 +230,8 @@ def main() -> None:
             case _:
                 continue
         send({"id": request["id"], **reply})
+        if request["method"] == "session/new":
+            prompt(script.get("after", []))
 
 
 with open(sys.argv[1], encoding="utf8") as script_file:

@@ -824,6 +824,64 @@ fn scene_after(before: &str, script: &Value) -> Scene {
 }
 
 #[test]
+fn what_an_agent_tells_before_the_first_prompt_is_known() {
+    let modes = ["ask", "code", "broken"].map(|it| SessionMode::new(it, it.to_uppercase()));
+    let commands = vec![AvailableCommand::new("review", "Reviews a file")];
+    let script = json!({
+        "log": "requests",
+        "session": { "modes": SessionModeState::new("ask", modes.to_vec()) },
+        "after": [
+            message("Early."),
+            said(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new("code"))),
+            said(SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(commands))),
+        ],
+        "hi": [message("Hello.")],
+    });
+    let scene = scene(&script);
+    scene.nvim.wait_text("mode CODE");
+    scene.nvim.wait_for(
+        "#vim.fn.getcompletion('Co /agent:', 'cmdline') == 1",
+        "the commands of the agent",
+    );
+    scene.co("/mode broken");
+    scene.wait_notice("scripted did not take the change: this mode is broken");
+    scene.co("/mode ask");
+    scene.nvim.wait_text("mode ASK");
+    scene.co("hi");
+    scene.wait_chat("Hello.");
+    scene.wait_turns(1);
+    assert!(scene.chat().contains("Early."), "{}", scene.chat());
+    scene.nvim.wait_text("mode ASK");
+}
+
+#[test]
+fn an_early_start_that_fails_is_told_at_once() {
+    let fails = json!({ "cmd": ["sh", "-c", "echo no key >&2; exit 3"] });
+    let scene = scene_with(&json!({}), fails);
+    scene.wait_notice("scripted does not start: it ended: no key");
+    let lost = json!({ "capabilities": { "loadSession": true }, "lost": "no such session" });
+    let scene = scene_in(Workspace::new(), &lost.to_string(), json!({}));
+    scene.co("/session s9");
+    scene.wait_notice("scripted cannot go on with the session s9: no such session");
+}
+
+#[test]
+fn a_chat_that_has_not_begun_keeps_its_agent_when_the_backend_is_restarted() {
+    let scene = scene(&json!({ "hi": [message("Hello.")] }));
+    scene.wait_text("scripted");
+    scene.co("/restart");
+    scene.wait_notice("a new backend runs");
+    scene.co("hi");
+    scene.wait_chat("Hello.");
+    scene.wait_turns(1);
+    assert_eq!(
+        scene.server.requests().len(),
+        0,
+        "no prompt goes to a model"
+    );
+}
+
+#[test]
 fn a_choice_is_shown_as_soon_as_the_agent_has_started() {
     let modes = ["ask", "plan"].map(|it| SessionMode::new(it, it.to_uppercase()));
     let script = json!({
