@@ -12,7 +12,7 @@ use crate::llm::wire::Wire;
 use crate::support::http::{Request, Response, Server};
 use crate::support::{cases, random};
 
-const TURNS: usize = 120;
+const TURNS: usize = 200;
 /// The longest request that the server takes. It says of its model what is not true.
 const MOST_BYTES: usize = 70_000;
 const WINDOW: u64 = 60_000;
