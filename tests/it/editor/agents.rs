@@ -61,6 +61,12 @@ pub(super) fn said(update: SessionUpdate) -> Value {
     json!({ "update": update })
 }
 
+/// Returns modes with these ids, the first of which is the present one.
+fn modes<const COUNT: usize>(ids: [&'static str; COUNT]) -> SessionModeState {
+    let modes = ids.map(|id| SessionMode::new(id, id.to_uppercase()));
+    SessionModeState::new(ids[0], modes.to_vec())
+}
+
 pub(super) fn message(text: &str) -> Value {
     json!({ "update": { "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } } })
 }
@@ -256,10 +262,9 @@ fn modes_and_options_are_chosen_and_shown() {
             &["low", "high"],
         ),
     ];
-    let modes = ["ask", "plan", "broken"].map(|it| SessionMode::new(it, it.to_uppercase()));
     let script = json!({
         "log": "requests",
-        "session": { "modes": SessionModeState::new("ask", modes.to_vec()), "configOptions": options },
+        "session": { "modes": modes(["ask", "plan", "broken"]), "configOptions": options },
         "hi": [message("Hello.")],
         "change": [
             message("Ready."),
@@ -792,10 +797,9 @@ fn an_agent_that_closes_its_output_and_goes_on_is_ended() {
 
 #[test]
 fn it_starts_before_the_first_prompt() {
-    let modes = ["ask", "plan"].map(|it| SessionMode::new(it, it.to_uppercase()));
     let script = json!({
         "log": "requests",
-        "session": { "modes": SessionModeState::new("ask", modes.to_vec()) },
+        "session": { "modes": modes(["ask", "plan"]) },
         "hi": [message("Hello.")],
     });
     let scene = scene(&script);
@@ -825,11 +829,10 @@ fn scene_after(before: &str, script: &Value) -> Scene {
 
 #[test]
 fn what_an_agent_tells_before_the_first_prompt_is_known() {
-    let modes = ["ask", "code", "broken"].map(|it| SessionMode::new(it, it.to_uppercase()));
     let commands = vec![AvailableCommand::new("review", "Reviews a file")];
     let script = json!({
         "log": "requests",
-        "session": { "modes": SessionModeState::new("ask", modes.to_vec()) },
+        "session": { "modes": modes(["ask", "code", "broken"]) },
         "after": [
             message("Early."),
             said(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new("code"))),
@@ -883,10 +886,9 @@ fn a_chat_that_has_not_begun_keeps_its_agent_when_the_backend_is_restarted() {
 
 #[test]
 fn a_choice_is_shown_as_soon_as_the_agent_has_started() {
-    let modes = ["ask", "plan"].map(|it| SessionMode::new(it, it.to_uppercase()));
     let script = json!({
         "log": "requests",
-        "session": { "modes": SessionModeState::new("ask", modes.to_vec()) },
+        "session": { "modes": modes(["ask", "plan"]) },
         "hi": [message("Hello.")],
     });
     let scene = scene_after("until test -e go; do sleep 0.05; done", &script);
@@ -1483,8 +1485,7 @@ fn the_agent_is_told_what_somebody_else_changed_since() {
 
 #[test]
 fn a_plan_that_the_agent_cannot_begin_ends_with_a_sentence() {
-    let modes = ["ask", "plan"].map(|it| SessionMode::new(it, it.to_uppercase()));
-    let modes = SessionModeState::new("ask", modes.to_vec());
+    let modes = modes(["ask", "plan"]);
     // It dies at the change of its mode, and the next one does not change it.
     let dies =
         json!({ "session": { "modes": modes }, "on_change": "die", "on": [message("Back.")] });
