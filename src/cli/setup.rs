@@ -41,7 +41,7 @@ impl Setup {
             None => SavedRules::default(),
         };
         // Nobody waits for the rest of it.
-        self.launcher.surveys().finish(&workspace);
+        self.launcher.surveys().whole(&workspace);
         let (judge, problems) = Judge::new(JudgeConfig {
             workspace,
             home: self.home,

@@ -145,6 +145,12 @@ impl<V: Packed> PathMap<V> {
         self.changed.insert(key.into(), Some(value));
     }
 
+    /// Adds the entries of another map, and replaces those with the same paths. Neither map may have packed entries.
+    pub fn append(&mut self, mut other: Self) {
+        self.changed.append(&mut other.changed);
+        self.len = self.changed.len();
+    }
+
     pub fn remove(&mut self, path: &Path) {
         if !self.contains(path) {
             return;

@@ -83,7 +83,7 @@ impl Trial {
         }
         let store = checkpoints.store().map_err(|error| error.to_string())?;
         // Nobody can be asked, so the command waits for the whole survey.
-        launcher.surveys().finish(&root);
+        launcher.surveys().whole(&root);
         let judge = judge(
             launcher,
             &machine.paths,

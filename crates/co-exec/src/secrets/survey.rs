@@ -1,15 +1,16 @@
 //! Finds the secrets of a workspace by a bounded walk.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
-use std::thread;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, ScopedJoinHandle};
 
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
@@ -41,6 +42,12 @@ const GIT_CONFIGS: [&str; 2] = ["config", "config.worktree"];
 
 /// The number of stamps from which on two threads compare them faster than one.
 const WORTH_A_THREAD: usize = 400;
+
+/// The number of directories from which on several threads read them faster than one.
+const WORTH_THREADS: usize = 100;
+
+/// The most threads that read directories. More gain little, because the kernel does most of the work.
+const MAX_THREADS: usize = 4;
 
 /// Names of directories with many generated files. These directories are walked last, and are not searched for private keys.
 const GENERATED_DIRECTORIES: [&str; 8] = [
@@ -236,28 +243,20 @@ impl Survey {
 
     /// Surveys the workspace `root` again. Reads only directories and files that have changed since this survey.
     pub(super) fn again(&self, root: &Path, extent: Extent<'_>) -> Self {
-        let opened = (root.canonicalize()).and_then(|root| Ok((Dir::open(&root)?, root)));
-        let Ok((opened, root)) = opened else {
+        let opened = (root.canonicalize()).and_then(|path| Ok((Dir::open(&path)?, path)));
+        let Ok((dir, path)) = opened else {
             return Self::default();
         };
-        let mut walk = Walk {
+        let (root, left, entries) = (Root { dir, path }, extent.most.into(), 0.into());
+        let mut walk = Walk::new(WalkContext {
             before: self,
             changed: extent.changed,
-            root: Rc::new(opened),
-            survey: Self {
-                complete: true,
-                root: root.clone(),
-                ..Self::default()
-            },
-            left: extent.most,
-            entries: 0,
-            sources: Vec::new(),
-            links: Vec::new(),
-            keys: HashSet::new(),
-            buffer: vec![0; content::MAX_KEY_BYTES],
-        };
-        walk.tree(&root, false);
-        walk.follow(&root);
+            root: &root,
+            left: &left,
+            entries: &entries,
+        });
+        walk.tree(&root.path, false);
+        walk.follow(&root.path);
         walk.hard_links(extent.private);
         walk.finish()
     }
@@ -324,16 +323,28 @@ pub fn survey(root: &Path) -> Survey {
     Survey::default().again(root, all)
 }
 
-struct Walk<'a> {
+/// What all threads of a walk use.
+#[derive(Clone, Copy)]
+struct WalkContext<'a> {
     before: &'a Survey,
     changed: Option<&'a HashSet<Arc<Path>>>,
-    /// The open directory of the workspace.
-    root: Rc<Dir>,
-    survey: Survey,
+    root: &'a Root,
     /// The number of directory entries that may still be read.
-    left: usize,
+    left: &'a AtomicUsize,
     /// The number of directory entries found so far.
-    entries: usize,
+    entries: &'a AtomicUsize,
+}
+
+/// The open directory of a workspace, and its canonical path.
+struct Root {
+    dir: Dir,
+    path: PathBuf,
+}
+
+/// A walk, or the part of it that one thread does.
+struct Walk<'a> {
+    context: WalkContext<'a>,
+    survey: Survey,
     /// Files with source text below secret directories.
     sources: Vec<PathBuf>,
     /// Symbolic links that have the name of a secret.
@@ -344,25 +355,47 @@ struct Walk<'a> {
     buffer: Vec<u8>,
 }
 
-/// A directory, given by its canonical path, that is opened only if necessary.
-struct LazyDir {
-    /// The open directory of the workspace, and its path.
-    root: (Rc<Dir>, PathBuf),
+/// A directory to read.
+struct ToRead {
     path: PathBuf,
+    /// True if everything in the directory is secret.
+    secret: bool,
+}
+
+/// The subdirectories of directories that were read.
+#[derive(Default)]
+struct Subdirectories {
+    /// The directories to read next.
+    next: Vec<ToRead>,
+    /// The directories of generated files, to read last.
+    last: Vec<ToRead>,
+}
+
+/// A directory, given by its canonical path, that is opened only if necessary.
+struct LazyDir<'a> {
+    root: &'a Root,
+    path: &'a Path,
     opened: OnceCell<io::Result<Dir>>,
 }
 
-impl LazyDir {
+impl<'a> LazyDir<'a> {
+    fn new(root: &'a Root, path: &'a Path) -> Self {
+        Self {
+            root,
+            path,
+            opened: OnceCell::new(),
+        }
+    }
+
     fn open(&self) -> &io::Result<Dir> {
         self.opened.get_or_init(|| {
-            let (root, place) = &self.root;
             if self.path.as_os_str().len() >= MAX_PATH_BYTES {
                 // co can open it part by part, but no mask and no watch can be set on a file in it.
                 return Err(Errno::NAMETOOLONG.into());
             }
-            match self.path.strip_prefix(place) {
-                Ok(below) => root.dir(below),
-                Err(_) => Dir::open(&self.path),
+            match self.path.strip_prefix(&self.root.path) {
+                Ok(below) => self.root.dir.dir(below),
+                Err(_) => Dir::open(self.path),
             }
         })
     }
@@ -372,84 +405,156 @@ impl LazyDir {
     }
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn new(context: WalkContext<'a>) -> Self {
+        Self {
+            survey: Survey {
+                complete: true,
+                root: context.root.path.clone(),
+                ..Survey::default()
+            },
+            context,
+            sources: Vec::new(),
+            links: Vec::new(),
+            keys: HashSet::new(),
+            buffer: vec![0; content::MAX_KEY_BYTES],
+        }
+    }
+
     /// Walks the tree below `start`. If `secret` is true, everything in the tree is secret.
     fn tree(&mut self, start: &Path, secret: bool) {
-        let mut todo = VecDeque::from([(start.to_owned(), secret)]);
-        let mut last = Vec::new();
-        while let Some((dir, secret)) = todo.pop_front().or_else(|| last.pop()) {
-            let opened = self.lazy(&dir);
-            let is_git_dir = || opened.is_git_dir();
-            let below = dir.strip_prefix(&self.survey.root);
-            let has_links = below.is_ok_and(|below| !is_generated(below));
-            for (name, kind) in self.entries(&opened).iter() {
-                let (path, name) = (dir.join(name), name.to_string_lossy());
-                if kind.is_symlink() && has_links {
-                    self.survey.links.insert(path.clone());
+        let path = start.to_owned();
+        let mut found = Subdirectories {
+            next: vec![ToRead { path, secret }],
+            last: Vec::new(),
+        };
+        loop {
+            let level = match found.next.is_empty() {
+                true => std::mem::take(&mut found.last),
+                false => std::mem::take(&mut found.next),
+            };
+            if level.is_empty() {
+                return;
+            }
+            self.level(&level, &mut found);
+        }
+    }
+
+    /// Reads directories, in several threads if there are many.
+    fn level(&mut self, level: &[ToRead], found: &mut Subdirectories) {
+        let threads = match level.len() {
+            0..WORTH_THREADS => 1,
+            _ => thread::available_parallelism().map_or(1, |it| it.get().min(MAX_THREADS)),
+        };
+        let mut parts = level.chunks(level.len().div_ceil(threads));
+        let (mine, context) = (parts.next().unwrap_or_default(), self.context);
+        let read = |part: &[ToRead]| {
+            let (mut walk, mut found) = (Walk::new(context), Subdirectories::default());
+            part.iter().for_each(|dir| walk.directory(dir, &mut found));
+            (walk, found)
+        };
+        thread::scope(|scope| {
+            let start = |part| thread::Builder::new().spawn_scoped(scope, move || read(part));
+            let others: Vec<_> = parts.map(|part| (part, start(part))).collect();
+            mine.iter().for_each(|dir| self.directory(dir, found));
+            for (part, other) in others {
+                let read_by = |other: ScopedJoinHandle<'_, _>| {
+                    other.join().unwrap_or_else(|it| resume_unwind(it))
+                };
+                let (walk, more) = other.map_or_else(|_| read(part), read_by);
+                self.absorb(walk);
+                found.next.extend(more.next);
+                found.last.extend(more.last);
+            }
+        });
+    }
+
+    /// Reads a directory.
+    fn directory(&mut self, ToRead { path: dir, secret }: &ToRead, found: &mut Subdirectories) {
+        let opened = LazyDir::new(self.context.root, dir);
+        let is_git_dir = || opened.is_git_dir();
+        let below = dir.strip_prefix(&self.survey.root);
+        let has_links = below.is_ok_and(|below| !is_generated(below));
+        for (name, kind) in self.entries(&opened).iter() {
+            let (path, name) = (dir.join(name), name.to_string_lossy());
+            if kind.is_symlink() && has_links {
+                self.survey.links.insert(path.clone());
+            }
+            if GIT_STORES.contains(&&*name) && is_of_git(dir) && is_git_dir() {
+                continue;
+            }
+            if name == "HEAD" && is_git_dir() {
+                self.survey.repositories.push(dir.clone());
+            }
+            if name == ".git" && !kind.is_dir() {
+                self.survey.git_links.push(path.clone());
+            }
+            // A submodule may have any name.
+            let git = name == ".git" || kind.is_dir() && is_of_git(dir);
+            let named = !git
+                && (names::is_secret(&name)
+                    || kind.is_fifo()
+                    || kind.is_file() && self.is_secret(&opened, &path, &name));
+            let below = |path, secret| ToRead { path, secret };
+            match (kind.is_dir(), *secret) {
+                (true, true) => found.next.push(below(path, true)),
+                (true, false) if named => {
+                    found.next.push(below(path.clone(), true));
+                    self.survey.dirs.push(path);
                 }
-                if GIT_STORES.contains(&&*name) && is_of_git(&dir) && is_git_dir() {
-                    continue;
+                (true, false) if GENERATED_DIRECTORIES.contains(&&*name) => {
+                    found.last.push(below(path, false));
                 }
-                if name == "HEAD" && is_git_dir() {
-                    self.survey.repositories.push(dir.clone());
-                }
-                if name == ".git" && !kind.is_dir() {
-                    self.survey.git_links.push(path.clone());
-                }
-                // A submodule may have any name.
-                let git = name == ".git" || kind.is_dir() && is_of_git(&dir);
-                let named = !git
-                    && (names::is_secret(&name)
-                        || kind.is_fifo()
-                        || kind.is_file() && self.is_secret(&opened, &path, &name));
-                match (kind.is_dir(), secret) {
-                    (true, true) => todo.push_back((path, true)),
-                    (true, false) if named => {
-                        todo.push_back((path.clone(), true));
-                        self.survey.dirs.push(path);
-                    }
-                    (true, false) if GENERATED_DIRECTORIES.contains(&&*name) => {
-                        last.push((path, false))
-                    }
-                    (true, false) => todo.push_back((path, false)),
-                    (false, true) if names::is_source(&name) => self.sources.push(path),
-                    (false, true) => self.survey.within.push(path),
-                    (false, false) if named && kind.is_symlink() => self.links.push(path),
-                    (false, false) if named => self.survey.files.push(path),
-                    (false, false) => {
-                        if GIT_CONFIGS.contains(&&*name) && (is_of_git(&dir) || is_git_dir()) {
-                            self.survey.git_configs.push(path);
-                        }
+                (true, false) => found.next.push(below(path, false)),
+                (false, true) if names::is_source(&name) => self.sources.push(path),
+                (false, true) => self.survey.within.push(path),
+                (false, false) if named && kind.is_symlink() => self.links.push(path),
+                (false, false) if named => self.survey.files.push(path),
+                (false, false) => {
+                    if GIT_CONFIGS.contains(&&*name) && (is_of_git(dir) || is_git_dir()) {
+                        self.survey.git_configs.push(path);
                     }
                 }
             }
         }
     }
 
-    fn lazy(&self, dir: &Path) -> LazyDir {
-        LazyDir {
-            root: (Rc::clone(&self.root), self.survey.root.clone()),
-            path: dir.to_owned(),
-            opened: OnceCell::new(),
-        }
+    /// Adds what another thread has found.
+    fn absorb(&mut self, other: Walk<'_>) {
+        let (mine, theirs) = (&mut self.survey, other.survey);
+        mine.files.extend(theirs.files);
+        mine.dirs.extend(theirs.dirs);
+        mine.within.extend(theirs.within);
+        mine.git_configs.extend(theirs.git_configs);
+        mine.repositories.extend(theirs.repositories);
+        mine.git_links.extend(theirs.git_links);
+        mine.complete &= theirs.complete;
+        mine.cut |= theirs.cut;
+        mine.read.append(theirs.read);
+        mine.read_outside.extend(theirs.read_outside);
+        mine.looked.append(theirs.looked);
+        mine.with_names.extend(theirs.with_names);
+        mine.links.extend(theirs.links);
+        self.sources.extend(other.sources);
+        self.links.extend(other.links);
     }
 
     /// Returns true if the watcher reported no change in a directory since the last survey.
     fn is_unchanged(&self, dir: &Path) -> bool {
         let may_differ = |changed: &HashSet<Arc<Path>>| changed.contains(dir);
         // Nothing watches the directories outside.
-        dir.starts_with(&self.survey.root) && self.changed.is_some_and(|it| !may_differ(it))
+        dir.starts_with(&self.survey.root) && self.context.changed.is_some_and(|it| !may_differ(it))
     }
 
     /// Returns whether a file in an open directory is secret by its content. Reads the file only if it has changed.
-    fn is_secret(&mut self, dir: &LazyDir, path: &Path, name: &str) -> bool {
+    fn is_secret(&mut self, dir: &LazyDir<'_>, path: &Path, name: &str) -> bool {
         if !content::decides(name) {
             return self.keys.contains(path);
         }
-        let before = self.before.looked.get(path);
+        let before = self.context.before.looked.get(path);
         if let Some(before) = &before
             && !before.has_names
-            && self.is_unchanged(&dir.path)
+            && self.is_unchanged(dir.path)
         {
             self.survey.looked.insert(path, before.clone());
             return before.secret;
@@ -464,17 +569,17 @@ impl Walk<'_> {
     }
 
     /// Returns the entries of a directory. Reads the directory only if it has changed.
-    fn entries(&mut self, dir: &LazyDir) -> Listing {
-        if self.entries > MAX_ENTRIES {
+    fn entries(&mut self, dir: &LazyDir<'_>) -> Listing {
+        if self.context.entries.load(Ordering::Relaxed) > MAX_ENTRIES {
             return self.cut_short();
         }
-        let path = dir.path.as_path();
-        let before = self.before.directory(path);
+        let path = dir.path;
+        let before = self.context.before.directory(path);
         if let Some(before) = &before
             && let Some(entries) = &before.entries
             && self.is_unchanged(path)
         {
-            self.entries += entries.len();
+            self.count(&entries);
             self.keys.extend(before.keys.iter().cloned());
             self.survey.read.insert(path, before.clone());
             return entries.clone();
@@ -482,14 +587,17 @@ impl Walk<'_> {
         let opened = dir.open();
         let itself = opened.as_ref().ok().and_then(|dir| dir.itself().ok());
         let stamp = itself.map(|node| node.stamp);
-        let is_told = self.changed.is_some_and(|changed| changed.contains(path));
+        let is_told = self
+            .context
+            .changed
+            .is_some_and(|changed| changed.contains(path));
         let before = before.filter(|_| !is_told);
         let before = before.filter(|dir| dir.stamp.is_some() && dir.stamp == stamp);
         let stamp = stamp.filter(FileStamp::is_settled);
         let known = before.and_then(|dir| Some((dir.entries?, dir.keys)));
         let (entries, keys, whole) = match known {
             Some((entries, keys)) => (entries, keys, true),
-            None if self.left == 0 => return self.cut_short(),
+            None if self.context.left.load(Ordering::Relaxed) == 0 => return self.cut_short(),
             None => {
                 let (entries, whole) = self.read(path, opened);
                 let keys = match opened {
@@ -502,7 +610,7 @@ impl Walk<'_> {
                 (entries, keys, whole)
             }
         };
-        self.entries += entries.len();
+        self.count(&entries);
         self.keys.extend(keys.iter().cloned());
         let read = Directory {
             stamp,
@@ -516,10 +624,22 @@ impl Walk<'_> {
         entries
     }
 
+    fn count(&self, entries: &Listing) {
+        let counter = self.context.entries;
+        counter.fetch_add(entries.len(), Ordering::Relaxed);
+    }
+
+    /// Takes one entry from the number that may still be read. Returns false if none is left.
+    fn may_read(&self) -> bool {
+        let less = |left: usize| left.checked_sub(1);
+        let (left, order) = (self.context.left, Ordering::Relaxed);
+        left.fetch_update(order, order, less).is_ok()
+    }
+
     /// Marks the survey as cut short. The walk can be continued unless the workspace is too large for any survey.
     fn cut_short(&mut self) -> Listing {
         self.survey.complete = false;
-        self.survey.cut = self.entries <= MAX_ENTRIES;
+        self.survey.cut = self.context.entries.load(Ordering::Relaxed) <= MAX_ENTRIES;
         Listing::default()
     }
 
@@ -548,12 +668,11 @@ impl Walk<'_> {
         let mut whole = true;
         let mut found = Vec::new();
         for entry in entries {
-            if self.left == 0 {
+            if !self.may_read() {
                 self.cut_short();
                 whole = false;
                 break;
             }
-            self.left -= 1;
             match entry {
                 Ok(entry) => found.push(entry),
                 Err(_) => whole = false,
@@ -592,7 +711,7 @@ impl Walk<'_> {
         if !real.is_dir() {
             return self.survey.outside.push(real);
         }
-        let opened = self.lazy(&real);
+        let opened = LazyDir::new(self.context.root, &real);
         for (name, kind) in self.entries(&opened).iter() {
             if kind.is_file() {
                 self.survey.outside.push(real.join(name));

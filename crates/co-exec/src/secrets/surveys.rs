@@ -146,12 +146,12 @@ impl Surveys {
         last.unwrap_or_else(|| self.current(root))
     }
 
-    /// Completes the survey of the workspace `root`, however large the workspace is.
+    /// Surveys the whole workspace `root`, however large it is.
     ///
     /// Blocks on files.
-    pub fn finish(&self, root: &Path) {
+    pub fn whole(&self, root: &Path) -> Arc<Survey> {
         let last = self.last.lock().get(root).cloned().unwrap_or_default();
-        self.keep(root, last.survey.again(root, self.extent(usize::MAX)));
+        self.keep(root, last.survey.again(root, self.extent(usize::MAX)))
     }
 
     /// Drops the surveys that were not checked for the time `time`. Keeps the paths of their secrets.
@@ -175,10 +175,12 @@ impl Surveys {
         thread.spawn(work).is_ok()
     }
 
-    fn keep(&self, root: &Path, survey: Survey) {
+    fn keep(&self, root: &Path, survey: Survey) -> Arc<Survey> {
+        let survey = Arc::new(survey);
         let mut all = self.last.lock();
         let known = all.entry(root.to_owned()).or_default();
-        *known = known.next(Arc::new(survey));
+        *known = known.next(Arc::clone(&survey));
+        survey
     }
 
     /// Returns the paths where earlier surveys of the workspace `root` found secrets but the last survey did not.

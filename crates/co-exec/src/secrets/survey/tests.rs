@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::{Extent, FileStamp, Packed, PathMap, Survey, WORTH_A_THREAD, survey};
+use super::{Extent, FileStamp, Packed, PathMap, Survey, WORTH_A_THREAD, WORTH_THREADS, survey};
 use crate::test_files;
 
 /// Makes a workspace of empty files; a name that ends in `/` is a directory.
@@ -254,6 +254,59 @@ fn a_pipe_is_secret() {
     let mode = nix::sys::stat::Mode::S_IRWXU;
     nix::unistd::mkfifo(&dir.path().join("sub/pipe"), mode).unwrap();
     check(dir.path(), &["sub/pipe"], &[]);
+}
+
+#[test]
+fn several_threads_find_the_same_as_one() {
+    // In each directory, something else is secret.
+    const KINDS: [&str; 6] = [
+        "plain",
+        ".env",
+        "secrets/x",
+        ".git/config",
+        "HEAD",
+        "auth.json",
+    ];
+    let count = 3 * WORTH_THREADS;
+    let names: Vec<_> = (0..count)
+        .map(|number| format!("{number}/{}", KINDS[number % KINDS.len()]))
+        .collect();
+    let dir = workspace(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    // The link leads to a directory that was read before.
+    symlink("0", dir.path().join(".ssh")).unwrap();
+    let found = survey(dir.path());
+    let of_kind = |kind: usize, below: &str| {
+        let numbers = (0..count).filter(|number| number % KINDS.len() == kind);
+        let mut all: Vec<_> = numbers.map(|it| format!("{it}/{below}")).collect();
+        all.sort();
+        all
+    };
+    let sorted = |paths: &[PathBuf]| {
+        let mut all = relative(paths, dir.path());
+        all.sort();
+        all
+    };
+    assert_eq!(sorted(&found.files), of_kind(1, ".env"));
+    let dirs = [of_kind(2, "secrets"), vec!["0".to_owned()]].concat();
+    assert_eq!(found.dirs.len(), dirs.len());
+    assert!(
+        relative(&found.dirs, dir.path())
+            .iter()
+            .all(|it| dirs.contains(it))
+    );
+    assert_eq!(sorted(&found.git_configs), of_kind(3, ".git/config"));
+    assert_eq!(found.looked.len(), count / KINDS.len());
+    // The workspace, its directories, and two kinds of subdirectories.
+    assert_eq!(found.read.len(), 1 + count + 2 * count / KINDS.len());
+    assert_eq!(found.read.iter().count(), found.read.len());
+    // They also share the limit.
+    let part = again(&Survey::default(), dir.path(), 2 * count);
+    let read = part.read.iter().filter_map(|(_, it)| it.entries);
+    assert!(part.cut && read.map(|it| it.len()).sum::<usize>() <= 2 * count);
+    let whole = again(&part, dir.path(), usize::MAX);
+    assert!(
+        whole.complete && relative(&whole.files, dir.path()) == relative(&found.files, dir.path())
+    );
 }
 
 #[test]
