@@ -78,7 +78,7 @@ pub async fn begin(services: &Services, judge: Arc<Judge>) -> Result<TrialPlace,
             most_left,
             removals: &removals,
         };
-        TrialPlace::new(judge, checkpoints.store()?, &layers)
+        TrialPlace::new(judge, checkpoints.store()?, &layers, Judge::survey)
     })
     .await
 }

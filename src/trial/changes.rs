@@ -118,7 +118,7 @@ impl TrialChanges {
         may_stay: bool,
         layer: &Layer,
         root: &Path,
-        allowed: &PathFilter,
+        allowed: impl FnOnce() -> PathFilter,
     ) {
         if !may_stay {
             self.ignored.fate = Fate::Dropped;
@@ -129,9 +129,14 @@ impl TrialChanges {
 
     /// Leaves the ignored files for later trials, unless they have been dropped. All other changes must have been kept; see
     /// `Layer::leave_ignored`.
-    pub fn leave_ignored(&mut self, layer: &Layer, root: &Path, allowed: &PathFilter) {
+    pub fn leave_ignored(
+        &mut self,
+        layer: &Layer,
+        root: &Path,
+        allowed: impl FnOnce() -> PathFilter,
+    ) {
         if self.ignored.fate == Fate::Undecided {
-            self.ignored.fate = match layer.leave_ignored(root, allowed) {
+            self.ignored.fate = match layer.leave_ignored(root, &allowed()) {
                 true => Fate::Stay,
                 false => Fate::Dropped,
             };

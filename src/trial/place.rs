@@ -14,6 +14,7 @@ use crate::buffers::OpenBuffers;
 use crate::checkpoint::{Change, Store, Undo};
 use crate::workspace::judge::Judge;
 use co_exec::sandbox::Removals;
+use co_exec::secrets::Survey;
 use co_exec::{CommandOutcome, Confinement, Executor};
 
 /// The directory of the layers of all trials, and its limit.
@@ -34,14 +35,20 @@ pub struct TrialPlace {
 }
 
 impl TrialPlace {
-    /// Creates the layer of a trial in the workspace of `judge`; see [`Layer::new`]. Changed files will be copied to `store`.
+    /// Creates the layer of a trial in the workspace of `judge`; see [`Layer::new`]. Then calls `survey`, which must return an
+    /// up-to-date survey of the workspace. Changed files will be copied to `store`.
     ///
     /// # Errors
     /// The layer cannot be created.
-    pub fn new(judge: Arc<Judge>, store: Arc<Store>, layers: &Layers<'_>) -> io::Result<Self> {
+    pub fn new(
+        judge: Arc<Judge>,
+        store: Arc<Store>,
+        layers: &Layers<'_>,
+        survey: impl FnOnce(&Judge) -> Arc<Survey>,
+    ) -> io::Result<Self> {
         let layer = Layer::new(layers.dir, judge.root(), layers.most_left, layers.removals)?;
         Ok(Self {
-            layer: Arc::new(layer.with_survey(judge.survey())),
+            layer: Arc::new(layer.with_survey(survey(&judge))),
             judge,
             store,
         })
@@ -105,13 +112,12 @@ impl TrialPlace {
 
     /// Decides about the ignored files after all changes were read; see [`TrialChanges::settle_ignored`]. Blocks on files.
     pub fn settle_ignored(&self, changes: &mut TrialChanges, may_stay: bool) {
-        let allowed = self.judge.readable();
-        changes.settle_ignored(may_stay, &self.layer, self.root(), &allowed);
+        changes.settle_ignored(may_stay, &self.layer, self.root(), || self.judge.readable());
     }
 
     /// Leaves the ignored files for later trials; see [`TrialChanges::leave_ignored`]. Blocks on files.
     pub fn leave_ignored(&self, changes: &mut TrialChanges) {
-        changes.leave_ignored(&self.layer, self.root(), &self.judge.readable());
+        changes.leave_ignored(&self.layer, self.root(), || self.judge.readable());
     }
 }
 

@@ -82,8 +82,6 @@ impl Trial {
             say(&format!("co-nvim: {interrupted}"));
         }
         let store = checkpoints.store().map_err(|error| error.to_string())?;
-        // Nobody can be asked, so the command waits for the whole survey.
-        launcher.surveys().whole(&root);
         let judge = judge(
             launcher,
             &machine.paths,
@@ -97,7 +95,10 @@ impl Trial {
             most_left: machine.settings.trial_cache,
             removals: &removals,
         };
-        let place = TrialPlace::new(judge, store, &layers).map_err(|error| error.to_string())?;
+        // Nobody can be asked, so the command waits for the whole survey.
+        let survey = |_: &Judge| launcher.surveys().whole(&root);
+        let place = TrialPlace::new(judge, store, &layers, survey);
+        let place = place.map_err(|error| error.to_string())?;
         Ok(Self {
             place,
             removals,

@@ -28,7 +28,7 @@ impl Scene {
         let mut found = self.read(&layer);
         assert!(found.only_ignored(), "{script}: {found:?}");
         layer.release();
-        found.leave_ignored(&layer, &self.root(), &is_allowed());
+        found.leave_ignored(&layer, &self.root(), is_allowed);
         assert_eq!(found.ignored.fate, Fate::Stay, "{script}");
         Some(layer)
     }
@@ -93,7 +93,7 @@ fn what_a_trial_made_that_nobody_waits_for_is_not_left() {
     }
     let mut found = scene.read(&layer);
     layer.given_up.cancel();
-    found.leave_ignored(&layer, &scene.root(), &is_allowed());
+    found.leave_ignored(&layer, &scene.root(), is_allowed);
     assert_eq!(found.ignored.fate, Fate::Dropped);
     drop(layer);
     scene.leave("test ! -e out; make");
@@ -202,7 +202,7 @@ fn rules_that_are_kept_do_not_decide_what_the_same_trial_leaves() {
     );
     // As a keep makes these changes.
     scene.run("echo '*' > src/.gitignore; echo 1 > src/conftest.py");
-    found.leave_ignored(&layer, &scene.root(), &is_allowed());
+    found.leave_ignored(&layer, &scene.root(), is_allowed);
     assert_eq!(found.ignored.fate, Fate::Stay);
     assert!(!scene.left().join("src/conftest.py").exists());
     assert!(scene.left().join("src/a.o").exists());
@@ -231,7 +231,7 @@ fn a_move_that_takes_too_long_leaves_nothing() {
     }
     let mut found = scene.read(&layer);
     *layer.time_left.lock() = Duration::ZERO;
-    found.leave_ignored(&layer, &scene.root(), &is_allowed());
+    found.leave_ignored(&layer, &scene.root(), is_allowed);
     assert_eq!(found.ignored.fate, Fate::Dropped);
     drop(layer);
     scene.leave("test ! -e out; mkdir out");
@@ -298,10 +298,10 @@ fn a_trial_beside_another_one_moves_nothing() {
     scene.try_in(&one, "echo 2 > out/a");
     scene.try_in(&other, "echo 3 > out/a");
     let mut found = scene.read(&one);
-    found.leave_ignored(&one, &scene.root(), &is_allowed());
+    found.leave_ignored(&one, &scene.root(), is_allowed);
     assert_eq!(found.ignored.fate, Fate::Dropped);
     let mut found = scene.read(&other);
-    found.leave_ignored(&other, &scene.root(), &is_allowed());
+    found.leave_ignored(&other, &scene.root(), is_allowed);
     assert_eq!(found.ignored.fate, Fate::Stay);
     scene.leave("test $(cat out/a) = 3");
 }
