@@ -75,10 +75,14 @@ async fn serve_neovim(mut inbox: mpsc::Receiver<FromEditor>, editor: &Editor) ->
     let Some(hello) = inbox.recv().await else {
         return ExitCode::FAILURE;
     };
+    let begins_chat = matches!(hello, FromEditor::Hello { chat: true, .. });
     let settings = greet(hello, editor);
     let (_log, services) = start::make(settings, editor, Installation::find).await;
     match services {
         Ok((services, settings)) => {
+            if begins_chat {
+                tokio::spawn(tell_isolation(Arc::clone(&services)));
+            }
             App::new(services, settings).run(inbox).await;
             ExitCode::SUCCESS
         }

@@ -22,6 +22,9 @@ pub enum FromEditor {
         /// The settings of `setup{}` or `vim.g.co`. The settings that only Lua reads are left out.
         #[serde(default)]
         settings: serde_json::Value,
+        /// True if the person is about to begin a chat. The backend then probes the sandbox before the first message of the chat.
+        #[serde(default)]
+        chat: bool,
     },
     /// All settings of `setup{}` and `vim.g.co`. Lua sends them after a change.
     Settings {

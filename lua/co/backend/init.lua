@@ -164,12 +164,13 @@ local function identity(path)
 end
 
 --- Starts the process and sends the greeting.
+---@param begins_chat? boolean
 ---@return co.backend.Process?
-local function launch()
+---@return string? problem
+local function launch(begins_chat)
   local path, problem = executable.find()
   if not path then
-    notify.error(problem --[[@as string]])
-    return nil
+    return nil, problem
   end
   ---@type co.backend.Process
   local new = {
@@ -193,8 +194,7 @@ local function launch()
     end,
   })
   if not ok or channel <= 0 then
-    notify.error(('%s could not be started: %s'):format(path, ok and 'not executable' or channel))
-    return nil
+    return nil, ('%s could not be started: %s'):format(path, ok and 'not executable' or channel)
   end
   new.channel = channel
   process = new
@@ -203,6 +203,7 @@ local function launch()
     protocol = version.protocol,
     version = version.version,
     settings = new.settings,
+    chat = begins_chat,
   })
   if sandbox then
     table.insert(queue, 1, sandbox)
@@ -214,11 +215,17 @@ local function launch()
   return new
 end
 
+--- Returns whether Neovim ends. It waits then for all processes, also for one that starts meanwhile. If a signal ends Neovim, a
+--- draft may need a backend.
+---@return boolean
+local function is_ending()
+  return vim.v.exiting ~= vim.NIL and vim.v.dying == 0
+end
+
 --- Starts the backend if none runs. A backend that is about to end takes no messages: a notice says so.
 ---@return boolean running
 function M.start()
-  -- Neovim waits at its end for all processes, also for one that starts then. If a signal ends Neovim, a draft may need one.
-  if vim.v.exiting ~= vim.NIL and vim.v.dying == 0 then
+  if is_ending() then
     return false
   end
   -- This sends settings that changed.
@@ -227,7 +234,23 @@ function M.start()
     notify.info('the backend is ending: try again in a moment')
     return false
   end
-  return process ~= nil or launch() ~= nil
+  local problem
+  if not process then
+    process, problem = launch()
+  end
+  if problem then
+    notify.error(problem)
+  end
+  return process ~= nil
+end
+
+--- Starts the backend before its first message, if none runs: it gets ready while Neovim loads more, or while the person
+--- types. If it cannot start, the first message tells the reason.
+---@param begins_chat boolean the person is about to begin a chat
+function M.start_early(begins_chat)
+  if not process and not is_ending() then
+    launch(begins_chat)
+  end
 end
 
 --- Sends a message, and starts the backend if none runs. The message waits for the handshake and for a restart. A

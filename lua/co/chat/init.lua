@@ -131,6 +131,14 @@ local function set_up(chat)
       drafts.save_soon(chat)
     end,
   })
+  -- The person is about to type.
+  api.nvim_create_autocmd('InsertEnter', {
+    group = group,
+    buffer = chat.prompt.buf,
+    callback = function()
+      backend.start_early(true)
+    end,
+  })
   pair.watch(chat, group)
   keys.map(chat, M.cancel)
   require('co.ui.highlight').ensure()

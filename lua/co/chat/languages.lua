@@ -77,4 +77,14 @@ function M.ready()
   return #steps == 0
 end
 
+--- Calls a function when all languages are loaded.
+---@param callback fun()
+function M.when_ready(callback)
+  if preparing then
+    steps[#steps + 1] = callback
+  else
+    callback()
+  end
+end
+
 return M

@@ -9,6 +9,7 @@ local buffer = require('co.ui.buffer')
 local config = require('co.config')
 local gate = require('co.ui.gate')
 local guarded = require('co.ui.guarded')
+local languages = require('co.chat.languages')
 local markdown = require('co.chat.markdown')
 
 local hints = api.nvim_create_namespace('co.prompt')
@@ -31,12 +32,16 @@ Prompt.__index = Prompt
 ---@param lines? string[] the text that it begins with
 ---@return co.PromptBuffer
 function M.new(buf, lines)
-  local self = setmetatable({ buf = buf, entry = 0, draft = {}, plain = true }, Prompt) --[[@as co.PromptBuffer]]
+  local self = setmetatable({ buf = buf, entry = 0, draft = {}, plain = false }, Prompt) --[[@as co.PromptBuffer]]
   if markdown.supported() then
     self:watch()
-    self:update_highlights()
+    languages.prepare('markdown')
+    languages.when_ready(function()
+      if buffer.alive(buf) then
+        self:start_highlights()
+      end
+    end)
   else
-    self.plain = false
     guarded.set_option(buf, 'syntax', 'markdown')
   end
   if lines then
@@ -59,9 +64,9 @@ function Prompt:watch()
 end
 
 --- Starts the highlights, unless the text is over a bound.
-function Prompt:update_highlights()
-  if self.plain and bounds.may_parse(self.buf, 0, -1) then
-    self.plain = false
+function Prompt:start_highlights()
+  self.plain = not bounds.may_parse(self.buf, 0, -1)
+  if not self.plain then
     guarded.call(function()
       vim.treesitter.start(self.buf, 'markdown')
     end)
@@ -206,7 +211,9 @@ end
 
 --- Shows in an empty prompt which keys send it and list the others, and the highlights of any other.
 function Prompt:update_hint()
-  self:update_highlights()
+  if self.plain then
+    self:start_highlights()
+  end
   api.nvim_buf_clear_namespace(self.buf, hints, 0, -1)
   if not self:empty() then
     return

@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local backend = require('co.backend')
 local callbacks = require('co.chat.callbacks')
 local directory = require('co.ui.directory')
 local file_names = require('co.user_command.file_names')
@@ -138,6 +139,10 @@ end
 function M.run(opts)
   -- This reads `vim.g.co` again.
   require('co.config').get()
+  -- A slash command may need no backend.
+  if opts.bang or opts.args:find('^%s*[^%s/]') then
+    backend.start_early(not opts.bang)
+  end
   windows.attempt(function()
     carry_out(opts)
   end)

@@ -43,6 +43,13 @@ fn a_large_message_arrives_whole() {
 }
 
 #[test]
+fn a_backend_for_a_chat_probes_the_sandbox_before_its_first_message() {
+    let mut wire = Wire::greeted_for(true);
+    wire.wait_for("isolation");
+    assert_eq!(wire.close().code, Some(0));
+}
+
+#[test]
 fn a_message_that_is_too_long_ends_the_backend() {
     let mut wire = Wire::greeted();
     wire.write(&announced(64 * MIB));

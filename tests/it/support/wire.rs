@@ -59,11 +59,17 @@ impl Wire {
 
     /// Starts a backend and performs the handshake.
     pub(crate) fn greeted() -> Self {
+        Self::greeted_for(false)
+    }
+
+    /// Starts a backend and performs the handshake. `chat` says if the person is about to begin a chat.
+    pub(crate) fn greeted_for(chat: bool) -> Self {
         let mut wire = Self::start();
         let hello = [
             ("type", Value::from("hello")),
             ("protocol", co::protocol::PROTOCOL.into()),
             ("version", env!("CARGO_PKG_VERSION").into()),
+            ("chat", chat.into()),
         ];
         wire.tell(map(hello));
         wire.wait_for("ready");
