@@ -11,6 +11,7 @@ use std::fs::File;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -51,6 +52,9 @@ const TELLING: [u64; 8] = [
     0x0102_1994,
     0x8584_58f6,
 ];
+
+/// The increment of the nice value of a thread that makes a watcher.
+const LOW_PRIORITY: i32 = 10;
 
 /// The size in bytes of the buffer into which inotify events are read.
 const EVENT_BYTES: usize = 64 << 10;
@@ -236,10 +240,23 @@ impl Watchers {
         changes
     }
 
+    /// Makes a watcher on a thread of low priority, because the call that starts it does not wait for it.
+    fn make(root: &Path) -> Result<Watcher, Unwatched> {
+        let make = || {
+            // Without it, the call is slower.
+            let _low = rustix::process::nice(LOW_PRIORITY);
+            Watcher::new(root)
+        };
+        thread::scope(|scope| {
+            let making = thread::Builder::new().spawn_scoped(scope, make)?;
+            making.join().unwrap_or_else(|it| resume_unwind(it))
+        })
+    }
+
     /// Watches a workspace until nobody has asked for its changes for [`IDLE_LIMIT`].
     fn watch(slots: &Weak<Slots>, root: &Path) {
         let watchers = || slots.upgrade().map(Self);
-        let made = Watcher::new(root).map(Arc::new);
+        let made = Self::make(root).map(Arc::new);
         let Some(all) = watchers() else {
             return;
         };
