@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio_util::sync::DropGuard;
 
@@ -80,9 +81,9 @@ impl TrialPlace {
         executor: &Executor,
         show: impl FnOnce(&TrialChanges, &Store) -> T + Send + 'static,
     ) -> Result<(TrialChanges, T), String> {
-        let place = self.clone();
+        let (place, ended) = (self.clone(), outcome.ended);
         let mut changes = blocking(move || {
-            let changes = place.changes();
+            let changes = place.changes(ended.unwrap_or_else(Instant::now));
             place.layer.release();
             changes
         })
@@ -99,8 +100,9 @@ impl TrialPlace {
         .await
     }
 
-    fn changes(&self) -> Result<TrialChanges, Error> {
-        let allowed = self.judge.readable();
+    /// Reads the changes of a command that has ended at the time `ended`.
+    fn changes(&self, ended: Instant) -> Result<TrialChanges, Error> {
+        let allowed = self.judge.readable_since(ended);
         TrialChanges::read(&self.layer, self.root(), &allowed, &self.store)
     }
 

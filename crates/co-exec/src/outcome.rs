@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::limits::ExceededLimit;
 use co_text::counted;
@@ -30,6 +30,8 @@ pub struct CommandOutcome {
     /// True if the processes in `background` continue, because a person ran the command.
     pub kept: bool,
     pub wall: Duration,
+    /// The time at which the output was complete. `None` if the command did not run.
+    pub ended: Option<Instant>,
     /// The length of the raw output in bytes.
     pub bytes: u64,
     pub lines: u64,

@@ -242,7 +242,6 @@ impl AllowedCommand {
         let listed = (services.foreground).add(context.chat, services.id(), &command);
         let started = Instant::now();
         let outcome = show_until_done(running, context).await?;
-        let ended = Instant::now();
         let hosts = access.map(OpenAccess::close).unwrap_or_default();
         drop(listed);
         let conditions = self.conditions(context);
@@ -252,7 +251,7 @@ impl AllowedCommand {
             hint.as_ref().map(|hint| format!("It ran {hint}.")),
             hosts.for_model(),
         ];
-        let (told, output) = self.for_model(&outcome, ended, lines, context).await;
+        let (told, output) = self.for_model(&outcome, lines, context).await;
         let short = outcome.timed_out && conditions.unasked;
         let setting = if short { ": unasked_timeout" } else { "" };
         let started_containers = readiness::started(&self.request.text(), &outcome);
@@ -278,11 +277,11 @@ impl AllowedCommand {
     async fn for_model(
         &self,
         outcome: &CommandOutcome,
-        started: Instant,
         lines: [Option<String>; 2],
         context: &CallContext,
     ) -> (RedactedText, [usize; 2]) {
-        let redacted = context.redact_for_model(&outcome.output, started).await;
+        let ended = outcome.ended.unwrap_or_else(Instant::now);
+        let redacted = context.redact_for_model(&outcome.output, ended).await;
         let (RedactedText { mut text, hidden }, mut output) = place_output(outcome, redacted);
         if self.edited {
             let ran = self.request.text();

@@ -186,6 +186,7 @@ impl Supervisor {
         let ended = Instant::now();
         let mut outcome = self.outcome(cause, status, background);
         (outcome.wall, outcome.kept) = (wall, kept);
+        outcome.ended = Some(ended);
         outcome.note = [outcome.note.take(), setuid]
             .into_iter()
             .flatten()
