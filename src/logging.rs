@@ -124,7 +124,8 @@ fn wanted(target: &str, level: Level) -> bool {
 mod tests {
     use super::*;
 
-    /// Returns the content of the file after a record of each kind.
+    /// Logs four test events with this filter: info and debug of co, info and warn of nvim_rs. Returns the content of the log
+    /// file.
     fn logged(filter: Option<&str>) -> String {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("co.log");

@@ -165,7 +165,7 @@ pub async fn start(
 
 impl OwnAddresses {
     /// Finds the addresses that the rules need. `has_ipv6` is true if this machine has the address `::1`. `has_own_port` is true
-    /// if the caller needs a port of its own.
+    /// if the caller needs its own port.
     fn new(rules: &HostRules, has_ipv6: bool, has_own_port: bool) -> Result<Self, StartError> {
         let ports = rules.loopback_ports();
         if ports.len() > MAX_LOOPBACK {

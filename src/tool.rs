@@ -53,7 +53,7 @@ const LONGEST_ARGUMENTS: usize = 400;
 /// The names of the tools that the agent of a chat can call.
 pub const OF_AGENTS: [&str; 3] = [EDITOR, edits::RENAME, command::request::NAME];
 
-/// The names of the tools for the agent of a chat that has no tools of its own.
+/// The names of the tools that the agent of a chat can call if co has turned off the agent's own tools.
 pub const IN_PLACE_OF_OWN: [&str; 10] = [
     READ,
     LIST,

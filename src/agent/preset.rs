@@ -315,12 +315,13 @@ impl AgentSpec {
         }
     }
 
-    /// Returns whether it is to work without tools of its own, but cannot.
+    /// Returns true if the agent must use only co's tools, but co cannot turn off the agent's own tools.
     pub fn cannot_do_without_tools(&self) -> bool {
         self.tools == ToolSource::Co && self.session_meta().is_none()
     }
 
-    /// Returns the `_meta` of its sessions, if they need one.
+    /// Returns the `_meta` of a session that turns off the agent's own tools. Returns `None` if the agent keeps its own tools, or
+    /// if co cannot turn them off.
     pub(super) fn session_meta(&self) -> Option<Map<String, Value>> {
         let meta = self.preset().filter(|_| self.tools == ToolSource::Co)?;
         serde_json::from_str(meta.without_tools?).ok()

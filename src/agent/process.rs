@@ -185,7 +185,7 @@ pub enum IdleNews {
     Started,
     /// The state of the session may have changed.
     State,
-    /// The agent refused a change of the session. The text is the reason.
+    /// The agent refused to set a mode or an option of the session. The text is the reason.
     Refused(String),
     /// The message waits for the first turn.
     Waits,
@@ -326,7 +326,7 @@ impl AgentProcess {
 }
 
 impl AgentStart {
-    /// Makes the inputs for a new session of an agent, with a network namespace of its own.
+    /// Makes the inputs for a new session of an agent that gets its own network namespace.
     pub fn new(spec: AgentSpec, services: Arc<Services>, (workspace, cwd): (&Path, &Path)) -> Self {
         let asker = TurnAsker::new(&spec.name, Arc::clone(&services), workspace.to_owned());
         Self {

@@ -57,12 +57,12 @@ const MOST_WAITING: usize = 32;
 const MOST_CALLS_OF_TURN: usize = 1_000;
 const MOST_ARGUMENTS: usize = 64 << 10;
 
-/// The words to an agent that has tools of its own too.
+/// The instructions for an agent that also has its own tools.
 pub(super) const INSTRUCTIONS: &str = "These tools belong to co, the agent and shell in the person's Neovim that started you. The person sees each \
     call, and is asked about what changes something. `editor_context` knows what no command finds out: diagnostics, definitions and \
     references of the language servers, the selection, unsaved buffers.";
 
-/// The words to an agent that has only these tools.
+/// The instructions for an agent that has only these tools.
 pub(super) const ALONE: &str = "These tools belong to co, the agent and shell in the person's Neovim that started you. You have no others: \
     read, list and search files, change them, and run commands by these. The person sees each call, and is asked about what changes \
     something.";

@@ -197,7 +197,7 @@ impl Scout {
         }
     }
 
-    /// Handles an event in the same way as the chat of a turn. Fails if the chat that the scout works for has ended.
+    /// Handles an event of the scout's turn, in place of a chat. Fails if the chat that the scout works for has ended.
     async fn event(&mut self, event: TurnEvent) -> Result<(), CallHalt> {
         match event {
             TurnEvent::Record(item, done) => {

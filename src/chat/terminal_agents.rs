@@ -258,7 +258,8 @@ impl OneCall {
         result.unwrap_or_else(|| ToolReply::failed(EFFECT_UNKNOWN))
     }
 
-    /// Handles an event in the same way as the chat of a turn.
+    /// Handles an event of the turn that carries out the call. It stands in for a chat: it keeps the outcome in `result` and puts
+    /// questions to the person. It has no transcript, no jobs and no saved permissions.
     async fn event(
         &self,
         event: TurnEvent,

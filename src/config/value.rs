@@ -346,7 +346,7 @@ fn size(value: &Value) -> Result<u64, BadValue> {
     number.checked_mul(base.pow(power)).ok_or(BadValue)
 }
 
-/// Returns a number of bytes in the notation of settings.
+/// Returns a size in the notation of settings, such as `64KiB`.
 fn size_text(bytes: u64) -> String {
     let text = co_text::size_text(bytes);
     text.trim_end_matches(" bytes").replace(' ', "")

@@ -18,7 +18,7 @@ const PROXY: [&str; 12] = [
     // Yarn 2 and later read their own settings only (`httpProxy` and `httpsProxy` of .yarnrc.yml).
     "YARN_HTTP_PROXY",
     "YARN_HTTPS_PROXY",
-    // The own variables of these clients win over a proxy in their files of settings, which would win over the ones above:
+    // These clients prefer their own variables to a proxy in their settings files, and these files to the variables above:
     // cargo ("Configuration", http.proxy), pip ("Configuration", precedence), npm and pnpm ("config", environment variables).
     "CARGO_HTTP_PROXY",
     "PIP_PROXY",

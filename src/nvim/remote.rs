@@ -156,7 +156,7 @@ impl RemoteNeovim {
         let message = message.map(|(name, value)| (name.into(), value));
         let args = vec![Value::Map(message.into()), TOO_OLD.into(), NO_PLUGIN.into()];
         let neovim = self.neovim.clone();
-        // In a task of its own: a message that is half written when this future is dropped would spoil all later ones.
+        // A separate task sends the message: if this future is dropped, a half-written message would spoil all later messages.
         let sent = tokio::spawn(async move { neovim.exec_lua(CALL, args).await });
         let mut cancels = CancelsCall {
             neovim: self.neovim.clone(),
@@ -182,7 +182,7 @@ fn failed(why: &str) -> String {
     )
 }
 
-/// A call that is sent to Neovim in a task of its own.
+/// A call that a separate task sends to Neovim.
 type SentCall = JoinHandle<Result<Value, Box<CallError>>>;
 
 /// Cancels a call on drop, unless the call has ended.

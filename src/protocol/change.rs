@@ -177,7 +177,7 @@ pub struct ReviewText {
 }
 
 impl ReviewText {
-    /// Returns the text, with the facts above its first part. `marked` is a result of [`co_edit::marked`].
+    /// Returns the text, with a line for each fact above the first part. `marked` is a result of [`co_edit::marked`].
     pub fn new(facts: &[Fact], marked: &str) -> Self {
         let facts: String = facts.iter().map(|it| format!("!{}\n", it.text)).collect();
         let marked = co_text::printable(marked);
@@ -279,7 +279,8 @@ impl Excerpt {
         self.add_heading(&format!("{path}  {counts}"));
     }
 
-    /// Adds the changed lines, with the lines around them. If no line has changed, adds the facts.
+    /// Adds the changed lines, with the lines around them. If no line has changed, adds the [`Fact`] lines of the text. These
+    /// lines start with `!`.
     pub fn add_lines(&mut self, text: &ReviewText) {
         let (other, lines): (Vec<&str>, Vec<&str>) = text
             .text

@@ -50,7 +50,7 @@ pub struct Isolation {
     hide_secrets: bool,
     container: ContainerSettings,
     read_only: Result<(), SandboxRefusal>,
-    /// `Ok` if a command can have a network of its own. The error is the reason why it cannot.
+    /// `Ok` if a command can have its own network. The error is the reason why it cannot.
     own_network: Result<(), SandboxRefusal>,
     /// The answer of the container engine; none if it was not asked.
     engine: Option<Result<(), EngineFault>>,

@@ -5,10 +5,10 @@ use crate::diff::{Hunk, hunks};
 /// A change after the rebase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RebaseResult {
-    /// The change still applies. The line numbers of the hunk are those of the later text.
+    /// The change still applies. The hunk has the line numbers of the newer text.
     Moved(Hunk),
-    /// The new text differs from the base in the lines that this hunk replaces, so the hunk does not apply. The line numbers of
-    /// the hunk are those of the base.
+    /// The newer text differs from the base in the lines that this hunk replaces, so the hunk does not apply. The hunk has the
+    /// line numbers of the base.
     Stale(Hunk),
 }
 

@@ -16,8 +16,9 @@ pub(crate) struct Wanted<R, A> {
     pub(crate) added: A,
 }
 
-/// Moves each hunk that only removes lines or only adds lines. If a hunk gives the same text in several places, takes the place
-/// with the most preferred lines. The hunks still neither overlap nor touch.
+/// Moves the hunks that only remove lines or only add lines. If such a hunk gives the same text in several places, moves it to
+/// the place where `wanted` returns true for the largest number of its lines. At least one unchanged line stays between two
+/// hunks.
 pub(crate) fn slide<R, A>(hunks: &mut [Hunk], old: &[&str], wanted: &Wanted<R, A>)
 where
     R: Fn(usize) -> bool,

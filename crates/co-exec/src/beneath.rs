@@ -729,7 +729,7 @@ fn opened_regular(opened: rustix::io::Result<OwnedFd>) -> io::Result<(File, Node
     Ok((file, node))
 }
 
-/// Returns the facts about a file, if it is a regular one.
+/// Returns `node` if it describes a regular file. Otherwise returns an error.
 fn regular_node(node: Node) -> io::Result<Node> {
     match node.kind {
         Kind::File => Ok(node),

@@ -65,7 +65,8 @@ pub struct HttpEndpoint {
     pub url: String,
     /// The names and values of the headers. The values are secret, so nothing may show them.
     pub headers: Vec<(String, String)>,
-    /// The login at the server, whose token goes with each request. None if the server has no login, or a header in its place.
+    /// The login at the server. Each request has the token of this login. `None` if the server has no login, or if a header
+    /// replaces the login.
     pub login: Option<ServerLogin>,
 }
 

@@ -156,7 +156,8 @@ pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment
     assess_script(script, command, literal, local)
 }
 
-/// Assesses a parsed command. `literal` has its simple commands if it consists only of literal words.
+/// Assesses a parsed command. `literal` contains the words of the simple commands. It is `Some` only if the command consists of
+/// literal words and plain operators.
 fn assess_script(
     script: Script,
     command: String,

@@ -174,7 +174,7 @@ pub struct Program {
     pub(crate) given: Option<GivenCode>,
     /// The number of operands in the prefix that the answer `always` offers.
     pub(crate) prefix: Option<usize>,
-    /// The names of the sub-commands whose options are valid for this row too.
+    /// The full names of other sub-commands, such as `git diff`, whose options this sub-command also accepts.
     pub(crate) like: Vec<String>,
     /// Equivalent commands. Deny and ask rules for them also apply to this command.
     pub(crate) same: Vec<SameCommand>,

@@ -19,7 +19,7 @@ local function answer(key, message)
   end
 end
 
---- Sends a request with a number of its own. Calls `done` once: with the answer, or with nil if there is no backend for it.
+--- Sends a request with a new number. Calls `done` once: with the answer, or with nil if no backend gets the request.
 ---@param message table without its number
 ---@param send fun(message: any): boolean
 ---@param done fun(answer?: any)

@@ -9,11 +9,11 @@ local M = {}
 local api = vim.api
 local printable = require('co.ui.printable')
 
--- The most open images `![` of a paragraph. The time of Neovim's parser doubles with each of them.
+-- The largest number of open images `![` in a paragraph. Each open image doubles the time of Neovim's parser.
 local OPEN_IMAGES = 6
--- The most bytes of a line. At each change, Neovim draws all of it again, and plugins parse it again.
+-- The largest number of bytes of a line. At each change, Neovim draws the whole line again, and plugins parse it again.
 local LONGEST_LINE = 4000
--- A line is cut at a space if one is so near to its end.
+-- The number of bytes at the end of a piece in which co looks for a space. The line is cut at such a space.
 local NEAR = 200
 -- The most bytes of a code block with a language. A parser of the language may take seconds for more.
 local LONGEST_BLOCK = 16 * 1024
@@ -80,7 +80,8 @@ function M.may_parse(buf, first, last)
   return true
 end
 
---- Returns the lines of an output within the bounds. Their number stays. The backend bounds their length.
+--- Returns the lines of an output within the bounds. The number of lines stays the same. The backend limits the length
+--- of lines.
 ---@param lines string[]
 ---@return string[]
 function M.output(lines)
@@ -124,19 +125,20 @@ end
 local Bounds = {}
 Bounds.__index = Bounds
 
---- Returns the bounds of a text that begins.
+--- Returns the bounds of a text that is still empty.
 ---@param buf integer
 ---@return co.Bounds
 function M.new(buf)
   return setmetatable({ buf = buf, images = 0, open = {}, bytes = 0 }, Bounds)
 end
 
---- Returns a line of which no images are open, but for a few. `open` are those of the lines above in its paragraph.
+--- Escapes images in a line so that at most `OPEN_IMAGES` images are open. `open` is the number of open images in the
+--- lines above of the same paragraph.
 ---@param line string
 ---@param before string the text in front of it in the same row
 ---@param open integer
 ---@return string line
----@return integer open those at its end
+---@return integer open the number of open images at the end of the line
 local function with_few_images(line, before, open)
   if line == '' and before == '' then
     return line, 0
@@ -320,7 +322,7 @@ function Bounds:note(row, line)
   end
 end
 
---- Removes the languages of all blocks that may be open. Their ends are elsewhere.
+--- Removes the languages of all blocks that may be open, because the text does not contain the ends of these blocks.
 function Bounds:end_all()
   self:limit(#self.open)
 end

@@ -21,7 +21,8 @@ local SIGN_INDENT, INDENT = '  ', '    '
 -- The line above and below an output that is slow to parse as markdown. The output is indented more, so it cannot end the
 -- fence.
 local FENCE = SIGN_INDENT .. '````'
--- The most signs of markup in a paragraph of output outside of a fence. A parser of markdown may take seconds for more.
+-- The largest number of signs of markup in a paragraph of output outside of a fence. A markdown parser may take seconds
+-- for more.
 local MOST_SIGNS = 100
 -- The most lines of a difference that get colours.
 local MOST_COLOURED = 2000
@@ -39,9 +40,9 @@ local SIGNS = {
 ---@field head integer extmark of its line
 ---@field line co.CallLine
 ---@field skipped integer lines of the output before the first line that is shown
----@field output integer lines of output that are shown, and the line that tells the number of skipped ones
+---@field output integer the shown lines of output, including the line with the number of skipped lines
 ---@field opened integer 1 if a fence is above the output
----@field closed? integer the lines below the fence that ends it, nil if there is none
+---@field closed? integer the number of lines of output below the closing fence; nil if there is no closing fence
 ---@field marked integer 1 if a line tells how many lines are folded
 local ChatCall = {}
 ChatCall.__index = ChatCall
@@ -95,7 +96,7 @@ local RIGHT = vim.fn.has('nvim-0.11') == 1 and 'eol_right_align' or 'right_align
 
 ---@class (exact) co.CallPlan
 ---@field hidden integer the first lines below the line of the call that are folded
----@field below integer the lines of output below the folded ones; 0 if none is folded
+---@field below integer the lines of output below the folded lines; 0 if no line is folded
 ---@field marked integer 1 if a line tells how many lines are folded
 
 --- Returns which lines of an ended call are folded.
@@ -115,7 +116,8 @@ local function plan(line, output)
   return { hidden = hidden, below = all - hidden, marked = 1 }
 end
 
---- Returns the lines of output below the fence that ends it, which goes above the visible ones if they are quick to parse.
+--- Returns the number of lines of output below the closing fence. If the visible lines are quick to parse, the fence
+--- goes above them.
 ---@param visible string[]
 ---@return integer
 local function below_fence(visible)
@@ -367,7 +369,7 @@ function ChatCall:open_fence(patch)
   end
 end
 
---- Folds the lines that are not worth their place, as the call has ended.
+--- Folds the less important lines of a call that has ended.
 function ChatCall:finish()
   local fold = plan(self.line, self.output)
   local first = self:row() + 1
@@ -390,7 +392,7 @@ function ChatCall:finish()
   self:fold()
 end
 
---- Takes the fold of an ended call away, as its lines change.
+--- Removes the fold of an ended call, because its lines change.
 function ChatCall:unfold()
   local first = self:folded()
   if first then
@@ -437,7 +439,7 @@ function ChatCall:fold(win)
   end
 end
 
---- Returns the lines of an ended call that comes with its output, as `finish` leaves them.
+--- Returns the lines of an ended call with its output. They are the same lines as after `finish`.
 ---@param rows co.CallRows
 ---@param output string[]
 ---@return string[] lines

@@ -64,7 +64,7 @@ local function changed(lines, at, cwd)
   end
 end
 
---- Returns the place that an agent names apart from the title of its call, if the row is that of the title.
+--- Returns the place that the details of a call name, if the row is the title of the call.
 ---@param call co.ChatCall
 ---@param row integer
 ---@param cwd string
@@ -98,7 +98,7 @@ local function location_of(call, row, cwd)
   return location
 end
 
---- Shows a buffer with an output in a window of its own, which `q` closes.
+--- Shows a buffer with an output in a new window. The key `q` closes the window.
 ---@param buf integer
 local function show_below(buf)
   local win = windows.split(buf, { side = 'below', size = math.floor(vim.o.lines / 2) })
@@ -108,8 +108,8 @@ local function show_below(buf)
   end, 'close the output')
 end
 
---- Opens the file with the whole output of a call if the chat does not have all of it. Without the file, shows the lines of
---- the call in a buffer of its own, and how many are missing.
+--- Shows the output of a call in a window. If the chat skipped lines and a readable file has the whole output, opens
+--- that file. Otherwise shows a new buffer with the lines that the chat has, and the number of skipped lines.
 ---@param call co.ChatCall
 function M.show_output(call)
   local spill = call.line.spill

@@ -1,4 +1,4 @@
---- The functions that a chat calls and that modules above set, which require the chat.
+--- The functions that a chat calls. Modules that require the chat set these functions.
 
 ---@class (exact) co.chat.Callbacks
 ---@field submit fun(chat: co.Chat, text: string): boolean carries out or sends the text of the prompt

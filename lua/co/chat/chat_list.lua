@@ -63,7 +63,7 @@ local function label_of(chat, about, asking)
   return table.concat(parts, ' · ')
 end
 
---- Continues an earlier chat in a chat in which nothing has happened, or in a new one.
+--- Continues an earlier chat. Uses the asking chat if nothing has happened in it, or else a new chat.
 ---@param asking co.Chat
 ---@param transcript string its id
 local function resume(asking, transcript)

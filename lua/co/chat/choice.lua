@@ -47,8 +47,8 @@ local function show(message, done)
   end)
 end
 
---- Lets the person choose, if they still wait for the list, or when they ask for it. It returns at once: the backend waits
---- for it.
+--- Lets the person choose. If the person no longer waits for the list, only offers the list. Returns at once, because
+--- the backend waits for the return.
 ---@param chat co.Chat
 ---@param message co.Choose|co.Offer
 ---@param done fun(value: any)

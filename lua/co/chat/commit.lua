@@ -1,4 +1,5 @@
---- `/commit`: writes the message of a commit into its buffer. If no commit is being edited, co asks about all of it.
+--- `/commit`: writes a commit message into the buffer of the message. If no commit is being edited, co asks the person
+--- about the message, the files and the command of a new commit.
 local M = {}
 
 local api = vim.api
@@ -64,7 +65,7 @@ local function fail(problem, chat)
   notify.error('no commit message: ' .. problem)
 end
 
---- Lets the model of a chat write a message, and the backend ask about the commit.
+--- Asks the backend for a new commit. The model of the chat writes the message, and the backend asks about the commit.
 ---@param chat co.Chat
 ---@param cwd string the directory of the chat, if it is new
 ---@return boolean taken

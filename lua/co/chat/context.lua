@@ -238,8 +238,8 @@ local function absolute(path, cwd)
   return full:sub(1, 1) == '/' and full or cwd .. '/' .. full
 end
 
---- Returns the path with as much of the text after it as makes the longest path that exists. Otherwise it is without the end
---- of a sentence.
+--- Extends a path with the text after it, to the longest path that exists. If no such path exists, returns the path
+--- without the punctuation at the end of a sentence.
 ---@param path string
 ---@param rest string
 ---@param cwd string
@@ -256,7 +256,7 @@ local function longest_path(path, rest, cwd)
   return plain
 end
 
---- The words that are complete, or that a text follows, and what they attach.
+--- The words that name a context, each with a description. A text must follow a word that ends with a colon.
 ---@type table<string, string>
 M.about = {
   ['@buffer'] = 'the file of your last window',
@@ -298,7 +298,8 @@ local function from_backend(word, query)
   return { name = name, text = read.text or '', size = read.size, image = read.image }
 end
 
---- They return a context, or the reason why there is none. They may wait, since Neovim does not wait for other programs.
+--- The functions that read contexts. They return a context, or the reason why there is none. They may wait for another
+--- program: they are async, so Neovim does not wait.
 ---@type table<string, async fun(word: co.ContextWord): co.Context?, string?>
 local readers_of_text = {
   -- A file that is open has the text of the editor.
@@ -405,7 +406,8 @@ end
 ---@field context? co.Context
 ---@field missing? string
 
---- Reads a context. Asks the backend if the model may be sent the editor's text of files.
+--- Reads a context. If the context has the editor's text of files, asks the backend whether the model may get this
+--- text.
 ---@async
 ---@param wanted co.WantedContext
 ---@param read co.ContextReader
@@ -431,8 +433,8 @@ local function read_one(wanted, read)
   return { word = wanted.word, context = context }
 end
 
---- Returns the contexts that were read, as much as a prompt may have; nil if the person cancelled. A notice names those that
---- are missing.
+--- Returns the contexts that were read, cut to the limits of a prompt. Returns nil if the person cancelled. Shows a
+--- notice with the names of the missing contexts.
 ---@param all co.FoundContext[]
 ---@return co.Context[]?
 local function found_among(all)
@@ -499,8 +501,8 @@ local function wanted_by(prompt)
   return vim.list_extend(wanted, extra)
 end
 
---- Returns the contexts for the words with `@` in a text: at once, unless other programs are asked. Returns none if the person
---- cancels.
+--- Returns the contexts for the words with `@` in a text. Waits only if other programs must answer. Returns nil if the
+--- person cancels.
 ---@async
 ---@param prompt co.ContextsWanted
 ---@return co.Context[]? contexts

@@ -8,14 +8,14 @@ local printable = require('co.ui.printable')
 --- The most bytes of one piece.
 M.LONGEST = 512 * 1024
 
--- A longer word is no secret.
+-- The largest number of bytes of a word that may be a secret.
 local LONGEST_SECRET = 4096
 
--- The most bytes of all texts of a prompt, and those of all its images in base64.
+-- The largest number of bytes of all texts of a prompt, and of all images of a prompt in base64.
 local ALL_TEXTS = 4 * 1024 * 1024
 local ALL_IMAGES = 10 * 1024 * 1024
 
---- Returns lines of a buffer with their ends, as in a file. Stops once they are too long for one piece.
+--- Returns lines of a buffer, each with a line break. Stops after the line that makes the text too long for one piece.
 ---@param buf integer
 ---@param first integer
 ---@param last integer
@@ -41,7 +41,8 @@ function M.lines(buf, first, last)
   return text, math.max(size, #text)
 end
 
---- Cuts a line between characters: before the last word, if it can be a secret, which would not be found without its end.
+--- Cuts a line between two characters. If the last word may be a secret, cuts before this word: the backend would not
+--- find a secret without its end.
 ---@param line string longer than `most`
 ---@param most integer bytes
 ---@return string
@@ -51,8 +52,8 @@ local function cut_line(line, most)
   return text:sub(1, #text - #(word or ''))
 end
 
---- Cuts a piece after a line, so that the backend finds each secret as a whole. A first line that is too long is cut.
---- Returns nil if others left no room for the first line.
+--- Cuts a piece after a line, so that the backend finds each whole secret. Cuts the first line only if it is too long
+--- for any piece. Returns nil if other pieces left no room for the first line.
 ---@param piece co.Context
 ---@param most integer bytes
 ---@return co.Context?

@@ -1,4 +1,5 @@
---- Keeps the drafts of prompts with their chats. The backend writes them to disk; a resumed chat gets its draft and its prompts back.
+--- Saves the draft of each chat's prompt. The backend writes the drafts to disk. A resumed chat gets its draft and its
+--- earlier prompts back.
 local M = {}
 
 local api = vim.api
@@ -13,10 +14,11 @@ local utf8 = require('co.ui.utf8')
 local SAVE_AFTER = 500
 -- The most bytes of a draft that is saved.
 local LONGEST = 1024 * 1024
--- The most milliseconds that Neovim waits at its end for drafts to be saved, perhaps by a backend that has to start.
+-- The longest time in milliseconds that a quitting Neovim waits until the drafts are saved. A backend may have to start
+-- first.
 local MOST_WAIT = 2000
 
---- The draft of a chat as the backend has it.
+--- The draft of a chat in the form that the backend stores.
 ---@class (exact) co.Draft
 ---@field text string
 ---@field transcript? string the id of the transcript that it belongs to
@@ -29,14 +31,14 @@ local due = setmetatable({}, { __mode = 'k' })
 ---@type table<co.Chat, string>
 local typed = setmetatable({}, { __mode = 'k' })
 
--- The numbers of drafts of chats that the backend has not yet dealt with.
+-- For each chat, the number of sent drafts that the backend has not confirmed yet.
 ---@type table<integer, integer>
 local unsaved = {}
 
--- Neovim waits for the drafts that it saves at its end.
+-- True if Neovim quits and waits until the drafts are saved.
 local ends = false
 
---- Sends a draft to the backend if it changed. With `begins`, a draft without a transcript begins one.
+--- Sends a draft to the backend if the draft has changed. If `begins` is true, a draft may begin a new transcript.
 ---@param chat co.Chat
 ---@param text string
 ---@param begins boolean
@@ -88,7 +90,7 @@ function M.save_soon(chat)
   end, SAVE_AFTER)
 end
 
---- Saves all drafts, as Neovim may end now. Prompts that wait for their turn become part of them.
+--- Saves all drafts, because Neovim may quit now. The draft of a chat includes the prompts that wait for their turn.
 local function save_all()
   for _, chat in ipairs(registry.all()) do
     local draft = buffer.alive(chat.prompt.buf) and chat.prompt:draft_text()
@@ -105,8 +107,8 @@ local function save_all()
   end)
 end
 
---- Saves all drafts, as no `ExitPre` comes before an end by a signal. Waits until the backend has dealt with them: if it is
---- ended, it may not read its last messages.
+--- Saves all drafts when Neovim quits. If a signal ends Neovim, there was no `ExitPre`. Waits until the backend has
+--- confirmed the drafts, because a backend that is killed may not read its last messages.
 local function save_and_wait()
   save_all()
   ends = true
@@ -115,7 +117,7 @@ local function save_and_wait()
   end, 10)
 end
 
---- Takes note that the backend has dealt with a draft.
+--- Notes that the backend has confirmed a draft.
 ---@param message co.DraftKept
 function M.kept(message)
   local left = (unsaved[message.chat] or 1) - 1

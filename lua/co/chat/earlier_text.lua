@@ -27,8 +27,8 @@ function M.ask(chat)
   end
 end
 
---- Returns whether text that is put above would disturb the person. A selection, an operator that waits for its motion, and
---- the command line keep numbers of lines, which Neovim does not change then.
+--- Returns true if new text above would disturb the person. A selection, a pending operator and the command line use
+--- line numbers, and Neovim does not adjust these numbers.
 ---@param chat co.Chat
 ---@return boolean
 local function disturbs(chat)

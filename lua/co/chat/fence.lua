@@ -3,7 +3,8 @@ local M = {}
 
 local printable = require('co.ui.printable')
 
---- Returns the fence that is open after `line`, given the one that was open before it; nil if none is.
+--- Returns the fence that is open after `line`; nil if no fence is open. `open` is the fence that is open before
+--- `line`.
 ---@param open? string
 ---@param line string
 ---@return string?

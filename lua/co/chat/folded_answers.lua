@@ -1,5 +1,5 @@
---- The answers that the model no longer sees, because the person asked again, and the long outputs of a chat that was
---- resumed. They are folded.
+--- Folds the answers that the model no longer sees because the person asked again. Also folds the long outputs of a
+--- resumed chat.
 ---
 --- The module knows the rows of one buffer. It knows no chats.
 local M = {}
@@ -12,7 +12,7 @@ local marks = api.nvim_create_namespace('co.answers')
 ---@class (exact) co.FoldedAnswers
 ---@field buf integer
 ---@field current? integer extmark at which the last answer begins
----@field unbegun? integer extmark of the last row of an answer to fold, whose first row is not there yet
+---@field unbegun? integer extmark of the last row of an answer to fold, if the buffer does not have its first row yet
 ---@field old { first: integer, last: integer }[] extmarks of answers to fold
 local FoldedAnswers = {}
 FoldedAnswers.__index = FoldedAnswers

@@ -4,7 +4,8 @@ local M = {}
 -- The most bytes of an image. In base64 it has a third more, and Anthropic refuses images of more than 5 MiB.
 local LARGEST = 3840 * 1024
 
--- A program that gives the clipboard's image waits for the program that holds it.
+-- The time-out in milliseconds of the program that reads the clipboard. It may have to wait for the program that owns
+-- the clipboard.
 local LONGEST_MS = 3000
 
 --- Returns the type of an image that begins with these bytes; nil for anything else.

@@ -33,18 +33,18 @@ local windows = require('co.ui.windows')
 ---@field state co.State
 ---@field cwd string the directory that it was opened in; `state` has the present one
 ---@field range? co.Context the lines of `:{range}Co`, for the next prompt
----@field gathering co.GatheringPrompt[] those of the waiting prompts that are not sent yet, as their contexts are being gathered
+---@field gathering co.GatheringPrompt[] the waiting prompts whose contexts are not gathered yet
 ---@field waiting_prompts string[] the prompts that were sent and still wait for their turn, the newest last
 ---@field draft co.Draft as it was saved
 ---@field unloaded? string the id of its transcript, if the present backend has not loaded it
 ---@field agent? string the agent that works in it
----@field lost_choice? { name: 'agent'|'model', args: string } the agent or model that the person chose, if it has not begun and the present backend does not know
+---@field lost_choice? { name: 'agent'|'model', args: string } the chosen agent or model that the backend does not know
 
 -- Milliseconds from the end of a turn. Plugins that render markdown drop an event that comes soon after another one, such
 -- as the scrolling of the window.
 local RENDER_AFTER = 250
 
--- The text of buffers that `:edit` loads again, the messages in it, and the bytes of text above it.
+-- For each buffer that `:edit` loads again: its text, the messages in the text, and the number of bytes above the text.
 ---@type table<integer, { lines: string[], messages: co.MessageRow[], above: integer }>
 local unloaded = {}
 
@@ -70,7 +70,8 @@ local function forget(chat)
   require('co.chat.plan').forget(chat.id)
 end
 
---- Ends a chat if one of its buffers is gone. `:edit` unloads a buffer and loads it again: this keeps chat and text.
+--- Ends a chat if one of its buffers is deleted. If `:edit` unloads a buffer and loads it again, keeps the chat and its
+--- text.
 ---@param chat co.Chat
 ---@param buf integer
 local function on_unload(chat, buf)
@@ -216,7 +217,7 @@ function M.new(cwd)
   return existing and create(registry.next_id(), existing)
 end
 
---- Shows another buffer in the windows of a buffer, and deletes this one.
+--- Shows the buffer `other` in the windows of the buffer `buf`, and deletes `buf`.
 ---@param buf integer
 ---@param other integer
 local function show_instead(buf, other)
@@ -360,8 +361,9 @@ function M.block(message)
   end
 end
 
---- Raises TextChanged for a buffer that a window shows, as plugins that render markdown wait for it. Neovim raises it for
---- the current buffer only, and other plugins count on that, so this makes the buffer the current one meanwhile.
+--- Raises TextChanged for a buffer that a window shows. Plugins that render markdown wait for this event, but Neovim
+--- raises it only for the current buffer. Other plugins rely on that, so the buffer is the current buffer during the
+--- event.
 ---@param buf integer
 local function tell_renderers(buf)
   vim.defer_fn(function()
@@ -381,7 +383,7 @@ local function name_text(chat)
   buffer.rename(chat.buf, title == '' and name or buffer.titled(name, 'co', title))
 end
 
---- Takes in the state of a chat and shows it.
+--- Stores the new state of a chat and shows it.
 ---@param message co.State
 function M.state(message)
   local chat = of_message(message)
@@ -467,7 +469,7 @@ function M.replace(message)
   end
 end
 
---- Carries out `/resume` and `/delete` for a transcript that a chat of this Neovim has open: the backend cannot.
+--- Carries out `/resume` and `/delete` for a transcript that is open in this Neovim. The backend cannot do that.
 ---@param name string of a slash command
 ---@param args string
 ---@return boolean done
@@ -514,7 +516,7 @@ function M.choose(message)
   end)
 end
 
---- Shows that the backend of a chat ended, and puts the prompts that no turn began with back into the prompt.
+--- Shows that the backend of a chat ended. Moves the prompts that did not start a turn back into the prompt buffer.
 ---@param chat co.Chat
 ---@param reason string
 ---@param held co.FromEditor[] messages that the next backend gets

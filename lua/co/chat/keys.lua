@@ -1,4 +1,4 @@
---- The keys of a chat: those of its prompt, and those that its text has too.
+--- The keys of a chat: the keys of its prompt, and the keys that also work in its text.
 local M = {}
 
 local api = vim.api
@@ -17,8 +17,8 @@ local symbols = require('co.chat.symbols')
 local window = require('co.chat.window')
 local windows = require('co.ui.windows')
 
---- Submits the text of the prompt; if there is none, the queued prompt goes into the turn, or starts one. A text that could not be
---- sent stays.
+--- Submits the text of the prompt. If the prompt is empty, the queued prompt steers the turn or starts a turn. If the
+--- text cannot be sent, it stays in the prompt.
 ---@param chat co.Chat
 local function submit(chat)
   local text = printable.trim(table.concat(chat.prompt:lines(), '\n'))

@@ -11,8 +11,8 @@ local last_window = require('co.ui.last_window')
 -- The most definitions and references.
 local DEFINITIONS, REFERENCES = 5, 50
 
---- Returns the query for the lines of the definitions of a name, and of the references to it if the name stands in the buffer
---- of the last window; or the reason why there is none.
+--- Returns the query for the lines with the definitions of a name. If the name stands in the buffer of the last window,
+--- the query also has the references to it. If there is no query, returns the reason.
 ---@async
 ---@param name string
 ---@return co.ContextQuery?

@@ -1,6 +1,7 @@
---- The messages in the text of a chat: the rows at which they begin, and their headings, which windows show as rules.
+--- The messages in the text of a chat: the first row of each message, and its heading. Windows show a heading as a
+--- rule.
 ---
---- The headings stay markdown in the buffer. A window with a 'conceallevel' of 0 shows them as they are.
+--- In the buffer, a heading stays markdown. A window with a 'conceallevel' of 0 shows this markdown.
 local M = {}
 
 local api = vim.api
@@ -20,7 +21,7 @@ Messages.__index = Messages
 ---@type table<integer, co.Messages> by buffer
 local all = setmetatable({}, { __mode = 'v' })
 
---- Returns the messages of a buffer, which has none yet.
+--- Returns an empty list of messages for a buffer.
 ---@param buf integer
 ---@return co.Messages
 function M.new(buf)
@@ -30,7 +31,7 @@ function M.new(buf)
   return all[buf]
 end
 
---- Notes that messages begin at rows whose text is there.
+--- Adds messages. The buffer already has the rows of these messages.
 ---@param messages co.MessageRow[]
 function Messages:add(messages)
   for _, message in ipairs(messages) do

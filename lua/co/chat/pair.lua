@@ -13,12 +13,12 @@ local window_options = require('co.chat.window_options')
 local window_size = require('co.chat.window_size')
 local windows = require('co.ui.windows')
 
--- The least and the most that the prompt takes of the height of both windows.
+-- The smallest and the largest share of the height of both windows that the prompt takes.
 local LEAST, MOST = 0.1, 0.4
 -- The rows of the border of a float.
 local BORDER = 2
 
--- The module closes or replaces both windows of a chat: neither is left behind.
+-- True while this module closes or replaces both windows of a chat.
 local changing = false
 
 --- Returns the two windows in a tab page.
@@ -79,7 +79,7 @@ local function show_end(text)
   end
 end
 
---- Returns the rows of both windows, and the width that they have.
+--- Returns the number of rows of both windows together, and their width.
 ---@param text integer
 ---@param prompt integer
 ---@return { rows: integer, width: integer }
@@ -138,7 +138,8 @@ local function fit_to_room(chat, text, prompt)
   end
 end
 
---- Puts the window without the cursor beside the other one: the person moved the other one.
+--- Moves the window without the cursor to the window with the cursor, because the person moved the window with the
+--- cursor.
 ---@param text integer
 ---@param prompt integer
 local function join(text, prompt)
@@ -149,7 +150,7 @@ local function join(text, prompt)
   end
 end
 
---- Opens the window that is missing in the current tab page, or puts the two together.
+--- Opens the missing window in the current tab page. If both windows are open, moves them together.
 ---@param chat co.Chat
 function M.mend(chat)
   local text, prompt = M.find(chat)
@@ -215,7 +216,8 @@ local function alone(chat)
   return true
 end
 
---- Closes the windows in tab pages in which the person closed one of the two, or showed something else in it.
+--- Closes the other window of the chat in each tab page where the person closed one window or shows another buffer in
+--- it.
 ---@param chat co.Chat
 ---@param left table<integer, integer> the windows that were left, and their tab pages
 local function close_rest(chat, left)
@@ -230,7 +232,7 @@ local function close_rest(chat, left)
   end
 end
 
---- Returns a function that calls `act` soon, once, however often it is called until then.
+--- Returns a function that schedules a call of `act`. While a call is scheduled, the function does nothing.
 ---@param act fun()
 ---@return fun()
 local function soon(act)
@@ -252,9 +254,10 @@ local function soon(act)
   end
 end
 
---- Closes all windows of a tab page but the current one if it shows nothing but the chat: `:quit` means both windows.
+--- Prepares for `:quit`, which must close both windows of the chat. If the tab page shows only the chat, closes all
+--- windows except the current one.
 ---
---- If Neovim stays, the other one opens again.
+--- If Neovim does not quit, the other window opens again.
 ---@param chat co.Chat
 local function before_quit(chat)
   if alone(chat) then

@@ -20,7 +20,8 @@ M.LONGEST = INTERRUPTS and 8 * 1024 or 2000
 M.LONGEST_CODE = INTERRUPTS and 16 * 1024 or 2000
 -- The most signs of emphasis and links in a piece of text. For more, the parser may not heed interruptions.
 local MOST_SIGNS = 1200
--- The most milliseconds of the parser for a piece, and of all work on it. Usual text takes a tenth of it.
+-- In milliseconds: the longest time of the parser for a piece, and of all work on the piece. Usual text takes a tenth
+-- of this time.
 local MOST_PARSING, MOST = 60, 200
 -- The most highlights of one piece. The rest is left out.
 local MOST_MARKS = 8000
@@ -47,8 +48,8 @@ local TOGETHER = 16
 local Work = {}
 Work.__index = Work
 
---- Returns the end of a highlight. One that ends at column 0 ends in the line before instead: an update of the next
---- line would delete it.
+--- Returns the end of a highlight. If the highlight ends at column 0, returns the end of the line before. Otherwise an
+--- update of the next line would delete the highlight.
 ---@param lines string[]
 ---@param row integer
 ---@param column integer
@@ -194,8 +195,8 @@ function M.hide_fence(buf, namespace, row, length)
   })
 end
 
---- Highlights the lines from `row` on as code of no language. The last line has a highlight of its own: an update that
---- begins with it would delete one that ends in it.
+--- Highlights the lines from `row` on as code without a language. The last line has a separate highlight, because an
+--- update that begins in this line would delete a highlight that ends there.
 ---@param buf integer
 ---@param row integer
 ---@param lines string[]

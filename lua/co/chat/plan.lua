@@ -24,7 +24,7 @@ local function find(id)
   return buf ~= -1 and buf or nil
 end
 
---- Keeps the text of the buffer with the chat. Returns whether the backend gets it.
+--- Saves the text of the buffer as the plan of the chat. Returns true if the backend gets the text.
 ---@param id integer of the chat
 ---@param buf integer
 ---@return boolean kept
@@ -134,7 +134,7 @@ function M.plan(chat, task, cwd, context)
   return send.prompt(chat, PLAN .. task, cwd, context)
 end
 
---- Carries out `/go`: keeps what the person changed in the plan, and starts the work with it.
+--- Carries out `/go`: saves the person's changes of the plan, and starts the work with the plan.
 ---@param chat co.Chat
 ---@param cwd string
 ---@return boolean taken
@@ -150,7 +150,7 @@ function M.go(chat, cwd)
   return send.prompt(chat, '/go', cwd)
 end
 
---- Makes the prompt of a chat one that asks for a plan, or one as always.
+--- Adds `/plan` to the start of a chat's prompt, or removes it.
 ---@param chat co.Chat
 function M.toggle(chat)
   local lines = chat.prompt:lines()

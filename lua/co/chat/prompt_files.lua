@@ -22,7 +22,7 @@ local LONGEST = 64 * 1024
 ---@field about string a line that describes it
 ---@field arguments? string a hint at its arguments
 
---- Returns the directories of prompt files, the one whose files win last.
+--- Returns the directories of prompt files. If two directories have a file with the same name, the last directory wins.
 ---@param cwd string
 ---@return { path: string, personal: boolean }[]
 local function directories(cwd)
@@ -72,7 +72,8 @@ end
 ---@type table<string, { stamp: string, value: any }>
 local known = {}
 
---- Returns what `look` finds in a file or a directory; nil if there is none. An unchanged one is not read again.
+--- Returns the result of `look` for a file or a directory; nil if the path does not exist. Uses the earlier result if
+--- the file or the directory has not changed.
 ---@generic T
 ---@param path string
 ---@param look fun(path: string): T
@@ -169,8 +170,8 @@ function M.words(args)
   return found
 end
 
---- Returns the prompt: `$ARGUMENTS` is all arguments, `$1` to `$9` are one each. A text without them gets the
---- arguments at its end.
+--- Returns the text of the prompt with the arguments. `$ARGUMENTS` stands for all arguments, and `$1` to `$9` for one
+--- argument each. If the text has no such placeholder, adds the arguments at its end.
 ---@param text string of the file
 ---@param args string
 ---@return string

@@ -5,7 +5,7 @@ local api = vim.api
 
 ---@type table<integer, co.Chat>
 local chats = {}
--- The numbers of the chats, the one used last at the end.
+-- The numbers of the chats. The chat that was used last is at the end.
 ---@type integer[]
 local used = {}
 local newest = 0
@@ -62,7 +62,7 @@ function M.all()
   return found
 end
 
---- Returns all chats, the one used last at the end.
+--- Returns all chats. The chat that was used last is at the end.
 ---@return co.Chat[]
 function M.by_use()
   return vim.tbl_map(M.get, used)

@@ -43,7 +43,7 @@ local function commands_before(chat, message)
   return commands
 end
 
---- Sends a message of a chat. If the backend was restarted, it first loads its transcript again.
+--- Sends a message of a chat. If the backend was restarted, it first loads the transcript of the chat again.
 ---@param chat co.Chat
 ---@param message co.FromEditor
 ---@param cwd string
@@ -86,14 +86,14 @@ local function first_queued(chat)
   return math.min(steering, #chat.waiting_prompts) + 1 --[[@as integer]]
 end
 
---- Returns whether the queued prompts wait, although no turn runs, because the person cancelled the turn before.
+--- Returns true if prompts are queued although no turn runs. This happens after the person has cancelled a turn.
 ---@param chat co.Chat
 ---@return boolean
 local function are_held(chat)
   return chat.state.state == 'idle' and chat.state.queued + (chat.state.steering or 0) > 0
 end
 
---- Sends a prompt into the turn that runs: the text, or the newest queued prompt if it is empty.
+--- Sends a prompt into the running turn: `text`, or the newest queued prompt if `text` is empty.
 ---@param chat co.Chat
 ---@param text string
 ---@param cwd string
@@ -124,7 +124,7 @@ end
 
 ---@alias co.SendResult 'sent'|'unsent'|'asked'|'refused'
 
---- Takes a prompt out of those that wait for their turn.
+--- Removes a prompt from the list of waiting prompts.
 ---@param chat co.Chat
 ---@param text string
 function M.waits_no_longer(chat, text)
@@ -198,7 +198,7 @@ local function send_one(chat, prompt)
   return gather_and_send(chat, prompt)
 end
 
---- Returns whether the draft gets a prompt whose file the person refused. The history has it too.
+--- Returns true if a prompt goes back into the draft after the person refused its file. The history has the prompt too.
 ---@param chat co.Chat
 ---@param prompt co.GatheringPrompt
 ---@return boolean
@@ -280,7 +280,7 @@ function M.prompt(chat, text, cwd, extra, range, steer)
   return taken
 end
 
---- Returns whether the draft has this text, but for its blanks.
+--- Returns true if the draft is the same as this text, apart from white space.
 ---@param chat co.Chat
 ---@param text string
 ---@return boolean

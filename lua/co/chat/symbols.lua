@@ -1,4 +1,4 @@
---- The names in a chat: goes to the definition of one, and lists those of an answer in the quickfix list.
+--- Finds the names in a chat: goes to the definition of a name, and lists the names of an answer in the quickfix list.
 local M = {}
 
 local api = vim.api
@@ -39,7 +39,8 @@ local function open(place)
   end
 end
 
---- Opens the file under the cursor, or goes to the definition of the name there. If it has several, the quickfix list has them.
+--- Opens the file under the cursor, or goes to the definition of the name there. If the name has several definitions,
+--- lists them in the quickfix list.
 ---@param cwd string relative paths are relative to it
 ---@param line boolean outside of code, a file that the line names with a position counts as under the cursor
 function M.open(cwd, line)
@@ -73,8 +74,8 @@ function M.open(cwd, line)
   end)
 end
 
---- Returns the words of lines of markdown that may name a file or a symbol, without those of code blocks: the code spans, and the
---- words with a position, such as `a.lua:3`.
+--- Returns the words in lines of markdown that may name a file or a symbol: the code spans, and the words with a
+--- position, such as `a.lua:3`. Leaves out code blocks.
 ---@param lines string[]
 ---@return { text: string, span: boolean }[]
 local function words_of(lines)
@@ -130,7 +131,8 @@ local function answer_at(text, row)
   return vim.list_extend(lines, api.nvim_buf_get_lines(text.buf, first, after, false))
 end
 
---- Fills the quickfix list with the files and symbols that an answer names: the one under the cursor, else the last one.
+--- Fills the quickfix list with the files and symbols that an answer names. Uses the answer under the cursor, or else
+--- the last answer.
 ---@param chat co.Chat
 function M.list(chat)
   local at_cursor = api.nvim_get_current_buf() == chat.buf

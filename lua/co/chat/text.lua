@@ -33,9 +33,9 @@ local WITHOUT_PARSERS = [[
 ---@class (exact) co.ChatText
 ---@field buf integer
 ---@field calls co.ChatCall[] from top to bottom
----@field live table<integer, co.ChatCall> those that this backend may change, by number
+---@field live table<integer, co.ChatCall> the calls that this backend may change, by number
 ---@field blocks table<integer, co.ChatCall> the calls whose output is not complete, by block
----@field above integer the bytes of earlier text that are not there yet
+---@field above integer the number of bytes of earlier text that are not in the buffer yet
 ---@field bounds co.Bounds
 ---@field folded_answers co.FoldedAnswers
 ---@field messages co.Messages
@@ -113,7 +113,7 @@ function ChatText:append(text)
   self:highlight()
 end
 
---- Takes in new lines, without the last one, which may grow.
+--- Notes new lines. Ignores the last line, because it may still grow.
 ---@param row integer
 ---@param lines string[]
 function ChatText:note_lines(row, lines)
@@ -251,7 +251,7 @@ local function lay_out(limits, part)
   }
 end
 
---- Takes in the calls of a part whose lines are in the buffer, from the first row on.
+--- Adds the calls of a part. The lines of the part are already in the buffer, from the first row on.
 ---@param placed { row: integer, place: fun(buf: integer, row: integer): co.ChatCall }[]
 function ChatText:add_calls(placed)
   local added = vim.tbl_map(function(one)
@@ -347,7 +347,7 @@ function ChatText:patch(id, patch, done)
   end
 end
 
---- Forgets that calls may change: another backend numbers its own, or the buffer is unloaded.
+--- Notes that no call can change any more, because another backend numbers its own calls or the buffer is unloaded.
 function ChatText:end_calls()
   for _, shown in pairs(self.live) do
     spinner.stop(self.buf, shown.head)
@@ -373,7 +373,7 @@ function ChatText:first_call(row)
   return first
 end
 
---- Returns the parts of some rows that are calls, each with the row after it.
+--- Returns the ranges of rows between `first` and `last` that belong to calls. `after` is the row after a range.
 ---@param first integer
 ---@param last integer
 ---@return { first: integer, after: integer }[]

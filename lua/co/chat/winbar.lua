@@ -6,7 +6,7 @@ local gate = require('co.ui.gate')
 local printable = require('co.ui.printable')
 
 local SEPARATOR = ' · '
--- The most cells of a title, and the fewest to which it is shortened.
+-- The largest number of cells of a title, and the smallest number to which the title is shortened.
 local LONGEST_TITLE, LEAST_TITLE = 30, 8
 -- The confinement of commands that run unasked, if the kernel confines them.
 local USUAL_ISOLATION = 'unasked: read-only'
@@ -21,14 +21,14 @@ local words = {
   retrying = 'retrying',
 }
 
---- Returns the word for what a chat does.
+--- Returns the word for the state of a chat.
 ---@param state co.StateName
 ---@return string
 function M.word(state)
   return words[state] or state
 end
 
---- Returns a number of tokens in a short form.
+--- Returns a count of tokens in a short form, such as '12k'.
 ---@param count integer
 ---@return string
 local function tokens(count)
@@ -59,7 +59,7 @@ function M.activity(state)
   return #waiting > 0 and ('%s (%s)'):format(text, table.concat(waiting, ', ')) or text
 end
 
---- Returns the number of changes without an answer, and the text without their time.
+--- Returns a text with the number of changes without an answer and their time, and the same text without the time.
 ---@param open co.OpenSummary
 ---@return string
 ---@return string
@@ -103,7 +103,7 @@ function M.shorten(text, limit)
   return start .. '…'
 end
 
---- Leaves parts out from the end until the rest fits, but not before the title is shortened to its least width.
+--- Removes parts from the end until the other parts fit. Shortens the title, if that is enough, instead of removing it.
 ---@param parts string[] the most important one first
 ---@param title? integer index of the title
 ---@param width integer

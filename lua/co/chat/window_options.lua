@@ -62,8 +62,8 @@ end
 ---@type table<co.Chat, co.StateName>
 local drawn = setmetatable({}, { __mode = 'k' })
 
---- Updates the winbar of each window that shows the chat, and the statuslines if the state is another one. A chat that no
---- window shows may tell of its tokens many times a second.
+--- Updates the winbar of each window that shows the chat. Updates the statuslines only if the state has changed,
+--- because a chat may report its tokens many times a second.
 ---@param chat co.Chat
 function M.update_winbar(chat)
   for _, win in ipairs(vim.fn.win_findbuf(chat.buf)) do

@@ -1,6 +1,6 @@
---- Keeps the shares of the screen that windows take when the screen changes its size, in tab pages with a chat.
+--- Keeps each window's share of the screen when the screen changes its size, in tab pages with a chat.
 ---
---- Neovim would take the room from the last window, and give it all to the last window.
+--- Without this module, Neovim would shrink or enlarge only the last window.
 local M = {}
 
 local api = vim.api
@@ -15,8 +15,8 @@ local windows = require('co.ui.windows')
 ---@field fixed 'winfixwidth'|'winfixheight'
 ---@field entered 'winwidth'|'winheight' the least length of the window that the person enters
 
---- The length of a window, and the length of the screen at that time. `now` and `screen_now` are those of the last
---- event; they differ from the others after the screen changed its size.
+--- The length of a window, and the length of the screen at that time. `now` and `screen_now` are the lengths at the
+--- last event. They differ from `length` and `screen` after the screen has changed its size.
 ---@class (exact) co.window_size.Share
 ---@field length integer
 ---@field screen integer

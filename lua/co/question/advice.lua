@@ -7,7 +7,7 @@ local printable = require('co.ui.printable')
 
 -- The number of yeses before the notice.
 local YESES = 3
--- The most bytes of a name in a notice. A screen of 80 columns shows all of the notice.
+-- The largest number of bytes of a name in a notice. Then the whole notice fits on a screen of 80 columns.
 local LONGEST_NAME = 20
 
 --- Questions of one kind.
@@ -62,8 +62,8 @@ local function kinds_of(question)
   return kinds
 end
 
---- Counts a yes. After the third one to questions of a kind, shows once how to end them. Dangerous questions do not count:
---- each of them should be asked.
+--- Counts a yes. After the third yes to questions of one kind, shows once how to end these questions. Does not count a
+--- yes to a dangerous question, because co should ask each dangerous question.
 ---@param question co.Question
 function M.note_yes(question)
   if question.kind.alone(question) or #question.kind.scopes(question) == 0 then

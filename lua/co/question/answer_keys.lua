@@ -1,8 +1,8 @@
---- The keys of the setting `question_keys`: they are mapped only while a question is on the screen, in the buffers that the
---- person enters meanwhile.
+--- Maps the keys of the setting `question_keys` while a question is on the screen, in the buffers that the person
+--- enters.
 ---
---- Maps of a buffer win over global ones. So the person's global maps stay, and those of a buffer come back when no
---- question is on the screen.
+--- A map of a buffer wins over a global map, so the person's global maps can stay. The person's maps of a buffer come
+--- back when no question is on the screen.
 local M = {}
 
 local api = vim.api
@@ -17,7 +17,7 @@ local MODES = { 'n', 'x', 's', 'o', 'i', 'c', 't' }
 
 local DESCRIPTION = 'co: answer the question on the screen'
 
--- The functions that the keys are mapped to. A session file has no maps of functions.
+-- The functions that the keys are mapped to. A session file does not save maps to functions.
 ---@type table<string, fun(): string>
 local functions = {}
 for answer, lhs in pairs(M.keys) do
@@ -37,7 +37,7 @@ end
 local replaced = {}
 local is_shown = false
 
---- Returns the map of a key in the current buffer; nil if the buffer has none of its own.
+--- Returns the buffer-local map of a key in the current buffer; nil if the buffer has no such map.
 ---@param lhs string
 ---@param mode string
 ---@return table<string, any>?
@@ -75,7 +75,8 @@ local function map_here()
   end
 end
 
---- Removes the keys from the current buffer and restores the maps of the person. What they have mapped meanwhile stays.
+--- Removes the keys from the current buffer and restores the person's maps. A key that the person has mapped meanwhile
+--- keeps the new map.
 ---@param maps co.ReplacedMap[]
 local function restore_here(maps)
   ---@type table<string, true>
@@ -103,7 +104,7 @@ local function restore_here(maps)
   end
 end
 
---- Calls `act`; an error is logged.
+--- Calls `act`. Logs an error of `act`.
 ---@param act fun()
 local function try(act)
   local ok, problem = xpcall(act, debug.traceback)
@@ -112,7 +113,7 @@ local function try(act)
   end
 end
 
---- Maps the keys if a question is on the screen and the setting wants it. Else puts back the maps of the person.
+--- Maps the keys if a question is on the screen and the setting allows the keys. Otherwise restores the person's maps.
 local function update()
   if is_shown and config.get().question_keys then
     try(map_here)
@@ -130,7 +131,7 @@ local function update()
   end
 end
 
---- Takes note of whether a question is on the screen.
+--- Updates the keys. `shown` is true if a question is on the screen.
 ---@param shown boolean
 function M.show(shown)
   if shown ~= is_shown then

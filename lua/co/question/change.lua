@@ -9,7 +9,7 @@ local review = require('co.question.review')
 local review_items = require('co.question.review_items')
 local add = question_text.add
 
---- Returns the question: the file, the reasons, the facts and the difference.
+--- Returns the text of the question: the file, the reasons, the facts about the change, and the diff.
 ---@param question co.CommandQuestion
 ---@return co.QuestionText
 local function text_of(question)

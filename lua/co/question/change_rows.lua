@@ -1,7 +1,8 @@
 --- The rows that show a change, in the approval float and in a review: their marks, and the length of a row.
 local M = {}
 
--- The most bytes of a row. A longer line takes several: Neovim draws one of some MB for seconds.
+-- The largest number of bytes of a row. A longer line takes several rows, because Neovim draws a row of a few MB for
+-- seconds.
 M.LONGEST_ROW = 10000
 
 ---@class (exact) co.RowKind
@@ -27,7 +28,7 @@ M.kinds = {
 ---@type vim.api.keyset.set_extmark
 M.CONTINUED = { sign_text = '…', sign_hl_group = 'CoApprovalLabel', priority = 5000 }
 
---- Returns the byte after the first row of a line that begins at `from`.
+--- Returns the index of the byte after the row that begins at the byte `from`.
 ---@param text string
 ---@param from integer
 ---@return integer
@@ -50,7 +51,8 @@ function M.rows_of(line)
   return rows
 end
 
---- Returns the numbers of lines that a change adds and removes, or what it is if there are none.
+--- Returns the numbers of lines that a change adds and removes. If no lines differ, returns a description of the
+--- change.
 ---@param change co.Change|co.FileChange
 ---@return string
 function M.counts(change)
@@ -65,7 +67,7 @@ function M.mark(name)
   return { sign_text = kind.sign, sign_hl_group = kind.group, line_hl_group = kind.line_group }
 end
 
---- The options of a window that shows rows: all of a line is on the screen, and blanks at its end are visible.
+--- Returns the options of a window that shows rows. The window wraps long lines and shows blanks at the end of a line.
 ---@return table<string, any>
 function M.window_options()
   -- A character of two cells is no value of 'listchars'.

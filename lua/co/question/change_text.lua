@@ -7,7 +7,7 @@ local question_text = require('co.question.float_text')
 local review_items = require('co.question.review_items')
 local add = question_text.add
 
---- Returns the names of those files of a change whose buffers have unsaved changes, if it is about several files.
+--- Returns the names of the files whose buffers have unsaved changes, if a question is about several files.
 ---@param question co.CommandQuestion
 ---@return string?
 local function unsaved_buffers(question)
@@ -21,7 +21,7 @@ local function unsaved_buffers(question)
   return #names > 0 and table.concat(names, ', ') or nil
 end
 
---- Adds what the person must see before a difference, and the difference.
+--- Adds the lines that the person must see before a diff, and the diff.
 ---@param text co.QuestionText
 ---@param question co.CommandQuestion
 function M.add(text, question)

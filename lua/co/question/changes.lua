@@ -1,5 +1,5 @@
---- The review of what a chat has changed (`/changes`), or of what the person has not answered yet of it (`/review`). The parts
---- that the person refuses are taken back.
+--- The review of the changes of a chat: of all changes (`/changes`), or only of the changes without an answer
+--- (`/review`). co undoes the parts that the person refuses.
 local M = {}
 
 local answer = require('co.question.answer')
@@ -14,8 +14,9 @@ local review_words = require('co.question.review_words')
 ---@type { id: integer, round: boolean, items: co.ReviewItem[] }?
 local current
 
---- Ends the review: sends the answers. Parts without an answer stay; after a cancel, all do. With rounds, the backend has the
---- answers already, and keeps them if the review was only closed.
+--- Ends the review and sends the answers. A part without an answer stays. After a cancel, all parts stay.
+---
+--- In a review of a round, the backend already has the answers. It keeps them if the person only closed the review.
 ---@param by co.review.Leave
 local function finish(by)
   local done = current
@@ -78,7 +79,7 @@ local function name(is_round)
   return NAME:format(is_round and 'review' or 'changes')
 end
 
---- Opens the review, or offers it to a person who does something else by now.
+--- Opens the review. If the person does something else by now, offers the review.
 ---@param message co.ChangesReview
 function M.open(message)
   ---@type co.ReviewItem[]

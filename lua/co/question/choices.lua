@@ -1,4 +1,5 @@
---- The kind of question with choices: of the model, where no answer approves anything, or of an agent that asks for permission.
+--- The kind of question with choices. The model may ask it, and then no answer approves a call. An agent may ask it for
+--- a permission.
 local change_text = require('co.question.change_text')
 local command = require('co.question.command')
 local counts = require('co.question.change_rows').counts
@@ -14,16 +15,16 @@ local add = question_text.add
 
 local NO_YES = 'it asks you to choose, in the float'
 
--- The question has so many rows and columns, also if not all of its choices fit below it.
+-- The smallest size of the question's text. It keeps this size even if some choices do not fit below it.
 local LEAST = { rows = 3, columns = 48 }
 
--- The most choices that have a key. The number of another one can be typed as an answer.
+-- The largest number of choices that have a key. The person can type the number of another choice as an answer.
 local MOST_KEYS = 9
 
 --- The answers to the questions so far.
 ---@class (exact) co.choices.Progress
 ---@field given co.ChosenAnswer[]
----@field marked table<integer, true> the choices of the present question, if it takes several
+---@field marked table<integer, true> the chosen choices of the current question, if it allows several
 
 ---@type table<co.CommandQuestion, co.choices.Progress>
 local progress = setmetatable({}, { __mode = 'k' })
@@ -46,7 +47,7 @@ local function shown(question)
   return questions[number], number
 end
 
---- Takes the answer to the question that is shown. Shows the next one, or sends all answers.
+--- Takes the answer to the shown question. Then shows the next question, or sends the answers to all questions.
 ---@param question co.CommandQuestion
 ---@param answer co.ChosenAnswer
 local function give(question, answer)
@@ -81,7 +82,7 @@ local function choose(number)
   end
 end
 
---- Returns the number of the choice that a plain yes chooses; nil if only a number chooses.
+--- Returns the number of the choice that a plain yes, such as the key `y`, chooses; nil if only a number chooses.
 ---@param question co.CommandQuestion
 ---@return integer?
 local function yes_of(question)
@@ -93,14 +94,15 @@ local function yes_of(question)
   return nil
 end
 
---- Returns whether own words answer a question.
+--- Returns true if the person may answer a question with a typed text.
 ---@param asked co.ChoiceQuestion
 ---@return boolean
 local function takes_words(asked)
   return asked.kind == 'model' or asked.kind == 'form'
 end
 
---- Returns the number of a choice without a key that the person typed; nil if they typed something else.
+--- Returns the number that the person typed, if it is the number of a choice and not every choice has a key. Returns
+--- nil for any other text.
 ---@param asked co.ChoiceQuestion
 ---@param text string
 ---@return integer?

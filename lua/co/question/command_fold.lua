@@ -1,18 +1,19 @@
---- Folds a long command to its first lines, and the part that co asks about.
+--- Shortens a long command to its first lines and the part that co asks about.
 local M = {}
 
 local printable = require('co.ui.printable')
 
--- The most rows of a command in the large window, and their characters.
+-- The largest number of rows of a command in the large window, and the number of characters in a row.
 local LARGE = { rows = 800, columns = 80 }
--- In a longer text, nobody needs the number of lines.
+-- The largest number of bytes of a text whose lines are counted. For a longer text, its size is shown.
 local COUNTED = 128 * 1024
 
 ---@class (exact) co.FoldedCommand
 ---@field lines { text: string, span?: [integer, integer] }[] with the bytes that co asks about, end exclusive
 ---@field more? string the amount that was left out
 
---- Returns the part of a span that lies in some bytes of a text.
+--- Returns the part of a span that lies in `length` bytes of a text from the byte `at` on. Returns nil if there is
+--- none.
 ---@param span? [integer, integer] bytes of the whole text
 ---@param at integer the first byte
 ---@param length integer
@@ -25,7 +26,7 @@ local function inside(span, at, length)
   return from < to and { from, to } or nil
 end
 
---- Returns the amount of a command after some of its bytes: lines or characters, or the size if it is long.
+--- Returns the amount of a command after the byte `at`: the number of lines or characters, or the size of a long text.
 ---@param command string
 ---@param at integer
 ---@param unit 'line'|'character'

@@ -1,4 +1,4 @@
---- The answers to the question on the screen that the person gives without going to the float.
+--- Answers the question on the screen while the person stays in another window.
 local M = {}
 
 local TOO_QUICK = require('co.question.float').TOO_QUICK
@@ -17,9 +17,9 @@ local KEYS = { yes = 'y', no = 'n', review = 'd', try = 't' }
 
 local UNSEEN = 'the question cannot be seen: :Co /approve goes to it'
 
---- Returns the question on the screen if a key may answer it. Else shows a notice with the reason.
+--- Returns the question on the screen if a key may answer it. Otherwise returns nil and shows a notice with the reason.
 ---@return co.Question?
----@return boolean whole all of it is on the screen
+---@return boolean whole the whole question is on the screen
 local function seen_question()
   local question, has_replaced = questions.on_screen()
   local visibility = sight.visibility()
@@ -41,7 +41,7 @@ local function seen_question()
   return nil, false
 end
 
---- Answers the question on the screen, or goes to it if only the float takes its answer.
+--- Answers the question on the screen. If only a key in the float can answer the question, goes to the float.
 ---@param answer co.elsewhere.Answer
 function M.press(answer)
   local question, whole = seen_question()

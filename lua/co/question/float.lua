@@ -20,13 +20,17 @@ local question_text = require('co.question.float_text')
 local sight = require('co.question.sight')
 local textlock = require('co.ui.textlock')
 
---- The state of the float: it asks a question; it shows the command that the person wrote in place of the model's, until they
---- press a key or leave the float; or no question waits, and it keeps the focus until no answer keys come.
+--- The state of the float:
+---
+--- - `asking`: The float asks a question.
+--- - `edited`: The float shows the command that the person wrote in place of the model's command, until the person
+---   presses a key or leaves the float.
+--- - `done`: No question waits. The float keeps the focus until no more answer keys come.
 ---@alias co.float.Phase 'asking'|'edited'|'done'
 
 --- A message of the float to its subscriber.
 ---@alias co.float.Event
----| { type: 'next' } the first question is to be shown
+---| { type: 'next' } the subscriber must show the first question
 ---| { type: 'answer_all', ids: integer[], decision: 'once'|'deny' }
 ---| { type: 'hide' }
 ---| { type: 'show_whole', question: co.Question } the person wants the text that the float has cut
@@ -97,7 +101,7 @@ function Float:focused()
   return self:is_open() and api.nvim_get_current_win() == self.win
 end
 
---- Ignores keys for a while, if the float has the focus: it shows something else than before.
+--- Ignores keys for a while if the float has the focus, because the content of the float has changed.
 ---@private
 function Float:ignore_keys()
   if self:focused() then
@@ -111,7 +115,7 @@ function Float:forget_question()
   self.seen_before = nil
 end
 
---- Returns the conditions for the place of the window.
+--- Returns the conditions that the position and the size of the window must meet.
 ---@private
 ---@return co.float.View
 function Float:view()
@@ -138,7 +142,7 @@ function Float:view()
   }
 end
 
---- Returns the position and the size for the lines of the buffer, or for others.
+--- Returns the position and the size of the window for `lines`, by default the lines of the buffer.
 ---@private
 ---@param lines? string[]
 ---@return vim.api.keyset.win_config
@@ -147,20 +151,20 @@ function Float:geometry(lines)
   return float_window.geometry(lines, self:view())
 end
 
---- Returns the question that the window is about, on any page; nil if it waits for no answer.
+--- Returns the question that the window asks, whatever page it shows; nil if no answer is awaited.
 ---@private
 ---@return co.Question?
 function Float:asked_question()
   return self:is_open() and self.phase == 'asking' and self.page.question or nil
 end
 
---- Returns the question that the float shows; nil if it shows something else.
+--- Returns the question if the float shows it; nil if the float is closed or shows another page.
 ---@return co.Question?
 function Float:shown()
   return self.page.name == 'question' and self:asked_question() or nil
 end
 
---- Takes note of what can be seen in the window.
+--- Updates the answer keys and the record of what the person can see in the window.
 ---@private
 function Float:note_sight()
   answer_keys.show(self:asked_question() ~= nil)
@@ -271,7 +275,8 @@ function Float:redraw()
   self:emit({ type = 'next' })
 end
 
---- Moves the window away from a prompt or a text of a chat that has changed. In less room, it folds more of a command.
+--- Moves the window so that it does not cover the changed prompt or text of a chat. In a smaller window, it shows less
+--- of a command.
 function Float:make_room()
   if self:is_open() and api.nvim_win_get_tabpage(self.win) == api.nvim_get_current_tabpage() then
     local place, now = self:geometry(), api.nvim_win_get_config(self.win)
@@ -308,8 +313,8 @@ function Float:open(place)
   self:watch_window()
 end
 
---- Holds the place of a question that the person answers with a command of their own. Another question is shown after
---- they press a key or leave the float.
+--- Keeps showing a question that the person answered with another command. The float shows the next question after the
+--- person presses a key or leaves the float.
 ---@param edit { id: integer, command: string }
 function Float:hold(edit)
   if self:focused() then
@@ -317,14 +322,14 @@ function Float:hold(edit)
   end
 end
 
---- Lets the first question take the place that was held.
+--- Ends what `hold` began: the float shows the first question.
 ---@private
 function Float:go_on()
   self.phase, self.edit = 'asking', nil
   self:emit({ type = 'next' })
 end
 
---- Returns whether the float holds its place for the person's command when this question could be shown.
+--- Returns true if the float must go on showing the person's command instead of this question.
 ---@private
 ---@param question co.Question
 ---@return boolean
@@ -335,8 +340,8 @@ function Float:keeps_place(question)
     and not (refused and self.edit and refused.question == self.edit.id)
 end
 
---- Shows the first of some questions in the current tab page, without focus; returns false if no window can be opened. It
---- throws an error if the question has a text that cannot be shown.
+--- Shows the first of these questions in the current tab page, without focus. Returns false if no window can be opened.
+--- Throws an error if the text of the question cannot be shown.
 ---@param questions co.Question[]
 ---@return boolean
 function Float:show(questions)
@@ -393,7 +398,7 @@ function Float:close()
   self:note_sight()
 end
 
---- Puts the cursor back into the window, and the mode, that the person was in before the float had the focus.
+--- Restores the window and the mode that the person was in before the float got the focus.
 ---@private
 function Float:restore_focus()
   local origin = self.origin
@@ -475,8 +480,8 @@ function Float:focus(by, mode)
   end
 end
 
---- Returns whether a key is an answer although the person has just gone to the float: they had seen the whole question
---- before, and it is a harmless one.
+--- Returns true if a key counts as an answer although the person has just gone to the float. The person must have seen
+--- the whole question before, and the question must not need a key in the float.
 ---@private
 ---@return boolean
 function Float:had_seen()

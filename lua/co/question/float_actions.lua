@@ -1,7 +1,7 @@
---- The actions of the keys of the approval float: those of the kind of its question, and those of every kind.
+--- The actions of the keys of the approval float: the actions of one kind of question, and the actions of all kinds.
 local M = {}
 
--- The page that `g?` opens on a page, and the page that it goes back to.
+-- For each page, the page that `g?` opens from there.
 ---@type table<co.QuestionPage, co.QuestionPage>
 local help_pages = {
   question = 'help',

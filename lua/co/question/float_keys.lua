@@ -1,5 +1,5 @@
---- The keys of the approval float. The person may choose others for the actions: inside, an action is named by its usual
---- key.
+--- The keys of the approval float. The person may map other keys to the actions, so the code names each action by its
+--- usual key.
 local M = {}
 
 local config = require('co.config')

@@ -4,9 +4,9 @@ local M = {}
 local api = vim.api
 local windows = require('co.ui.windows')
 
--- The rows at the end of a chat's text that stay visible: at most this many, and half of the window.
+-- The largest number of rows at the end of a chat's text that stay visible. At most half of the window stays visible.
 local LAST_ROWS = 8
--- A narrower float is of no use.
+-- The smallest useful width of a float.
 local LEAST_WIDTH = 20
 local BORDER = 2
 
@@ -17,7 +17,7 @@ local BORDER = 2
 ---@field bottom integer
 ---@field right integer
 
---- The lower right corner of a float, and the room above and left of it, without the border.
+--- A place for a float: its lower right corner, and the room above and to the left of this corner, without the border.
 ---@class (exact) co.float.Place
 ---@field bottom integer
 ---@field right integer
@@ -55,8 +55,8 @@ local function last_rows(win)
   return area
 end
 
--- The rows that the float leaves free, and its least height. If there is no room, it may cover the last rows of chats, then
--- also the lines that name their prompts.
+-- For each attempt, the rows that the float must not cover, and its smallest height. If there is no room, the float may
+-- cover the last rows of chats. If there is still no room, it may also cover the lines that name the prompts.
 ---@type { last_rows: boolean, line_above: boolean, height: integer }[]
 local levels = {
   { last_rows = true, line_above = true, height = 3 },
@@ -85,7 +85,8 @@ local function reserved(level)
   return areas
 end
 
---- Returns the place with a lower right corner. Its height ends below the next area above it.
+--- Returns the place with the lower right corner at `bottom` and `right`. The place reaches up to the next of the
+--- areas.
 ---@param bottom integer
 ---@param right integer
 ---@param wanted integer the width
@@ -102,7 +103,7 @@ local function place_at(bottom, right, wanted, areas)
   return { bottom = bottom, right = right, width = width, height = bottom - top - BORDER }
 end
 
---- Returns the lower right corner of the screen.
+--- Returns the place in the lower right corner of the screen, with the room of the whole screen.
 ---@return co.float.Place
 function M.corner()
   local bottom = windows.bottom()
@@ -114,7 +115,8 @@ function M.corner()
   }
 end
 
---- Returns the first place with enough room, from the lower right; without one, the place with the most room.
+--- Returns the first place with enough room, in order from the lower right corner. If no place has enough room, returns
+--- the place with the most rows.
 ---@param width integer the width that the float wants
 ---@param height_for fun(width: integer): integer the height that it wants
 ---@param areas co.Area[] that it must not cover
@@ -149,10 +151,10 @@ local function find(width, height_for, areas, least)
   return best, false
 end
 
---- Returns a place that covers no prompt, and as little as possible of what the person reads; nil if there is no room.
+--- Returns a place that covers no prompt and, if possible, no last rows of a chat; nil if there is no room.
 ---@param width integer the width that the float wants
 ---@param height_for fun(width: integer): integer the height that it wants
----@param whole boolean all of it must be visible
+---@param whole boolean the whole content of the float must be visible
 ---@return co.float.Place?
 function M.free(width, height_for, whole)
   for _, level in ipairs(levels) do

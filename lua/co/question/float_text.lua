@@ -10,7 +10,7 @@ local printable = require('co.ui.printable')
 local MOST_LINES = 500
 local MOST_BYTES = 64 * 1024
 
--- If only so many rows of the command fit, no blank line follows them.
+-- The largest number of command rows that no blank line follows.
 local TIGHT = 2
 
 M.DESTRUCTIVE = 'this may delete or overwrite something for good'
@@ -43,7 +43,7 @@ end
 
 local add = M.add
 
---- Adds the amount that was left out, with the key that shows it.
+--- Adds a line with the amount of text that was left out, and the key that shows the whole text.
 ---@param text co.QuestionText
 ---@param more string
 local function add_more(text, more)
@@ -85,7 +85,7 @@ function M.add_text(text, source)
   end
 end
 
---- Adds a command, with the bytes underlined that co asks about.
+--- Adds a command, and underlines the part that co asks about.
 ---@param text co.QuestionText
 ---@param question { command: string, span?: [integer, integer] }
 ---@param size? { rows: integer, columns: integer } the most of the command
@@ -118,7 +118,7 @@ function M.conditions(question)
   return #words > 0 and table.concat(words, ', ') or nil
 end
 
---- Returns the directory, the time-out and the confinement, or what a yes does after a trial.
+--- Returns the directory, the time-out and the confinement. After a trial, returns the effect of a yes.
 ---@param question co.CommandQuestion
 ---@return string
 function M.place(question)
@@ -240,7 +240,7 @@ function M.scopes(question)
   return scopes
 end
 
---- Adds a list of keys and their descriptions. It leaves out actions without a key.
+--- Adds a list of keys and their descriptions. Leaves out actions without a key.
 ---@param text co.QuestionText
 ---@param entries [string, string][] the usual keys
 ---@param width integer the least cells of a key

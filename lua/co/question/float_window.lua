@@ -7,7 +7,7 @@ local change_rows = require('co.question.change_rows')
 local float_place = require('co.question.float_place')
 
 local spans = api.nvim_create_namespace('co.approval')
--- The most columns of a float that is not large.
+-- The largest number of columns of a float that is not large.
 local WIDTH = 80
 -- The cells of the column for signs.
 local SIGNS = 2
@@ -17,7 +17,7 @@ local SIGNS = 2
 ---@field large boolean it may be as wide and as high as the screen
 ---@field whole boolean all lines must be visible
 ---@field signs boolean it has a column for signs
----@field share number the most of the screen's height, if neither holds
+---@field share number the largest share of the screen's height, if `large` and `whole` are false
 ---@field title fun(hidden: number, width: number): string gets the number of lines that do not fit
 ---@field footer fun(width: integer): string
 
@@ -28,14 +28,14 @@ local function width_of(line)
   return line:find('[%c\128-\255]') and vim.fn.strdisplaywidth(line) or #line
 end
 
---- Returns the cells of each line.
+--- Returns the number of cells of each line.
 ---@param lines string[]
 ---@return integer[]
 local function widths_of(lines)
   return vim.tbl_map(width_of, lines)
 end
 
---- Returns the cells of a window that lines may take.
+--- Returns the number of cells of a window's width that the text may take.
 ---@param width integer
 ---@param view co.float.View
 ---@return integer
@@ -59,7 +59,7 @@ local function estimate(widths, width, most)
   return height
 end
 
---- Returns the place for lines, and the most rows that they may take.
+--- Returns the place for lines, and the largest number of rows that the lines may take.
 ---@param widths integer[] the cells of the lines
 ---@param view co.float.View
 ---@return co.float.Place
@@ -118,7 +118,7 @@ function M.geometry(lines, view)
   }
 end
 
---- Writes a text with its highlights into the buffer. Returns whether its lines are other ones than before.
+--- Writes a text with its highlights into the buffer. Returns true if the lines have changed.
 ---@param buf integer
 ---@param text co.QuestionText
 ---@return boolean

@@ -24,13 +24,13 @@ local UNSHOWN = 'co could not show the question'
 -- The most bytes of a command in a notice.
 local LONGEST_NAME = 60
 
--- The command that the person tries. The question about its result takes the focus, if it had it before and they still wait
--- for it.
+-- The command that the person tries. The question about its result takes the focus if the earlier question had the
+-- focus and the person still waits.
 ---@type { chat?: integer, command: string }?
 local trying
 
---- Closes the float of a question that it cannot show: a key must not answer what nobody sees. A turn that waits for the
---- answer gets a no.
+--- Closes the float if it cannot show a question: a key must not answer a question that nobody sees. If a turn waits
+--- for the answer, denies the question.
 ---@param question co.Question
 ---@param problem string
 local function give_up(question, problem)
@@ -96,8 +96,8 @@ local function may_take_focus()
     and focus.is_idle()
 end
 
---- Returns whether a question is about the command that the person tries, and they still wait for it. Then forgets that
---- command.
+--- Returns true if a question is about the command that the person tries, and the person still waits. If the question
+--- is about this command, forgets the command.
 ---@param question co.Question
 ---@return boolean
 local function is_result(question)
@@ -116,7 +116,7 @@ function M.watch_keys()
   end
 end
 
---- Returns the commands for whose answers turns wait.
+--- Returns the commands of the questions that turns wait for.
 ---@return string[]
 local function unanswered_commands()
   ---@type string[]
@@ -151,7 +151,7 @@ function M.add(question)
   })
 end
 
---- Sets the reason why the commands that a chat asks about cannot be taken back.
+--- Sets the reason why co cannot undo the commands that a chat asks about.
 ---@param message co.NoUndo
 function M.set_no_undo(message)
   for _, question in ipairs(queue:all()) do
@@ -162,7 +162,7 @@ function M.set_no_undo(message)
   end
 end
 
---- Removes questions that go without an answer of the person.
+--- Removes questions that the person did not answer.
 ---@param settled table<integer, string> the decision for each id
 local function withdraw(settled)
   local shown = float:shown()
@@ -191,8 +191,8 @@ function M.withdraw(chat)
   withdraw(settled)
 end
 
---- Returns the question on the screen. The second result is true if it came in the place of another one, and the key that
---- the person presses now is the first one since.
+--- Returns the question on the screen. The second result is true if this question has replaced another one, and the
+--- person now presses the first key since then.
 ---@return co.Question?
 ---@return boolean has_replaced
 function M.on_screen()
@@ -269,7 +269,8 @@ function M.show(id)
   set_hidden(queue:find(id), nil)
 end
 
---- Puts the cursor into the float, from any mode. If there is no question, opens what was offered.
+--- Puts the cursor into the float, from any mode. If there is no question, opens the list or the review that co
+--- offered.
 ---@param from? co.normal_mode.From the mode to return to
 ---@param by? co.focus.By
 function M.focus(from, by)

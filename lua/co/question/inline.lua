@@ -7,7 +7,7 @@ local focus = require('co.ui.focus')
 local review = require('co.question.review')
 local review_items = require('co.question.review_items')
 
---- Opens the review, if the person still waits for it at the file. Else the question waits in the float.
+--- Opens the review if the person still waits for it at the file. Otherwise the question waits in the float.
 ---@param question co.CommandQuestion
 function M.open(question)
   local here = api.nvim_get_current_buf()

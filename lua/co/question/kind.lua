@@ -27,7 +27,7 @@ local shared = {
   d = function()
     return 'all'
   end,
-  --- Returns the reason why only a key in the float itself says yes.
+  --- Returns the reason why only a key in the float can answer yes; nil if other keys can too.
   ---@param question co.CommandQuestion
   ---@return string?
   alone = function(question)
@@ -54,8 +54,10 @@ function M.keys_of(other, names)
   return keys
 end
 
---- Returns a kind of question with these fields; the others are those that most kinds share. `text` is only about the page of
---- the question: `menu` and `help` make the other pages. `help` and `footer` may be lists of keys with their descriptions.
+--- Returns a kind of question with these fields. All other fields are the fields that most kinds share.
+---
+--- The field `text` makes only the page of the question. `menu` and `help` make the other pages. `help` and `footer`
+--- may be lists of keys with their descriptions.
 ---@param fields table<string, any>
 ---@return co.QuestionKind
 function M.new(fields)

@@ -1,4 +1,4 @@
---- The list of all questions. `y` approves those about commands that are not destructive.
+--- The list of all questions. `y` approves the questions about commands that are not destructive.
 local M = {}
 
 local command_fold = require('co.question.command_fold')
@@ -6,7 +6,7 @@ local float_keys = require('co.question.float_keys')
 local question_text = require('co.question.float_text')
 local windows = require('co.ui.windows')
 
--- The most rows of a command in the list.
+-- The largest number of rows of a command in the list, and the number of characters in a row.
 local SIZE = { rows = 200, columns = 80 }
 local TOO_LONG = 'it is too long for this list: answer it alone'
 

@@ -4,7 +4,7 @@ local M = {}
 local question_list = require('co.question.list')
 local question_text = require('co.question.float_text')
 
--- The rows of a command in the window if it is not large. The first size with which all else is visible is used.
+-- The sizes of a command in a window that is not large. The first size that leaves the other lines visible is used.
 ---@type { rows: integer, columns: integer }[]
 local COMMAND_SIZES = {}
 for rows = 10, 1, -1 do
@@ -61,7 +61,7 @@ end
 ---@param question co.Question
 ---@param fits fun(lines: string[]): boolean all lines would be visible
 ---@return co.QuestionText
----@return boolean other_list it is a list of other questions than before
+---@return boolean other_list the page is a list, and its rows differ from the rows of the list before
 function Page:text(question, fits)
   if self.name == 'list_help' then
     return question_text.list_help(), false

@@ -55,7 +55,7 @@ function Queue:add(question)
   table.insert(self.questions, question.refused_edit and 1 or #self.questions + 1, question)
 end
 
---- Puts hidden questions that no turn waits for behind the others.
+--- Moves hidden questions that no turn waits for to the end of the queue.
 function Queue:sort()
   local first, last = {}, {}
   for _, question in ipairs(self.questions) do
@@ -91,13 +91,13 @@ function Queue:clear()
   return gone
 end
 
---- Notes that the question on the screen goes without an answer of the person.
+--- Notes that the question on the screen is removed, and that the person did not answer it.
 function Queue:note_loss()
   self.lost_at = focus.presses()
 end
 
---- Returns whether a question came in the place of another one on the screen, and the key that the person presses now is
---- the first one since.
+--- Returns true if a question has replaced another one on the screen, and the person now presses the first key since
+--- then.
 ---@param question co.Question
 ---@return boolean
 function Queue:has_replaced(question)

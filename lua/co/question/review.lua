@@ -10,7 +10,7 @@ local review_words = require('co.question.review_words')
 
 ---@alias co.review.Leave 'end'|'cancel'|'close' the key `q`, the key `<C-c>`, another way
 
---- The changes that are reviewed together, and what becomes of the answers.
+--- A set of changes that the person reviews together, and the callbacks for the answers.
 ---@class (exact) co.review.Source
 ---@field words co.review.Words
 ---@field items fun(): co.ReviewItem[]
@@ -22,7 +22,7 @@ local review_words = require('co.question.review_words')
 --- The reviews of this Neovim.
 ---@class (exact) co.Reviews
 ---@field private page? co.Review the review that is open
----@field private numbered string[] the ids of all files since there was last no file to review; a file that has its answer keeps its number
+---@field private numbered string[] the ids of all files of this series of reviews, including the answered files
 local Reviews = {}
 Reviews.__index = Reviews
 
@@ -77,7 +77,8 @@ local function source_of(item)
   return item.source or queue
 end
 
---- Returns the number of a file, and how many files there are.
+--- Returns the number of a file in this series of reviews, and the number of all files in it. A file keeps its number
+--- after its answer. The series ends when none of its files waits.
 ---@param item co.ReviewItem
 ---@param waiting co.ReviewItem[] those without an answer
 ---@return integer number
@@ -115,7 +116,7 @@ function Reviews:receive(part)
   end
 end
 
---- Opens the review of a change in the place of another one.
+--- Opens the review of a change. Closes the review that is open.
 ---@param item co.ReviewItem
 ---@param by? co.focus.By nil: a key for it
 ---@param from? integer the tab page to go back to

@@ -1,7 +1,8 @@
---- Colours the text of a review: the text before and the text after the change are parsed apart, outside of the buffer.
+--- Colours the text of a review. Parses the text before the change and the text after it separately, outside of the
+--- buffer.
 ---
---- A parser may take minutes for the wrong text, or crash. So a text that is long, has long lines or is nested deep has no colours.
---- The work is done in short steps between which Neovim handles keys. Injected languages have no colours.
+--- A parser may take minutes for some texts, or crash. So a text that is long, has long lines or is nested deep gets no
+--- colours. The work is done in short steps between which Neovim handles keys. Injected languages get no colours.
 local M = {}
 
 local api = vim.api
@@ -13,13 +14,14 @@ local colours = api.nvim_create_namespace('co.review.colours')
 local INTERRUPTS = parse_in_steps.INTERRUPTS
 -- The most bytes of a text.
 local MOST_BYTES = INTERRUPTS and 24 * 1024 or 2000
--- The most bytes of a line. Neovim draws one with thousands of colours slowly.
+-- The largest number of bytes of a line. Neovim is slow to draw a line with thousands of colours.
 local LONGEST_LINE = 1000
 -- The most bytes of indent, lists and quotes in front of a line.
 local MOST_INDENT = 160
 -- The most colours of a text.
 local MOST_COLOURS = 8000
--- The most milliseconds of the parser, and of all work on a text. The pause before it.
+-- In milliseconds: the longest time of the parser, the longest time of all work on a text, and the pause before this
+-- work.
 local MOST_PARSING, MOST, PAUSE = 100, 500, 5
 -- Captures between two looks at the clock.
 local TOGETHER = 16

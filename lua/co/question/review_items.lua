@@ -25,7 +25,8 @@ local files = setmetatable({}, { __mode = 'k' })
 ---@type table<string, co.review.State>
 local states = {}
 
---- Returns the items of a question: one for each file that it changes; none if there are too many for a review.
+--- Returns the items of a question: one item for each file of the change. The list is empty if the change has too many
+--- files for a review.
 ---@param question co.Question
 ---@return co.ReviewItem[]
 function M.of(question)
@@ -51,7 +52,7 @@ function M.of(question)
   return files[question]
 end
 
---- Returns the answers to an item, with those that the person gave before.
+--- Returns the state of the answers to an item, including the answers that the person gave before.
 ---@param item co.ReviewItem
 ---@return co.review.State
 function M.state(item)

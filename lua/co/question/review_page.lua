@@ -21,7 +21,8 @@ local review_words = require('co.question.review_words')
 local select = require('co.ui.select')
 local windows = require('co.ui.windows')
 
--- The most lines and bytes that can be edited, or shown side by side, at once. Neovim compares more for seconds.
+-- The largest number of lines and of bytes that can be edited, or shown side by side. Neovim compares a longer text for
+-- seconds.
 local MOST_LINES, MOST_BYTES = 5000, 256 * 1024
 -- The most bytes of rows that are matched with each other.
 local MOST_MATCHED = 40000
@@ -45,15 +46,15 @@ Review.__index = Review
 -- For the rows that Neovim draws.
 local drawings = api.nvim_create_namespace('co.review.drawings')
 
---- Returns the number of the part under the cursor; nil if it is not there yet.
+--- Returns the number of the part under the cursor; nil if the buffer has no part yet.
 ---@param review co.Review
 ---@return integer?
 local function here(review)
   return review.text:at_row(api.nvim_win_get_cursor(review.win)[1] - 1)
 end
 
---- Moves the cursor to a part, and as much of the part as possible onto the screen. If co moves the cursor and the part was not
---- on the screen as a whole, keys are no answers for a while.
+--- Moves the cursor to a part, and shows as much of the part as possible. If co moves the cursor and the whole part was
+--- not on the screen, keys do not count as answers for a while.
 ---@param review co.Review
 ---@param number integer
 ---@param by? co.focus.By nil: a key for it
@@ -80,7 +81,8 @@ local function go_to(review, number, by)
   end)
 end
 
---- Goes to the part that the person should see first, once it is there. If they moved the cursor, it stays.
+--- Goes to the part that the person should see first, as soon as the buffer has this part. If the person has moved the
+--- cursor, leaves it there.
 ---@param review co.Review
 local function reach_goal(review)
   local goal = review.goal
@@ -93,8 +95,8 @@ local function reach_goal(review)
   end
 end
 
---- Returns the files of the step that is reviewed. Leaves out files whose parts have no answers of their own, and files of
---- questions that only a key in the float can answer with yes.
+--- Returns the files of the step that is reviewed. Leaves out files whose parts the person cannot answer separately,
+--- and files of questions that only a key in the float can answer with yes.
 ---@param review co.Review
 ---@return co.ReviewItem[]
 local function step_items(review)
@@ -104,7 +106,7 @@ local function step_items(review)
   end, review.source.items())
 end
 
---- Returns the number of parts of the step that have no answer and were not on the screen.
+--- Returns the number of parts of the step that have no answer and that the screen has not shown as a whole.
 ---@param review co.Review
 ---@return integer
 local function count_unseen(review)
@@ -143,7 +145,8 @@ local function draw_winbar(review)
   windows.options(review.win, { winbar = ' ' .. table.concat(parts, ' · ') })
 end
 
---- Notes the parts that are on the screen, by the rows that Neovim has drawn: it does not draw each row that keys pass by.
+--- Notes the parts that are on the screen. Only rows that Neovim has drawn count: if keys scroll fast, Neovim skips
+--- rows.
 ---@param review co.Review
 ---@param top integer the first row, from 0
 ---@param bottom integer the last one, or a later one
@@ -221,7 +224,7 @@ local function close_below_float(review)
   return true
 end
 
---- Closes the tab page and goes back to where the person was.
+--- Closes the tab page and goes back to the person's earlier tab page.
 function Review:close()
   self.closed = true
   api.nvim_set_decoration_provider(drawings, {})
@@ -247,7 +250,7 @@ local function finish(review)
   end
 end
 
---- Accepts all parts of the files of the step that have no answer, once each was on the screen.
+--- Accepts all parts of the step that have no answer, if the screen has shown each of them.
 ---@param review co.Review
 local function accept_all(review)
   local items, unseen = step_items(review), count_unseen(review)
@@ -297,7 +300,8 @@ local function set(review, number, fields)
   end
 end
 
---- Answers some parts. When all are answered, closes the review. A part that is not there as a whole gets no answer.
+--- Gives the same answer to these parts. If the buffer does not have all lines of one of them yet, answers none. Closes
+--- the review when all parts of the file are answered.
 ---@param review co.Review
 ---@param numbers integer[]
 ---@param fields co.review.PartState
@@ -320,7 +324,7 @@ local function decide(review, numbers, fields)
   go_to(review, open[1], 'person')
 end
 
---- Opens a window in which the person writes. A review that was put away meanwhile gets nothing.
+--- Opens a window in which the person writes a text. If the review was closed meanwhile, drops the text.
 ---@param review co.Review
 ---@param about co.entry.About
 ---@param done fun(text: string)
@@ -332,7 +336,7 @@ local function ask_text(review, about, done)
   end)
 end
 
---- Makes a buffer of some lines that lasts as long as its window.
+--- Makes a buffer with these lines. Neovim deletes the buffer when its window closes.
 ---@param lines string[]
 ---@return integer
 local function frozen(lines)
@@ -342,8 +346,8 @@ local function frozen(lines)
   return buf
 end
 
---- Lets Neovim match no rows with each other while a buffer exists, if that would take it long. Then it also marks no
---- characters in changed rows.
+--- Turns off the matching of rows in 'diffopt' while a buffer exists, if this matching would be slow. Also turns off
+--- the marks of changed characters.
 ---@param review co.Review
 ---@param rows string[]
 ---@param buf integer
@@ -415,7 +419,7 @@ local function open_other(review, other, goal)
   review.reviews:open(other, nil, review.from, goal)
 end
 
---- Goes to the review of the next file, or another number of files on.
+--- Goes to the review of another file. `step` is the distance from this file to the other file.
 ---@param review co.Review
 ---@param step integer
 local function other_file(review, step)

@@ -6,7 +6,7 @@ local M = {}
 ---@field words co.review.Words
 ---@field answers table<integer, co.review.PartState> by the numbers of the parts
 ---@field rows table<integer, table<integer, true>> for each part, its rows that were on the screen
----@field seen table<integer, true> the parts of which all rows were
+---@field seen table<integer, true> the parts of which all rows were on the screen
 
 ---@class (exact) co.review.PartState
 ---@field accept? boolean nil: not answered
@@ -26,7 +26,7 @@ function M.new(change, words)
   return state
 end
 
---- Returns the answers that the person gave, as they are kept.
+--- Returns the answers that the person gave, one for each answered part.
 ---@param state co.review.State
 ---@return co.PartAnswer[]
 function M.given(state)
@@ -45,7 +45,7 @@ function M.given(state)
   return given
 end
 
---- Returns what is known of the answer to a part.
+--- Returns the state of the answer to a part.
 ---@param state co.review.State
 ---@param number integer
 ---@return co.review.PartState
@@ -61,7 +61,7 @@ function M.set(state, number, fields)
   state.answers[number] = vim.tbl_extend('force', M.answer(state, number), fields)
 end
 
---- Returns the numbers of the parts that have no answer. Those after `number` come first.
+--- Returns the numbers of the parts that have no answer. The parts after `number` come first.
 ---@param state co.review.State
 ---@param number? integer
 ---@return integer[]
@@ -92,7 +92,7 @@ function M.note_shown(state, number, count, first, last)
   end
 end
 
---- Returns the numbers of the parts that have no answer and were not on the screen as a whole.
+--- Returns the numbers of the parts that have no answer and that the screen has not shown as a whole.
 ---@param state co.review.State
 ---@return integer[]
 function M.unseen(state)

@@ -1,7 +1,7 @@
---- The buffer of a review: the whole file as real lines, with those that the change removes and adds.
+--- The buffer of a review. It has the lines of the whole file, including the removed and the added lines.
 ---
---- The text comes in parts, and goes into the buffer in short steps, so that Neovim handles keys meanwhile. A long line takes
---- several rows. The buffer has extmarks for all that co must find again.
+--- The backend sends the text in parts. The text goes into the buffer in short steps, between which Neovim handles
+--- keys. A long line takes several rows. Extmarks mark the headings and the rows that co must find again.
 local M = {}
 
 local api = vim.api
@@ -46,8 +46,8 @@ local continued = api.nvim_create_namespace('co.review.continued')
 ---@field done boolean all is in the buffer
 ---@field rows integer
 ---@field part integer the number of the last part
----@field inside? string the kind of the line of which a part is in the buffer
----@field own? string[] lines of the person for the last part, which are not in the buffer yet
+---@field inside? string the kind of the line that is only partly in the buffer
+---@field own? string[] the lines that the person wrote for the last part, if they are not in the buffer yet
 ---@field run? co.review.Run the last rows
 ---@field runs table<integer, co.review.Run[]> by the numbers of the parts
 local Text = {}
@@ -63,7 +63,7 @@ Text.__index = Text
 ---@field runs co.review.Run[]
 ---@field headings { row: integer, part: integer }[]
 ---@field continued integer[]
----@field own integer[] rows that stay, and that the person wrote
+---@field own integer[] the unchanged rows that the person wrote
 
 --- Returns the words for the answer to a part, and their highlight group.
 ---@param answer co.review.PartState
@@ -115,7 +115,7 @@ function Text:receive(part)
   self:step()
 end
 
---- Returns the next row that can be written: its kind, its text, and whether it continues a line.
+--- Returns the next row to write: its kind, its text, and true if it continues a line.
 ---@return string?
 ---@return string
 ---@return boolean
@@ -181,7 +181,7 @@ function Text:push_own(step)
   end
 end
 
---- Adds a row of the change, or what stands in its place.
+--- Adds a row of the change, or the row that replaces it.
 ---@param step co.review.Step
 ---@param kind string
 ---@param line string
@@ -204,7 +204,7 @@ function Text:add(step, kind, line, continues)
   self:push(step, kind, line, continues)
 end
 
---- Writes rows until the time of a step is over. Then goes on later, or asks for more text.
+--- Writes rows until the time of a step is over. Then schedules the next step, or asks for more text.
 function Text:step()
   if self.stepping or self.done or not buffer.alive(self.buf) then
     return
@@ -333,8 +333,8 @@ function Text:row(number)
   return api.nvim_buf_get_extmark_by_id(self.buf, headings, number, {})[1]
 end
 
---- Returns the first row that must be on the screen before a part is accepted: that of its heading, or of the facts of the
---- file above the first one.
+--- Returns the first row that must be on the screen before a part can be accepted. This is the heading of the part. For
+--- the first part, it is the first row with facts about the file, if there is one.
 ---@param number integer
 ---@return integer?
 function Text:first_row(number)
@@ -355,7 +355,8 @@ function Text:last_row(number)
   return last
 end
 
---- Returns the number of the part at a row, or else of the one before it, or else the first one; nil if none is there yet.
+--- Returns the number of the part at a row. A row between parts belongs to the part above. A row above all parts
+--- belongs to the first part. Returns nil if the buffer has no part yet.
 ---@param row integer
 ---@return integer?
 function Text:at_row(row)
@@ -398,7 +399,7 @@ function Text:added_run(number)
   end
 end
 
---- Returns the new lines of a part; nil if they have more rows or bytes.
+--- Returns the new lines of a part; nil if the lines have more than `most_rows` rows or `most_bytes` bytes.
 ---@param number integer
 ---@param most_rows integer
 ---@param most_bytes integer
@@ -472,7 +473,7 @@ function Text:rewrite(number)
   end
 end
 
---- Returns the kinds of the rows: the headings have `@`.
+--- Returns the kinds of the rows. The kind of a heading is `@`.
 ---@param answered boolean as if the change were made as the person answered
 ---@return table<integer, string> by rows; nil is a row that stays
 function Text:kinds(answered)
@@ -494,7 +495,7 @@ function Text:kinds(answered)
   return kinds
 end
 
---- Returns the most pairs of an old and a new row in a part.
+--- Returns the largest number of pairs of an old row and a new row in one part.
 ---@return integer
 function Text:most_pairs()
   local most = 0
@@ -526,7 +527,8 @@ function Text:before_and_after()
   return before, after
 end
 
---- Returns the text before the change, whose removed rows get its colours, and that after it, for all other rows.
+--- Returns the text before the change and the text after it. The removed rows of the review get their colours from the
+--- first text, and the other rows from the second text.
 ---@return co.review.Side
 ---@return co.review.Side
 function Text:sides()

@@ -1,29 +1,30 @@
---- Determines whether the person can see all text of the question in the float, and since when.
+--- Finds out whether the person can see the whole question in the float, and since what time.
 ---
---- It compares the text with the cells of the screen. So no other code needs to know what may hide a window, such as other
---- floats, messages, another tab page, or a Neovim that has not drawn it yet.
+--- The module compares the text with the cells of the screen. So no other code needs to know the things that can hide a
+--- window, such as other floats, messages or another tab page.
 local M = {}
 
 local api = vim.api
 
--- A question is seen after this time on the screen.
+-- The time in nanoseconds after which a question on the screen counts as seen.
 local SEEN = 250 * 1000000
--- The time between two readings of the screen, and the fewest readings: a Neovim that is blocked draws nothing.
+-- The time between two readings of the screen, and the number of readings that a seen question needs. Readings are
+-- counted because a blocked Neovim draws nothing.
 local TICK_MS, TICKS = 50, 5
 -- After so many readings of a covered question, the screen is read less often.
 local COVERED_MS, COVERED_TICKS = 250, 20
 
---- The part of the question that is on the screen: all of it, a part, or nothing that can be relied on.
+--- The part of the question that is on the screen: the whole question, a part, or no part for certain.
 ---@alias co.sight.Visibility 'whole'|'cut'|'covered'
 
---- The question in the float, and for how long it has been on the screen.
+--- The question in the float, and the time for which the question has been on the screen.
 ---@class (exact) co.sight.Sight
 ---@field win integer
 ---@field key string changes with the question, its text and its size
 ---@field partial boolean a part of the question is not in the text
 ---@field since? integer the time at which it came on the screen
 ---@field visible integer the readings since then
----@field covered integer the last readings, if it was covered in all of them
+---@field covered integer the number of readings since the question was last visible
 ---@field seen boolean
 
 ---@type co.sight.Sight?
@@ -42,7 +43,7 @@ local SHAPED = vim.regex('^[\\u0600-\\u06ff\\ufb50-\\ufeff]')
 ---@param char string
 ---@return boolean
 local function shows(cell, char)
-  -- One that is not printable is shown as several.
+  -- Neovim shows an unprintable character as several characters.
   local shown = vim.fn.strtrans(char)
   return cell:find(char, 1, true) ~= nil
     or shown ~= char and cell ~= '' and vim.startswith(shown, cell)
@@ -63,7 +64,8 @@ local function may_be_covered(win)
   return false
 end
 
---- Compares the text of a window with the screen. Blanks have no cells of their own: 'listchars' may show them.
+--- Compares the text of a window with the screen. Ignores blanks, because 'listchars' may show them as other
+--- characters.
 ---@param win integer
 ---@param cells boolean Neovim knows what the cells of the screen show
 ---@return co.sight.Visibility
@@ -110,7 +112,7 @@ function M.visibility()
   return visibility == 'whole' and sight.partial and 'cut' or visibility
 end
 
---- Reads the screen. Of a long question, the part that the float shows must be there.
+--- Reads the screen. A long question counts as visible if the screen shows the part that is in the float.
 local function read_screen()
   scheduled = false
   local now = sight
@@ -146,7 +148,7 @@ function M.restart()
   end)
 end
 
---- Takes note of what the float shows. Another question, text or size counts as seen later.
+--- Notes the question that the float shows. If the question, its text or its size has changed, restarts the time.
 ---@param win integer
 ---@param key string changes with the question and its text
 ---@param partial boolean a part of the question is not in the text
@@ -158,7 +160,7 @@ function M.shown(win, key, partial)
   end
 end
 
---- Forgets the question: the float shows none.
+--- Forgets the question. Call it when the float shows no question.
 function M.gone()
   sight = nil
   if timer then

@@ -5,7 +5,7 @@ local printable = require('co.ui.printable')
 local texts = require('co.question.float_text')
 local add = texts.add
 
---- Returns the question: who asks, and what it gets.
+--- Returns the text of the question: the agent that asks, and the tools that it would get.
 ---@param question co.CommandQuestion
 ---@return co.QuestionText
 local function text_of(question)

@@ -1,4 +1,4 @@
---- The whole text of a question that is too long for the float, in a tab page of its own. It is plain: no parser reads it.
+--- Shows the whole text of a question that is too long for the float, in a new tab page. No parser reads this text.
 local M = {}
 
 local api = vim.api
@@ -8,15 +8,15 @@ local guarded = require('co.ui.guarded')
 local printable = require('co.ui.printable')
 local windows = require('co.ui.windows')
 
--- The text comes in steps, between which Neovim takes keys.
+-- The text goes into the buffer in steps. Neovim handles keys between two steps.
 local STEP_BYTES = 64 * 1024
 local STEP_MS = 1
 
 local marks = api.nvim_create_namespace('co.whole_text')
--- It stands before the rest of a line that is too long for one row.
+-- The mark before each further row of a line that is too long for one row.
 local REST = '↳ '
 
---- Returns the lines of the next step, the indices of those that are the rest of another one, and the byte after them.
+--- Returns the lines of the next step, the indices of the lines that continue the line before, and the byte after them.
 ---@param text string
 ---@param at integer
 ---@return string[] lines

@@ -105,7 +105,7 @@ function M.set_buf(win, buf)
   end)
 end
 
---- Shows a buffer in a tab page of its own.
+--- Shows a buffer in a new tab page.
 ---@param buf integer
 function M.open_tab(buf)
   M.call(function()

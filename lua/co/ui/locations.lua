@@ -193,8 +193,10 @@ function M.open_at_cursor(cwd)
   return true
 end
 
---- Returns whether the name of a buffer is that of a file, and not one that a plugin or Neovim opens in a way of its own: `term://`
---- runs a command, even if there is a directory `term:`. 'errorformat' takes any word before a colon for a name.
+--- Returns true if a buffer has the name of a file, and not a name such as `term://` that a plugin or Neovim handles.
+---
+--- `term://` runs a command, even if there is a directory `term:`. 'errorformat' takes any word before a colon for a
+--- name.
 ---@param buf integer
 ---@return boolean
 local function names_file(buf)

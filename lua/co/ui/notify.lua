@@ -7,7 +7,7 @@ local popup = require('co.ui.popup')
 local printable = require('co.ui.printable')
 local textlock = require('co.ui.textlock')
 
--- The most lines and bytes of an answer in a float. The log has all of it.
+-- The largest number of lines and of bytes of an answer in a float. The log has the whole answer.
 local MOST_LINES, MOST_BYTES = 200, 64 * 1024
 
 ---@class (exact) co.NoticeEntry

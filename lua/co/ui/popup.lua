@@ -6,13 +6,15 @@ local buffer = require('co.ui.buffer')
 local guarded = require('co.ui.guarded')
 local printable = require('co.ui.printable')
 
--- The most columns of text that is to be read.
+-- The largest number of columns of the text.
 local WIDTH = 80
 -- The rows without text: two of the border, and an empty one above it.
 local OTHER_ROWS = 3
 
---- Returns the row at which a float ends: the last row, or the top of an open question. If the float does not fit above the
---- question, the question covers its end.
+--- Returns the row of the bottom edge of a float.
+---
+--- This is the top of an open question. It is the last row if there is no question or the float takes the focus. If the
+--- float does not fit above the question, the question covers the float's bottom rows.
 ---@param focus boolean
 ---@param rows integer the rows of text
 ---@return integer

@@ -130,7 +130,7 @@ function M.trim(text)
   return text:find('^%s*$') and '' or text:match('^%s*(.*%S)') --[[@as string]]
 end
 
---- Returns a number of bytes for the person, in the largest unit that fits, as the backend does.
+--- Returns a size as text, in the largest unit that fits, such as '1.5 KiB'. The backend uses the same form.
 ---@param bytes integer
 ---@return string
 function M.size(bytes)

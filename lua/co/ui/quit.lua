@@ -13,7 +13,7 @@ local RETRY_MS = 50
 -- The most characters of one command, and of all.
 local SHORT, LONGEST = 60, 300
 
---- Cuts a text to a number of characters.
+--- Cuts a text to at most `most` characters.
 ---@param text string
 ---@param most integer
 ---@return string
@@ -58,7 +58,8 @@ local function buffer_name(reasons)
   return cut('co://' .. table.concat(parts, '; '), LONGEST)
 end
 
---- Returns a number of things with their verb.
+--- Returns the count and a phrase, such as '2 questions wait': `one` if the count is 1, otherwise `many`. Returns nil
+--- if the count is 0.
 ---@param count integer
 ---@param one string
 ---@param many string

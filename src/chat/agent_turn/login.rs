@@ -139,8 +139,8 @@ impl LoginWays {
 }
 
 /// Returns the command line of a terminal method: the agent's program, with the arguments and variables of the method. The
-/// command will run without confinement, so the person must be able to read all of it. Returns `None` if the line is too long for
-/// that or contains unprintable characters. If the agent is confined, `method` must set no variables: a variable such as
+/// command will run without confinement, so the person must be able to read the whole line. Returns `None` if the line is too
+/// long to read or contains unprintable characters. If the agent is confined, `method` must set no variables: a variable such as
 /// `NODE_OPTIONS` would run code that the agent wrote.
 fn terminal_command(spec: &AgentSpec, method: &AuthMethodTerminal) -> Option<String> {
     let is_name = |it: &str| {

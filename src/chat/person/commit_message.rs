@@ -47,7 +47,7 @@ const LONGEST_CONVERSATION: usize = 16 << 10;
 /// The largest number of bytes of changes that count as short. After a refusal, co does not shorten such changes further.
 const SHORT_CHANGES: usize = 4 << 10;
 
-/// The largest number of refusals after which co asks again with fewer changes.
+/// The largest number of times that co shortens a refused request for a commit message and sends it again.
 const MAX_REFUSALS: usize = 3;
 
 /// The current request for a commit message.

@@ -7,25 +7,27 @@ use super::Head;
 use co_exec::beneath::Dir;
 use co_exec::repository::Dirs;
 
-/// The most bytes of a file with one reference, and of the file with the packed ones.
+/// The largest size in bytes of a file with one Git reference, such as `HEAD`.
 const MOST_BYTES: u64 = 4096;
+
+/// The largest size in bytes of the file `packed-refs`.
 const MOST_PACKED_BYTES: u64 = 64 << 20;
 
-/// Only git can tell, or nobody: the references are in a table, HEAD leads to something else than a branch, or a file cannot be
-/// read.
+/// The error if the files do not tell HEAD. The references are in a table, HEAD refers to something other than a branch, or a
+/// file cannot be read. Git itself may know HEAD.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NotTold;
 
-/// A reference as a file has it.
+/// The content of a file with one reference.
 enum Reference {
-    /// The name of a commit.
+    /// The id of a commit.
     Commit(String),
-    /// The whole name of another reference.
+    /// The full name of another reference.
     Symbolic(String),
 }
 
 impl Head {
-    /// Returns HEAD as the files have it. Does not look whether the commit is there. Blocks on files.
+    /// Reads HEAD from the files of a repository. Does not check that the commit exists. Blocks on files.
     pub(super) fn of_files(dirs: &Dirs) -> Result<Self, NotTold> {
         let own = Dir::open(&dirs.own)?;
         match Reference::read(&own, "HEAD")?.ok_or(NotTold)? {
@@ -43,7 +45,7 @@ impl Head {
 }
 
 impl Reference {
-    /// Reads a file with one reference; none if it is not there.
+    /// Reads a file with one reference. Returns `None` if the file does not exist.
     fn read(dir: &Dir, path: &str) -> Result<Option<Self>, NotTold> {
         let Some(bytes) = there(dir.read(Path::new(path), MOST_BYTES))? else {
             return Ok(None);
@@ -62,7 +64,7 @@ impl From<io::Error> for NotTold {
     }
 }
 
-/// Returns the commit of a branch; none before its first one.
+/// Returns the commit of a branch, or `None` if the branch has no commit yet.
 ///
 /// Git writes the packed references before it removes the files of their branches, so the file of the branch is read first.
 fn commit_of(common: &Dir, branch: &str) -> Result<Option<String>, NotTold> {
@@ -77,7 +79,7 @@ fn commit_of(common: &Dir, branch: &str) -> Result<Option<String>, NotTold> {
     found.map(commit_name).transpose()
 }
 
-/// Returns the contents of a file; none if it is not there.
+/// Converts the result of reading a file: returns `None` if the file does not exist.
 fn there(read: io::Result<Vec<u8>>) -> io::Result<Option<Vec<u8>>> {
     match read {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -85,7 +87,7 @@ fn there(read: io::Result<Vec<u8>>) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Returns the text if it is the name of a commit.
+/// Returns the text if it is the full id of a commit.
 fn commit_name(text: &[u8]) -> Result<String, NotTold> {
     let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let is_name = matches!(text.len(), 40 | 64) && text.iter().all(is_digit);
@@ -93,8 +95,8 @@ fn commit_name(text: &[u8]) -> Result<String, NotTold> {
     name.ok_or(NotTold)
 }
 
-/// Returns true if this is the whole name of a branch without hidden characters, and the path of a file below a git directory. If git keeps its references
-/// in a table, HEAD names one that no branch can have: `refs/heads/.invalid`.
+/// Returns true if this is the full name of a branch, without spaces and hidden characters, and a path below a git directory. If
+/// git keeps its references in a table, HEAD has a name that no branch can have: `refs/heads/.invalid`.
 fn is_branch(name: &str) -> bool {
     let is_part = |part: &str| {
         let is_plain = !part.contains(' ') && co_text::one_line(part) == part;

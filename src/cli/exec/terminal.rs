@@ -78,7 +78,7 @@ pub(super) async fn yes(question: &str) -> bool {
     let (answer, answered) = oneshot::channel();
     let withdrawn = Arc::<AtomicBool>::default();
     let _withdrawal = Withdrawal(Arc::clone(&withdrawn));
-    // A thread of its own: the process ends without its end.
+    // A separate thread reads the answer, so the process can end while the thread still waits.
     let reading = std::thread::Builder::new().spawn(move || {
         let _quiet = lock();
         // What was typed ahead was typed for the command, or for the shell.

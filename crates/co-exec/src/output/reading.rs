@@ -81,7 +81,7 @@ impl OutputReading {
         lines.map_or_else(|| "its output is withheld".to_owned(), count_lines)
     }
 
-    /// Returns the output so far if all of it is kept. Otherwise returns only its kept beginning.
+    /// Returns the whole output so far, if co has dropped no part of it. Otherwise returns the beginning that co has kept.
     pub fn beginning(&self) -> Vec<u8> {
         let HeadAndTail {
             mut head,

@@ -30,7 +30,7 @@ pub(crate) enum Excess {
     Files(u64),
 }
 
-/// A number of bytes and a number of files: used in directories, or free on a file system.
+/// The bytes and the number of files that directories use, or that are free on a file system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Amount {
     bytes: u64,

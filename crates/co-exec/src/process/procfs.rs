@@ -152,8 +152,8 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     value.map(str::trim)
 }
 
-/// Returns the bytes in the line of `text` that begins with `name` and has a number of kibibytes. Returns 0 if there is no such
-/// line.
+/// Reads the number of kibibytes in the line of `text` that begins with `name`, and returns it in bytes. Returns 0 if there is
+/// no such line.
 pub(crate) fn kibibytes(text: &str, name: &str) -> u64 {
     let number = field(text, name).and_then(|value| value.split_ascii_whitespace().next());
     number.and_then(|it| it.parse().ok()).unwrap_or(0_u64) * 1024

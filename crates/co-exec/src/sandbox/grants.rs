@@ -301,8 +301,8 @@ impl Grants {
     }
 }
 
-/// Removes configuration files that contain a credential from `places`, and returns them. Adds all configuration files to
-/// `listed`, because a credential may later be added to any of them.
+/// Takes the configuration files with a credential out of `places`, and returns their paths. Adds every configuration file of
+/// `places` to `listed`, because a credential may be added later.
 fn closed_configs(
     places: &mut Vec<PathBuf>,
     git_files: &[PathBuf],

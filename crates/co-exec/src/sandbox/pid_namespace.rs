@@ -127,7 +127,7 @@ fn open_process(number: i32) -> io::Result<Option<OwnedFd>> {
 
 /// Prepares this process, which is process 1 of the namespace. `reports` is its end of the pipe to the launcher.
 fn become_first(namespace: &PidNamespace, reports: &OwnedFd) -> io::Result<()> {
-    // A group of its own: a signal to the group of the launcher reaches the namespace once.
+    // A separate process group: the namespace gets a signal to the group of the launcher only once.
     rustix::process::setpgid(None, None)?;
     if namespace.own_proc {
         mount_proc()?;

@@ -23,14 +23,14 @@ const PLAN_NOTE: &str = "The person asks for a plan of this task, and not for th
 const GO_NOTE: &str = "The person read this plan, and may have changed it. Carry it out. If it has three steps or more, call \
     update_plan first, with its steps. The plan approves no call.";
 
-/// The start of a prompt that sends a scout.
+/// The start of a prompt that sends a scout, the sub-agent that explores the workspace.
 const EXPLORE: &str = "/explore";
 
 /// The note for the model at the end of a prompt that sends a scout.
 const EXPLORE_NOTE: &str =
     "The person sent a scout with this task. Its report follows as your answer.";
 
-/// Returns the scout's task if a prompt sends a scout, or `None` for other prompts.
+/// Returns the scout's task if the prompt is an `/explore` command. Returns `None` for other prompts.
 pub fn task_to_explore(prompt: &str) -> Option<&str> {
     after(prompt, EXPLORE)
 }

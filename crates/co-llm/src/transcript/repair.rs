@@ -77,7 +77,7 @@ struct Repair<'a> {
     taken: HashSet<usize>,
     /// The new ids of the calls so far.
     ids: HashSet<String>,
-    /// The calls so far whose results are not written yet. Each has its new id, and the index of its result if there is one.
+    /// The calls so far without a written result. An entry is the new id of a call, and the index of the result if there is one.
     open: Vec<(String, Option<usize>)>,
     /// The most recent decision about each call so far.
     decisions: HashMap<&'a str, &'a Decision>,

@@ -233,7 +233,7 @@ fn hidden_files() -> [RefusedCall; 4] {
     const DUMPABLE: &[u32] = &[PR_SET_DUMPABLE as u32];
     let thread = (CLONE_THREAD | CLONE_FILES) as u32;
     [
-        // A thread with files of its own.
+        // A thread with its own table of open files.
         RefusedCall::new(SYS_clone, Condition::Masked(0, thread, CLONE_THREAD as u32)),
         RefusedCall::new(SYS_unshare, Condition::AnyBit(0, CLONE_FILES as u32)),
         RefusedCall::new(SYS_close_range, Condition::AnyBit(2, CLOSE_RANGE_UNSHARE)),

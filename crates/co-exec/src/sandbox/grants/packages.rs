@@ -100,7 +100,8 @@ fn is_free(kept: &WorkspacePaths, place: &Path) -> bool {
     are_apart(place, &kept.real) && reads.any(|path| place.starts_with(path))
 }
 
-/// Returns true if an overlay over the home of a toolchain would show all of it, and would hide nothing that the trial needs.
+/// Returns true if an overlay over the home of a toolchain would show the whole home, and would hide nothing that the trial
+/// needs.
 fn can_cover(kept: &WorkspacePaths, home: &Path, dirs: TrialDirs<'_>) -> bool {
     let others = [&*kept.real, dirs.caches, dirs.layer];
     let mut secrets = kept.secrets.iter();

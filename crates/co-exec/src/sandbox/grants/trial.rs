@@ -153,8 +153,8 @@ fn shared_memory(others: [&Path; 2]) -> Option<MemoryDirectory> {
     })
 }
 
-/// Checks that an overlay over the workspace would show all of it, and that no command could reach the layer through the
-/// workspace.
+/// Checks that an overlay over the workspace would show the whole workspace, and that no command could reach the layer through
+/// the workspace.
 fn check_places(workspace: &Path, dir: &Path) -> Result<(), SandboxRefusal> {
     let shown = workspace.display();
     if dir.starts_with(workspace) || workspace.starts_with(dir) {
