@@ -75,7 +75,13 @@ async fn serve_neovim(mut inbox: mpsc::Receiver<FromEditor>, editor: &Editor) ->
     let Some(hello) = inbox.recv().await else {
         return ExitCode::FAILURE;
     };
-    let begins_chat = matches!(hello, FromEditor::Hello { chat: true, .. });
+    let begins_chat = matches!(
+        hello,
+        FromEditor::Hello {
+            begins_chat: true,
+            ..
+        }
+    );
     let settings = greet(hello, editor);
     let (_log, services) = start::make(settings, editor, Installation::find).await;
     match services {

@@ -36,7 +36,7 @@ async fn the_sandbox_is_probed_when_its_result_is_needed_and_not_before() {
         protocol: PROTOCOL,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         settings: json!({}),
-        chat: false,
+        begins_chat: false,
     };
     let settings = greet(hello, &editor);
     let greeted = |frame: &[ToEditor]| matches!(frame, [ToEditor::Ready { .. }]);

@@ -158,7 +158,7 @@ async fn confinement(request: &ExecRequest, machine: &Machine) -> Result<Confine
     }
     if request.read_only {
         // Nobody can be asked, so the command waits for the whole survey.
-        machine.launcher.surveys().whole(&workspace);
+        machine.launcher.surveys().survey_whole(&workspace);
     } else if config.sandbox_backend == ConfinementSetting::Subprocess {
         return Ok(Confinement::Plain);
     }

@@ -40,8 +40,8 @@ impl Setup {
             }
             None => SavedRules::default(),
         };
-        // Nobody waits for the rest of it.
-        self.launcher.surveys().whole(&workspace);
+        // No later call completes the survey.
+        self.launcher.surveys().survey_whole(&workspace);
         let (judge, problems) = Judge::new(JudgeConfig {
             workspace,
             home: self.home,

@@ -24,7 +24,7 @@ pub enum FromEditor {
         settings: serde_json::Value,
         /// True if the person is about to begin a chat. The backend then probes the sandbox before the first message of the chat.
         #[serde(default)]
-        chat: bool,
+        begins_chat: bool,
     },
     /// All settings of `setup{}` and `vim.g.co`. Lua sends them after a change.
     Settings {

@@ -37,7 +37,8 @@ pub struct TrialPlace {
 
 impl TrialPlace {
     /// Creates the layer of a trial in the workspace of `judge`; see [`Layer::new`]. Then calls `survey`, which must return an
-    /// up-to-date survey of the workspace. Changed files will be copied to `store`.
+    /// up-to-date survey of the workspace: a file that the person makes before the start of the layer must be in it. Changed
+    /// files will be copied to `store`.
     ///
     /// # Errors
     /// The layer cannot be created.
@@ -81,9 +82,9 @@ impl TrialPlace {
         executor: &Executor,
         show: impl FnOnce(&TrialChanges, &Store) -> T + Send + 'static,
     ) -> Result<(TrialChanges, T), String> {
-        let (place, ended) = (self.clone(), outcome.ended);
+        let (place, ended) = (self.clone(), outcome.ended_or_now());
         let mut changes = blocking(move || {
-            let changes = place.changes(ended.unwrap_or_else(Instant::now));
+            let changes = place.changes(ended);
             place.layer.release();
             changes
         })

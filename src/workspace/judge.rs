@@ -520,7 +520,7 @@ impl Judge {
         self.readable_by(self.survey())
     }
 
-    /// Returns the filter of [`Self::readable`] for a call that started at the time `since`.
+    /// Returns the filter of [`Self::readable`], made from a survey that was checked after the time `since`.
     ///
     /// Blocks on files. Call it from `spawn_blocking`.
     pub fn readable_since(self: &Arc<Self>, since: Instant) -> PathFilter {

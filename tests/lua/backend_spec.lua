@@ -67,12 +67,43 @@ describe('the backend', function()
     nvim:keys('i')
     nvim:wait("return require('co.backend').status().ready")
     same({ 'hello' }, neovim.pluck(received(), 'type'))
-    yes(received()[1].chat)
+    yes(received()[1].begins_chat)
     nvim:keys('go<Esc><CR>')
     neovim.wait('the prompt', function()
       return #received() == 2
     end)
     same({ 'hello', 'prompt' }, neovim.pluck(received(), 'type'))
+  end)
+
+  it('is told whether the person begins a chat', function()
+    for command, begins_chat in pairs({ ['Co fix'] = true, ['Co! true'] = false }) do
+      local nvim, received = with('ready')
+      nvim:lua("vim.cmd('Co /help')")
+      same(false, nvim:lua(STATUS).running)
+      nvim:lua(('vim.cmd(%q)'):format(command))
+      neovim.wait('two messages', function()
+        return #received() == 2
+      end)
+      same(begins_chat, received()[1].begins_chat)
+    end
+  end)
+
+  it('does not start again before a message if it has ended', function()
+    local nvim, received = with('ready')
+    nvim:lua("vim.cmd('Co')")
+    nvim:keys('i')
+    nvim:wait("return require('co.backend').status().ready")
+    nvim:lua(
+      "vim.fn.jobstop(vim.tbl_filter(function(it) return it.stream == 'job' end, vim.api.nvim_list_chans())[1].id)"
+    )
+    nvim:wait("return not require('co.backend').status().running")
+    nvim:keys('<Esc>igo<Esc>')
+    same(false, nvim:lua(STATUS).running)
+    nvim:keys('<CR>')
+    neovim.wait('the prompt', function()
+      return #received() == 3
+    end)
+    same({ 'hello', 'hello', 'prompt' }, neovim.pluck(received(), 'type'))
   end)
 
   it('says only at the first prompt why it cannot start', function()

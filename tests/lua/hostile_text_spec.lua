@@ -130,18 +130,17 @@ describe('a hostile text in a chat', function()
       vim.fn.setreg('a', ('> '):rep(300) .. 'x\nmore\n')
       vim.fn.setreg('b', ('- '):rep(300))
     ]])
+    local active = 'return vim.treesitter.highlighter.active[vim.api.nvim_get_current_buf()] ~= nil'
+    nvim:wait(active)
     nvim:keys('<Esc>"apG')
     nvim:wait('return vim.api.nvim_buf_line_count(0) == 3')
     nvim:lua('vim.cmd.redraw()')
     nvim:keys('G"bp')
     nvim:wait("return vim.fn.getline('.'):find('- - - ', 1, true)")
     nvim:lua('vim.cmd.redraw()')
-    same(
-      false,
-      nvim:lua('return vim.treesitter.highlighter.active[vim.api.nvim_get_current_buf()] ~= nil')
-    )
+    same(false, nvim:lua(active))
     nvim:keys(':%d<CR>i# One<Esc>')
-    nvim:wait('return vim.treesitter.highlighter.active[vim.api.nvim_get_current_buf()] ~= nil')
+    nvim:wait(active)
   end)
 
   it('has a code block that takes its parser minutes', function()

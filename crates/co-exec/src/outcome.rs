@@ -30,7 +30,8 @@ pub struct CommandOutcome {
     /// True if the processes in `background` continue, because a person ran the command.
     pub kept: bool,
     pub wall: Duration,
-    /// The time at which the output was complete. `None` if the command did not run.
+    /// The time at which the output was complete and the processes of the command had ended, unless `kept`. `None` if the command
+    /// did not run.
     pub ended: Option<Instant>,
     /// The length of the raw output in bytes.
     pub bytes: u64,
@@ -65,6 +66,11 @@ impl CommandOutcome {
     /// Returns true if the command failed by itself: co did not end it, and it did not succeed.
     pub fn failed(&self) -> bool {
         !self.was_ended() && !self.ok()
+    }
+
+    /// Returns the time `ended`, or the present time if the command did not run. The text of the outcome is not newer.
+    pub fn ended_or_now(&self) -> Instant {
+        self.ended.unwrap_or_else(Instant::now)
     }
 
     pub(crate) fn was_ended(&self) -> bool {

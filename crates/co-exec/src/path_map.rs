@@ -147,6 +147,7 @@ impl<V: Packed> PathMap<V> {
 
     /// Adds the entries of another map, and replaces those with the same paths. Neither map may have packed entries.
     pub fn append(&mut self, mut other: Self) {
+        debug_assert!(self.packed.bytes.is_empty() && other.packed.bytes.is_empty());
         self.changed.append(&mut other.changed);
         self.len = self.changed.len();
     }

@@ -54,7 +54,7 @@ const TELLING: [u64; 8] = [
 ];
 
 /// The increment of the nice value of a thread that makes a watcher.
-const LOW_PRIORITY: i32 = 10;
+const NICE_INCREMENT: i32 = 10;
 
 /// The size in bytes of the buffer into which inotify events are read.
 const EVENT_BYTES: usize = 64 << 10;
@@ -240,15 +240,17 @@ impl Watchers {
         changes
     }
 
-    /// Makes a watcher on a thread of low priority, because the call that starts it does not wait for it.
+    /// Makes a watcher on a thread of its own with a low priority, so that it does not slow down the first call of a chat. A thread
+    /// cannot raise its priority again, and the calling thread will read the queue of events.
     fn make(root: &Path) -> Result<Watcher, Unwatched> {
         let make = || {
-            // Without it, the call is slower.
-            let _low = rustix::process::nice(LOW_PRIORITY);
+            // If this fails, the first call is slower.
+            let _low = rustix::process::nice(NICE_INCREMENT);
             Watcher::new(root)
         };
         thread::scope(|scope| {
-            let making = thread::Builder::new().spawn_scoped(scope, make)?;
+            let thread = thread::Builder::new().name("watcher start".to_owned());
+            let making = thread.spawn_scoped(scope, make)?;
             making.join().unwrap_or_else(|it| resume_unwind(it))
         })
     }

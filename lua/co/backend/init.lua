@@ -37,6 +37,8 @@ local sandbox
 -- Each backend gets it before any other message.
 ---@type co.Hooks?
 local hooks
+-- A backend may start before its first message. False after one has ended, because the next one may end too.
+local may_start_early = true
 ---@type (fun(reason: string, unsent: co.FromEditor[], held: co.FromEditor[]): fun()?)[]
 local on_exit_callbacks = {}
 
@@ -103,7 +105,7 @@ local function on_exit(dead, code)
   if process ~= dead then
     return
   end
-  process = nil
+  process, may_start_early = nil, false
   local reason = dead.ending or exit_reason(dead, code)
   if not dead.ending and vim.v.exiting == vim.NIL then
     notify.error(reason .. ', :Co /log says more')
@@ -203,7 +205,7 @@ local function launch(begins_chat)
     protocol = version.protocol,
     version = version.version,
     settings = new.settings,
-    chat = begins_chat,
+    begins_chat = begins_chat,
   })
   if sandbox then
     table.insert(queue, 1, sandbox)
@@ -244,11 +246,11 @@ function M.start()
   return process ~= nil
 end
 
---- Starts the backend before its first message, if none runs: it gets ready while Neovim loads more, or while the person
---- types. If it cannot start, the first message tells the reason.
+--- Starts the backend before its first message, if none has run: it gets ready while Neovim loads more files, or while the
+--- person types. If no program can be started, the first message tells the reason.
 ---@param begins_chat boolean the person is about to begin a chat
 function M.start_early(begins_chat)
-  if not process and not is_ending() then
+  if may_start_early and not process and not is_ending() then
     launch(begins_chat)
   end
 end
@@ -323,7 +325,7 @@ function M.on_ready(message)
     )
     return
   end
-  process.ready, ready_message = true, message
+  process.ready, ready_message, may_start_early = true, message, true
   local waiting = queue
   queue = {}
   for _, queued in ipairs(waiting) do

@@ -26,8 +26,9 @@ local function run_next_step()
   local step = table.remove(steps, 1)
   preparing = step ~= nil
   if step then
-    step()
+    -- First, because a step may fail.
     vim.defer_fn(run_next_step, PAUSE)
+    step()
   end
 end
 
@@ -77,9 +78,9 @@ function M.ready()
   return #steps == 0
 end
 
---- Calls a function when all languages are loaded.
+--- Calls a function after the steps that are due now.
 ---@param callback fun()
-function M.when_ready(callback)
+function M.after_steps(callback)
   if preparing then
     steps[#steps + 1] = callback
   else

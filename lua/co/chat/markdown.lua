@@ -127,6 +127,12 @@ local function split(self, from, lines, inside)
   return found, open, last ~= nil and last.last == #lines
 end
 
+--- Loads the languages of markdown in small steps.
+function M.prepare()
+  languages.prepare('markdown')
+  languages.prepare('markdown_inline')
+end
+
 --- Returns whether Neovim has a markdown parser. Released versions have one.
 ---@return boolean
 function M.supported()
@@ -163,8 +169,7 @@ function M.new(buf, on_plain, calls)
   }, Markdown) --[[@as co.Markdown]]
   start(self)
   active[buf] = self
-  languages.prepare('markdown')
-  languages.prepare('markdown_inline')
+  M.prepare()
   return self
 end
 

@@ -10,6 +10,7 @@ local config = require('co.config')
 local gate = require('co.ui.gate')
 local guarded = require('co.ui.guarded')
 local languages = require('co.chat.languages')
+local log = require('co.ui.log')
 local markdown = require('co.chat.markdown')
 
 local hints = api.nvim_create_namespace('co.prompt')
@@ -35,8 +36,9 @@ function M.new(buf, lines)
   local self = setmetatable({ buf = buf, entry = 0, draft = {}, plain = false }, Prompt) --[[@as co.PromptBuffer]]
   if markdown.supported() then
     self:watch()
-    languages.prepare('markdown')
-    languages.when_ready(function()
+    -- Later: the first start takes 25 ms, and the first prompt may be sent meanwhile.
+    markdown.prepare()
+    languages.after_steps(function()
       if buffer.alive(buf) then
         self:start_highlights()
       end
@@ -63,13 +65,17 @@ function Prompt:watch()
   })
 end
 
---- Starts the highlights, unless the text is over a bound.
+--- Starts the highlights, unless the text is over a bound. If Neovim cannot load them, the prompt has none.
 function Prompt:start_highlights()
   self.plain = not bounds.may_parse(self.buf, 0, -1)
-  if not self.plain then
-    guarded.call(function()
-      vim.treesitter.start(self.buf, 'markdown')
-    end)
+  if self.plain then
+    return
+  end
+  local ok, problem = pcall(guarded.call, function()
+    vim.treesitter.start(self.buf, 'markdown')
+  end)
+  if not ok then
+    log.add('highlights', tostring(problem))
   end
 end
 

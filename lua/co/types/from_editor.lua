@@ -19,7 +19,7 @@
 ---@field protocol integer
 ---@field version string
 ---@field settings table<string, any>
----@field chat? boolean the person is about to begin a chat
+---@field begins_chat? boolean the person is about to begin a chat
 
 ---@class (exact) co.SettingsMessage
 ---@field type 'settings'

@@ -53,6 +53,7 @@ end
 ---@param range? co.LineRange
 ---@return boolean taken
 function M.prompt(text, context, range)
+  backend.start_early(true)
   local chat = require('co.chat.registry').current() or require('co.chat').new()
   local cwd = chat and directory.existing()
   if not chat or not cwd then
@@ -72,9 +73,8 @@ end
 --- Carries out `:Co!`.
 ---@param opts vim.api.keyset.create_user_command.command_args
 local function run_command(opts)
-  local runs = require('co.run')
   if printable.trim(opts.args) == '' then
-    runs.rerun()
+    require('co.run').rerun()
     return
   end
   local plain, options, wrong = require('co.run.options').parse(printable.trim(opts.args))
@@ -94,8 +94,9 @@ local function run_command(opts)
     notify.error(problem --[[@as string]])
     return
   end
+  backend.start_early(false)
   local lines = range_lines(opts)
-  runs.run(command, cwd, lines and table.concat(lines, '\n') .. '\n' or nil, options)
+  require('co.run').run(command, cwd, lines and table.concat(lines, '\n') .. '\n' or nil, options)
 end
 
 --- Carries out `:Co`, or passes `:Co!` on.
@@ -139,10 +140,6 @@ end
 function M.run(opts)
   -- This reads `vim.g.co` again.
   require('co.config').get()
-  -- A slash command may need no backend.
-  if opts.bang or opts.args:find('^%s*[^%s/]') then
-    backend.start_early(not opts.bang)
-  end
   windows.attempt(function()
     carry_out(opts)
   end)

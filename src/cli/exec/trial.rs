@@ -96,7 +96,7 @@ impl Trial {
             removals: &removals,
         };
         // Nobody can be asked, so the command waits for the whole survey.
-        let survey = |_: &Judge| launcher.surveys().whole(&root);
+        let survey = |_: &Judge| launcher.surveys().survey_whole(&root);
         let place = TrialPlace::new(judge, store, &layers, survey);
         let place = place.map_err(|error| error.to_string())?;
         Ok(Self {

@@ -280,7 +280,7 @@ impl AllowedCommand {
         lines: [Option<String>; 2],
         context: &CallContext,
     ) -> (RedactedText, [usize; 2]) {
-        let ended = outcome.ended.unwrap_or_else(Instant::now);
+        let ended = outcome.ended_or_now();
         let redacted = context.redact_for_model(&outcome.output, ended).await;
         let (RedactedText { mut text, hidden }, mut output) = place_output(outcome, redacted);
         if self.edited {

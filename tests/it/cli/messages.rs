@@ -44,7 +44,7 @@ fn a_large_message_arrives_whole() {
 
 #[test]
 fn a_backend_for_a_chat_probes_the_sandbox_before_its_first_message() {
-    let mut wire = Wire::greeted_for(true);
+    let mut wire = Wire::greeted_for_chat();
     wire.wait_for("isolation");
     assert_eq!(wire.close().code, Some(0));
 }

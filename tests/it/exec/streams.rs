@@ -32,6 +32,7 @@ async fn only_a_terminal_is_one() {
     let test = "test -t 0 && test -t 1 && test -t 2";
     let outcome = bench.start_on(test, TERMINAL).await.outcome().await;
     assert_eq!(outcome.exit, Some(0), "{}", outcome.output);
+    assert!(outcome.ended.is_some());
     for fd in 0..3 {
         let outcome = bench.run(&format!("test -t {fd}")).await;
         assert_eq!(outcome.exit, Some(1), "{fd}");

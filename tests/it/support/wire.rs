@@ -59,17 +59,21 @@ impl Wire {
 
     /// Starts a backend and performs the handshake.
     pub(crate) fn greeted() -> Self {
-        Self::greeted_for(false)
+        Self::greeted_with(false)
     }
 
-    /// Starts a backend and performs the handshake. `chat` says if the person is about to begin a chat.
-    pub(crate) fn greeted_for(chat: bool) -> Self {
+    /// Starts a backend for a person who is about to begin a chat, and performs the handshake.
+    pub(crate) fn greeted_for_chat() -> Self {
+        Self::greeted_with(true)
+    }
+
+    fn greeted_with(begins_chat: bool) -> Self {
         let mut wire = Self::start();
         let hello = [
             ("type", Value::from("hello")),
             ("protocol", co::protocol::PROTOCOL.into()),
             ("version", env!("CARGO_PKG_VERSION").into()),
-            ("chat", chat.into()),
+            ("begins_chat", begins_chat.into()),
         ];
         wire.tell(map(hello));
         wire.wait_for("ready");

@@ -41,12 +41,12 @@ const GIT_STORES: [&str; 3] = ["objects", "refs", "logs"];
 const GIT_CONFIGS: [&str; 2] = ["config", "config.worktree"];
 
 /// The number of stamps from which on two threads compare them faster than one.
-const WORTH_A_THREAD: usize = 400;
+const MIN_PARALLEL_STAMPS: usize = 400;
 
 /// The number of directories from which on several threads read them faster than one.
-const WORTH_THREADS: usize = 100;
+const MIN_PARALLEL_DIRECTORIES: usize = 100;
 
-/// The most threads that read directories. More gain little, because the kernel does most of the work.
+/// The most threads that read directories. More threads gain little, because the kernel does most of the work.
 const MAX_THREADS: usize = 4;
 
 /// Names of directories with many generated files. These directories are walked last, and are not searched for private keys.
@@ -109,6 +109,8 @@ pub(super) struct Extent<'a> {
     pub most: usize,
     /// The directories that may have changed since the last survey. `None` if any directory may have changed.
     pub changed: Option<&'a HashSet<Arc<Path>>>,
+    /// The most threads that read directories.
+    pub threads: usize,
 }
 
 /// The contents of a directory that was read.
@@ -162,7 +164,7 @@ impl Survey {
                 .collect()
         };
         let (mut all, others) = match self.read.len() + self.looked.len() {
-            0..WORTH_A_THREAD => (changed(0), changed(1)),
+            0..MIN_PARALLEL_STAMPS => (changed(0), changed(1)),
             _ => thread::scope(|scope| {
                 let other = thread::Builder::new().spawn_scoped(scope, || changed(1));
                 let mine = changed(0);
@@ -247,10 +249,12 @@ impl Survey {
         let Ok((dir, path)) = opened else {
             return Self::default();
         };
-        let (root, left, entries) = (Root { dir, path }, extent.most.into(), 0.into());
+        let root = Root { dir, path };
+        let (left, entries) = (AtomicUsize::new(extent.most), AtomicUsize::new(0));
         let mut walk = Walk::new(WalkContext {
             before: self,
             changed: extent.changed,
+            threads: extent.threads,
             root: &root,
             left: &left,
             entries: &entries,
@@ -319,15 +323,22 @@ pub fn survey(root: &Path) -> Survey {
         private: &[],
         most: MAX_ENTRIES,
         changed: None,
+        threads: usable_threads(),
     };
     Survey::default().again(root, all)
 }
 
-/// What all threads of a walk use.
+/// Returns the number of threads that a walk may use on this machine.
+pub(super) fn usable_threads() -> usize {
+    thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_THREADS))
+}
+
+/// The state that all threads of a walk share.
 #[derive(Clone, Copy)]
 struct WalkContext<'a> {
     before: &'a Survey,
     changed: Option<&'a HashSet<Arc<Path>>>,
+    threads: usize,
     root: &'a Root,
     /// The number of directory entries that may still be read.
     left: &'a AtomicUsize,
@@ -349,8 +360,10 @@ struct Walk<'a> {
     sources: Vec<PathBuf>,
     /// Symbolic links that have the name of a secret.
     links: Vec<PathBuf>,
-    /// Files that contain a private key although their names do not show this.
-    keys: HashSet<PathBuf>,
+    /// The files of the last directory that contain a private key although their names do not show this.
+    keys: Arc<[PathBuf]>,
+    /// True if the walk was cut short.
+    cut_short: bool,
     /// A buffer for the content of a file that is searched for a private key.
     buffer: Vec<u8>,
 }
@@ -416,7 +429,8 @@ impl<'a> Walk<'a> {
             context,
             sources: Vec::new(),
             links: Vec::new(),
-            keys: HashSet::new(),
+            keys: Arc::default(),
+            cut_short: false,
             buffer: vec![0; content::MAX_KEY_BYTES],
         }
     }
@@ -436,27 +450,27 @@ impl<'a> Walk<'a> {
             if level.is_empty() {
                 return;
             }
-            self.level(&level, &mut found);
+            self.visit_level(&level, &mut found);
         }
     }
 
-    /// Reads directories, in several threads if there are many.
-    fn level(&mut self, level: &[ToRead], found: &mut Subdirectories) {
+    /// Visits directories, in several threads if there are many.
+    fn visit_level(&mut self, level: &[ToRead], found: &mut Subdirectories) {
         let threads = match level.len() {
-            0..WORTH_THREADS => 1,
-            _ => thread::available_parallelism().map_or(1, |it| it.get().min(MAX_THREADS)),
+            0..MIN_PARALLEL_DIRECTORIES => 1,
+            _ => self.context.threads,
         };
         let mut parts = level.chunks(level.len().div_ceil(threads));
         let (mine, context) = (parts.next().unwrap_or_default(), self.context);
         let read = |part: &[ToRead]| {
             let (mut walk, mut found) = (Walk::new(context), Subdirectories::default());
-            part.iter().for_each(|dir| walk.directory(dir, &mut found));
+            part.iter().for_each(|dir| walk.visit(dir, &mut found));
             (walk, found)
         };
         thread::scope(|scope| {
             let start = |part| thread::Builder::new().spawn_scoped(scope, move || read(part));
             let others: Vec<_> = parts.map(|part| (part, start(part))).collect();
-            mine.iter().for_each(|dir| self.directory(dir, found));
+            mine.iter().for_each(|dir| self.visit(dir, found));
             for (part, other) in others {
                 let read_by = |other: ScopedJoinHandle<'_, _>| {
                     other.join().unwrap_or_else(|it| resume_unwind(it))
@@ -469,8 +483,8 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// Reads a directory.
-    fn directory(&mut self, ToRead { path: dir, secret }: &ToRead, found: &mut Subdirectories) {
+    /// Sorts the entries of a directory into secrets and subdirectories.
+    fn visit(&mut self, ToRead { path: dir, secret }: &ToRead, found: &mut Subdirectories) {
         let opened = LazyDir::new(self.context.root, dir);
         let is_git_dir = || opened.is_git_dir();
         let below = dir.strip_prefix(&self.survey.root);
@@ -519,24 +533,52 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Adds what another thread has found.
+    /// Adds the results of another thread.
     fn absorb(&mut self, other: Walk<'_>) {
-        let (mine, theirs) = (&mut self.survey, other.survey);
-        mine.files.extend(theirs.files);
-        mine.dirs.extend(theirs.dirs);
-        mine.within.extend(theirs.within);
-        mine.git_configs.extend(theirs.git_configs);
-        mine.repositories.extend(theirs.repositories);
-        mine.git_links.extend(theirs.git_links);
-        mine.complete &= theirs.complete;
-        mine.cut |= theirs.cut;
-        mine.read.append(theirs.read);
-        mine.read_outside.extend(theirs.read_outside);
-        mine.looked.append(theirs.looked);
-        mine.with_names.extend(theirs.with_names);
-        mine.links.extend(theirs.links);
-        self.sources.extend(other.sources);
-        self.links.extend(other.links);
+        let Walk {
+            survey: theirs,
+            sources,
+            links,
+            cut_short,
+            context: _,
+            keys: _,
+            buffer: _,
+        } = other;
+        self.sources.extend(sources);
+        self.links.extend(links);
+        self.cut_short |= cut_short;
+        let Survey {
+            files,
+            dirs,
+            within,
+            git_configs,
+            repositories,
+            git_links,
+            complete,
+            root: _,
+            read,
+            looked,
+            with_names,
+            links,
+            // The first thread adds these after the walk.
+            outside: _,
+            cut: _,
+            read_outside: _,
+            followed: _,
+            with_source: _,
+        } = theirs;
+        let mine = &mut self.survey;
+        mine.files.extend(files);
+        mine.dirs.extend(dirs);
+        mine.within.extend(within);
+        mine.git_configs.extend(git_configs);
+        mine.repositories.extend(repositories);
+        mine.git_links.extend(git_links);
+        mine.complete &= complete;
+        mine.read.append(read);
+        mine.looked.append(looked);
+        mine.with_names.extend(with_names);
+        mine.links.extend(links);
     }
 
     /// Returns true if the watcher reported no change in a directory since the last survey.
@@ -549,7 +591,7 @@ impl<'a> Walk<'a> {
     /// Returns whether a file in an open directory is secret by its content. Reads the file only if it has changed.
     fn is_secret(&mut self, dir: &LazyDir<'_>, path: &Path, name: &str) -> bool {
         if !content::decides(name) {
-            return self.keys.contains(path);
+            return self.keys.iter().any(|key| key == path);
         }
         let before = self.context.before.looked.get(path);
         if let Some(before) = &before
@@ -579,8 +621,8 @@ impl<'a> Walk<'a> {
             && let Some(entries) = &before.entries
             && self.is_unchanged(path)
         {
-            self.count(&entries);
-            self.keys.extend(before.keys.iter().cloned());
+            self.count_found(entries);
+            self.keys = Arc::clone(&before.keys);
             self.survey.read.insert(path, before.clone());
             return entries.clone();
         }
@@ -610,8 +652,8 @@ impl<'a> Walk<'a> {
                 (entries, keys, whole)
             }
         };
-        self.count(&entries);
-        self.keys.extend(keys.iter().cloned());
+        self.count_found(&entries);
+        self.keys = Arc::clone(&keys);
         let read = Directory {
             stamp,
             entries: whole.then(|| entries.clone()),
@@ -624,9 +666,9 @@ impl<'a> Walk<'a> {
         entries
     }
 
-    fn count(&self, entries: &Listing) {
-        let counter = self.context.entries;
-        counter.fetch_add(entries.len(), Ordering::Relaxed);
+    fn count_found(&self, entries: &Listing) {
+        let found = self.context.entries;
+        found.fetch_add(entries.len(), Ordering::Relaxed);
     }
 
     /// Takes one entry from the number that may still be read. Returns false if none is left.
@@ -636,10 +678,9 @@ impl<'a> Walk<'a> {
         left.fetch_update(order, order, less).is_ok()
     }
 
-    /// Marks the survey as cut short. The walk can be continued unless the workspace is too large for any survey.
+    /// Marks the walk as cut short.
     fn cut_short(&mut self) -> Listing {
-        self.survey.complete = false;
-        self.survey.cut = self.context.entries.load(Ordering::Relaxed) <= MAX_ENTRIES;
+        self.cut_short = true;
         Listing::default()
     }
 
@@ -744,6 +785,10 @@ impl<'a> Walk<'a> {
 
     fn finish(self) -> Survey {
         let mut survey = self.survey;
+        survey.complete &= !self.cut_short;
+        // A workspace with more entries is too large for any survey.
+        let entries = self.context.entries.load(Ordering::Relaxed);
+        survey.cut = self.cut_short && entries <= MAX_ENTRIES;
         survey.dirs.sort();
         // A directory comes before those in it.
         survey

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::survey::{Extent, Survey};
+use super::survey::{Extent, Survey, usable_threads};
 use crate::watcher::{ChangeMark, Changes, Watchers};
 
 /// The most directory entries that are read while a caller waits. A thread reads the rest of a larger workspace in the
@@ -149,7 +149,7 @@ impl Surveys {
     /// Surveys the whole workspace `root`, however large it is.
     ///
     /// Blocks on files.
-    pub fn whole(&self, root: &Path) -> Arc<Survey> {
+    pub fn survey_whole(&self, root: &Path) -> Arc<Survey> {
         let last = self.last.lock().get(root).cloned().unwrap_or_default();
         self.keep(root, last.survey.again(root, self.extent(usize::MAX)))
     }
@@ -196,6 +196,7 @@ impl Surveys {
             private: &self.private,
             most,
             changed: None,
+            threads: usable_threads(),
         }
     }
 }

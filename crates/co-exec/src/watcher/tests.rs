@@ -156,6 +156,15 @@ fn a_watcher_starts_in_the_background_and_again_after_its_end() {
 }
 
 #[test]
+fn only_the_start_of_a_watcher_has_a_low_priority() {
+    let dir = tempfile::tempdir().unwrap();
+    let nice = || rustix::process::getpriority_process(None).unwrap();
+    let before = nice();
+    Watchers::make(dir.path()).unwrap();
+    assert_eq!(nice(), before);
+}
+
+#[test]
 fn a_watcher_ends_with_the_last_clone_of_its_owner() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();

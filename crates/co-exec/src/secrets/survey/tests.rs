@@ -2,7 +2,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::{Extent, FileStamp, Packed, PathMap, Survey, WORTH_A_THREAD, WORTH_THREADS, survey};
+use super::{
+    Directory, Extent, FileStamp, Looked, MIN_PARALLEL_DIRECTORIES, MIN_PARALLEL_STAMPS, Packed,
+    PathMap, Survey, survey,
+};
 use crate::test_files;
 
 /// Makes a workspace of empty files; a name that ends in `/` is a directory.
@@ -19,16 +22,17 @@ fn workspace(names: &[&str]) -> tempfile::TempDir {
 
 /// Surveys again, and reads at most so many entries.
 fn again(before: &Survey, dir: &Path, most: usize) -> Survey {
-    let private = &[];
-    let changed = None;
-    before.again(
-        dir,
-        Extent {
-            private,
-            most,
-            changed,
-        },
-    )
+    with_threads(1, before, dir, most)
+}
+
+fn with_threads(threads: usize, before: &Survey, dir: &Path, most: usize) -> Survey {
+    let extent = Extent {
+        private: &[],
+        most,
+        changed: None,
+        threads,
+    };
+    before.again(dir, extent)
 }
 
 fn relative(paths: &[PathBuf], root: &Path) -> Vec<String> {
@@ -161,14 +165,14 @@ fn a_survey_is_current_until_a_directory_changes() {
 
 #[test]
 fn a_change_is_noticed_among_many_directories() {
-    let names: Vec<String> = (0..WORTH_A_THREAD)
+    let names: Vec<String> = (0..MIN_PARALLEL_STAMPS)
         .map(|number| format!("{number}/"))
         .collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let dir = workspace(&names);
     let mut found = settled(dir.path());
     // Two threads compare a half of them each.
-    for name in names.iter().step_by(WORTH_A_THREAD / 8) {
+    for name in names.iter().step_by(MIN_PARALLEL_STAMPS / 8) {
         let place = dir.path().canonicalize().unwrap().join(name);
         fs::write(place.join(".env"), "x").unwrap();
         assert!(!found.is_current(), "{name}");
@@ -258,55 +262,66 @@ fn a_pipe_is_secret() {
 
 #[test]
 fn several_threads_find_the_same_as_one() {
-    // In each directory, something else is secret.
-    const KINDS: [&str; 6] = [
+    const KINDS: [&str; 11] = [
         "plain",
         ".env",
         "secrets/x",
+        "secrets/x.rs",
         ".git/config",
         "HEAD",
+        "objects/x",
         "auth.json",
+        "node_modules/.env",
+        "deep/.git",
+        "key",
     ];
-    let count = 3 * WORTH_THREADS;
+    let count = 3 * MIN_PARALLEL_DIRECTORIES;
     let names: Vec<_> = (0..count)
         .map(|number| format!("{number}/{}", KINDS[number % KINDS.len()]))
         .collect();
     let dir = workspace(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    // The link leads to a directory that was read before.
+    let key = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNz\n";
+    for number in (10..count).step_by(KINDS.len()) {
+        fs::write(dir.path().join(format!("{number}/key")), key).unwrap();
+    }
+    // One link leads to a directory that was read before.
     symlink("0", dir.path().join(".ssh")).unwrap();
-    let found = survey(dir.path());
-    let of_kind = |kind: usize, below: &str| {
-        let numbers = (0..count).filter(|number| number % KINDS.len() == kind);
-        let mut all: Vec<_> = numbers.map(|it| format!("{it}/{below}")).collect();
-        all.sort();
-        all
-    };
-    let sorted = |paths: &[PathBuf]| {
-        let mut all = relative(paths, dir.path());
-        all.sort();
-        all
-    };
-    assert_eq!(sorted(&found.files), of_kind(1, ".env"));
-    let dirs = [of_kind(2, "secrets"), vec!["0".to_owned()]].concat();
-    assert_eq!(found.dirs.len(), dirs.len());
-    assert!(
-        relative(&found.dirs, dir.path())
-            .iter()
-            .all(|it| dirs.contains(it))
-    );
-    assert_eq!(sorted(&found.git_configs), of_kind(3, ".git/config"));
-    assert_eq!(found.looked.len(), count / KINDS.len());
-    // The workspace, its directories, and two kinds of subdirectories.
-    assert_eq!(found.read.len(), 1 + count + 2 * count / KINDS.len());
-    assert_eq!(found.read.iter().count(), found.read.len());
-    // They also share the limit.
-    let part = again(&Survey::default(), dir.path(), 2 * count);
-    let read = part.read.iter().filter_map(|(_, it)| it.entries);
-    assert!(part.cut && read.map(|it| it.len()).sum::<usize>() <= 2 * count);
-    let whole = again(&part, dir.path(), usize::MAX);
-    assert!(
-        whole.complete && relative(&whole.files, dir.path()) == relative(&found.files, dir.path())
-    );
+    symlink("nowhere", dir.path().join("1/.netrc")).unwrap();
+    fs::hard_link(dir.path().join("1/.env"), dir.path().join("2/notes")).unwrap();
+    let one = again(&Survey::default(), dir.path(), usize::MAX);
+    let four = with_threads(4, &Survey::default(), dir.path(), usize::MAX);
+    assert!(one.complete);
+    assert_eq!(without_stamps(four.clone()), without_stamps(one));
+    // They share the limit.
+    let part = with_threads(4, &Survey::default(), dir.path(), count);
+    let entries = part.read.iter().filter_map(|(_, it)| it.entries);
+    assert!(entries.map(|it| it.len()).sum::<usize>() <= count);
+    assert!(part.cut && !part.complete);
+    let rest = with_threads(4, &part, dir.path(), usize::MAX);
+    assert_eq!(without_stamps(rest), without_stamps(four));
+}
+
+/// Removes the stamps of a survey, which are missing as long as a change is recent.
+fn without_stamps(mut survey: Survey) -> Survey {
+    for (path, read) in survey.read.clone().iter() {
+        survey.read.insert(
+            &path,
+            Directory {
+                stamp: None,
+                ..read
+            },
+        );
+    }
+    for (path, looked) in survey.looked.clone().iter() {
+        survey.looked.insert(
+            &path,
+            Looked {
+                stamp: None,
+                ..looked
+            },
+        );
+    }
+    survey
 }
 
 #[test]
