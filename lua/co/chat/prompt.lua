@@ -71,8 +71,10 @@ function Prompt:start_highlights()
   if self.plain then
     return
   end
-  local ok, problem = pcall(guarded.call, function()
-    vim.treesitter.start(self.buf, 'markdown')
+  local ok, problem = pcall(function()
+    guarded.call(function()
+      vim.treesitter.start(self.buf, 'markdown')
+    end)
   end)
   if not ok then
     log.add('highlights', tostring(problem))

@@ -143,12 +143,12 @@ impl JudgedCommand {
         }
     }
 
-    /// Returns a copy of the call with the state [`Trial::Wanted`]: the person asked for a trial.
+    /// Returns a copy of the call with the state `Trial::Wanted`: the person asked for a trial.
     pub fn wanting_trial(&self) -> CommandCall {
         self.call.clone().with_trial(Trial::Wanted)
     }
 
-    /// Returns a copy of the call with the state [`Trial::Failed`]. `why` is the reason.
+    /// Returns a copy of the call with the state `Trial::Failed`. `why` is the reason.
     pub fn with_failed_trial(&self, why: String) -> CommandCall {
         self.call.clone().with_trial(Trial::Failed(why))
     }
