@@ -117,7 +117,7 @@ fn a_question_shows_the_call_and_always_allows_what_it_says() {
         "s: a {",
         "\"text\": \"one\\u{202e}two\"",
         "\"n\": 1",
-        "120 s · confined to the workspace and its own",
+        "120 s · confined to the workspace",
     ] {
         assert!(screen.contains(part), "{part}: {screen}");
     }
