@@ -909,9 +909,10 @@ fn find_keys(
     let files = entries.iter().filter(|(_, kind)| kind.is_file());
     let keys = files.map(|(file, _)| file).filter(|file| {
         let name = file.to_string_lossy();
-        let unknown = !content::decides(&name) && !names::is_secret(&name);
-        unknown
-            && content::may_hold_key(&name)
+        // First what excludes most files.
+        content::may_hold_key(&name)
+            && !content::decides(&name)
+            && !names::is_secret(&name)
             && dir
                 .fill(file, buffer)
                 .is_ok_and(|size| content::holds_key(&buffer[..size]))
