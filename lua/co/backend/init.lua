@@ -167,12 +167,11 @@ end
 
 --- Starts the process and sends the greeting.
 ---@param begins_chat? boolean
----@return co.backend.Process?
----@return string? problem
+---@return string? problem the reason why it did not start
 local function launch(begins_chat)
   local path, problem = executable.find()
   if not path then
-    return nil, problem
+    return problem
   end
   ---@type co.backend.Process
   local new = {
@@ -196,7 +195,7 @@ local function launch(begins_chat)
     end,
   })
   if not ok or channel <= 0 then
-    return nil, ('%s could not be started: %s'):format(path, ok and 'not executable' or channel)
+    return ('%s could not be started: %s'):format(path, ok and 'not executable' or channel)
   end
   new.channel = channel
   process = new
@@ -214,7 +213,6 @@ local function launch(begins_chat)
     table.insert(queue, 1, hooks)
   end
   expect_greeting(new)
-  return new
 end
 
 --- Returns whether Neovim ends. It waits then for all processes, also for one that starts meanwhile. If a signal ends Neovim, a
@@ -236,10 +234,7 @@ function M.start()
     notify.info('the backend is ending: try again in a moment')
     return false
   end
-  local problem
-  if not process then
-    process, problem = launch()
-  end
+  local problem = not process and launch()
   if problem then
     notify.error(problem)
   end
