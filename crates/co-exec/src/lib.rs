@@ -27,7 +27,7 @@
 //! | `error` | the reasons why a command did not start |
 //! | `timed_output` | runs programs for co itself, with a time limit |
 //! | `program_search` | finds programs on a PATH |
-//! | `directory_lock`, `fork`, [`free_memory`], `inherited`, [`path_list`], [`path_map`] | modules that use no other module |
+//! | `directory_lock`, `fork`, [`free_memory`], `inherited`, [`parallel`], [`path_list`], [`path_map`] | modules that use no other module |
 //!
 //! The crate knows nothing of Neovim, models or approval. From `co-policy`, it uses the names of secret files, the names of files
 //! that programs run or read as configuration, and the functions that normalize paths.
@@ -51,6 +51,7 @@ mod inherited;
 mod limits;
 mod outcome;
 mod output;
+pub mod parallel;
 pub mod path_list;
 pub mod path_map;
 mod places;

@@ -1,13 +1,13 @@
 //! Updates a snapshot by reading only the changed directories.
 
 use std::collections::BTreeMap;
-use std::thread;
 
 use rustix::fs::AtFlags;
 
 use super::nodes::below;
 use super::*;
 use crate::workspace::files::walk;
+use co_exec::parallel;
 
 /// The largest number of entries that an update reads. If more have changed, co reads the whole workspace.
 const MAX_ENTRIES: usize = 50_000;
@@ -111,14 +111,9 @@ impl Snapshot {
             }
             Some(found)
         };
-        let (mine, other) = thread::scope(|scope| {
-            let other = thread::Builder::new().spawn_scoped(scope, || changed(1));
-            let mine = changed(0);
-            let other = other.map_or_else(|_| changed(1), |it| it.join().ok().flatten());
-            (mine, other)
-        });
-        let mut all = mine?;
-        all.extend(other?);
+        let halves = parallel::map([0, 1], changed);
+        let halves: Option<Vec<_>> = halves.into_iter().collect();
+        let mut all: HashSet<_> = halves?.into_iter().flatten().collect();
         // It has no entry in the snapshot.
         all.insert(root.into());
         Some(all)

@@ -6,17 +6,17 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use super::content;
 use crate::beneath::{self, Dir, MAX_PATH_BYTES};
+use crate::parallel;
 use crate::path_map::{Packed, PathMap, Unpacker, pack_bytes};
 use crate::regular::FileStamp;
 use crate::repository;
@@ -163,17 +163,11 @@ impl Survey {
                 .chain(above)
                 .collect()
         };
-        let (mut all, others) = match self.read.len() + self.looked.len() {
-            0..MIN_PARALLEL_STAMPS => (changed(0), changed(1)),
-            _ => thread::scope(|scope| {
-                let other = thread::Builder::new().spawn_scoped(scope, || changed(1));
-                let mine = changed(0);
-                let other = other.map_or_else(|_| Some(changed(1)), |it| it.join().ok());
-                other.map(|other| (mine, other))
-            })?,
+        let found = match self.read.len() + self.looked.len() {
+            0..MIN_PARALLEL_STAMPS => vec![changed(0), changed(1)],
+            _ => parallel::map([0, 1], changed),
         };
-        all.extend(others);
-        Some(all)
+        Some(found.into_iter().flatten().collect())
     }
 
     /// Returns true if nothing has changed since this survey.
@@ -253,8 +247,7 @@ impl Survey {
         let (left, entries) = (AtomicUsize::new(extent.most), AtomicUsize::new(0));
         let mut walk = Walk::new(WalkContext {
             before: self,
-            changed: extent.changed,
-            threads: extent.threads,
+            extent,
             root: &root,
             left: &left,
             entries: &entries,
@@ -337,8 +330,7 @@ pub(super) fn usable_threads() -> usize {
 #[derive(Clone, Copy)]
 struct WalkContext<'a> {
     before: &'a Survey,
-    changed: Option<&'a HashSet<Arc<Path>>>,
-    threads: usize,
+    extent: Extent<'a>,
     root: &'a Root,
     /// The number of directory entries that may still be read.
     left: &'a AtomicUsize,
@@ -456,31 +448,23 @@ impl<'a> Walk<'a> {
 
     /// Visits directories, in several threads if there are many.
     fn visit_level(&mut self, level: &[ToRead], found: &mut Subdirectories) {
-        let threads = match level.len() {
-            0..MIN_PARALLEL_DIRECTORIES => 1,
-            _ => self.context.threads,
-        };
-        let mut parts = level.chunks(level.len().div_ceil(threads));
-        let (mine, context) = (parts.next().unwrap_or_default(), self.context);
-        let read = |part: &[ToRead]| {
+        let context = self.context;
+        let threads = context.extent.threads;
+        if threads == 1 || level.len() < MIN_PARALLEL_DIRECTORIES {
+            level.iter().for_each(|dir| self.visit(dir, found));
+            return;
+        }
+        let parts = level.chunks(level.len().div_ceil(threads));
+        let visited = parallel::map(parts, |part| {
             let (mut walk, mut found) = (Walk::new(context), Subdirectories::default());
             part.iter().for_each(|dir| walk.visit(dir, &mut found));
             (walk, found)
-        };
-        thread::scope(|scope| {
-            let start = |part| thread::Builder::new().spawn_scoped(scope, move || read(part));
-            let others: Vec<_> = parts.map(|part| (part, start(part))).collect();
-            mine.iter().for_each(|dir| self.visit(dir, found));
-            for (part, other) in others {
-                let read_by = |other: ScopedJoinHandle<'_, _>| {
-                    other.join().unwrap_or_else(|it| resume_unwind(it))
-                };
-                let (walk, more) = other.map_or_else(|_| read(part), read_by);
-                self.absorb(walk);
-                found.next.extend(more.next);
-                found.last.extend(more.last);
-            }
         });
+        for (walk, more) in visited {
+            self.absorb(walk);
+            found.next.extend(more.next);
+            found.last.extend(more.last);
+        }
     }
 
     /// Sorts the entries of a directory into secrets and subdirectories.
@@ -585,7 +569,12 @@ impl<'a> Walk<'a> {
     fn is_unchanged(&self, dir: &Path) -> bool {
         let may_differ = |changed: &HashSet<Arc<Path>>| changed.contains(dir);
         // Nothing watches the directories outside.
-        dir.starts_with(&self.survey.root) && self.context.changed.is_some_and(|it| !may_differ(it))
+        dir.starts_with(&self.survey.root)
+            && self
+                .context
+                .extent
+                .changed
+                .is_some_and(|it| !may_differ(it))
     }
 
     /// Returns whether a file in an open directory is secret by its content. Reads the file only if it has changed.
@@ -629,10 +618,8 @@ impl<'a> Walk<'a> {
         let opened = dir.open();
         let itself = opened.as_ref().ok().and_then(|dir| dir.itself().ok());
         let stamp = itself.map(|node| node.stamp);
-        let is_told = self
-            .context
-            .changed
-            .is_some_and(|changed| changed.contains(path));
+        let changed = self.context.extent.changed;
+        let is_told = changed.is_some_and(|changed| changed.contains(path));
         let before = before.filter(|_| !is_told);
         let before = before.filter(|dir| dir.stamp.is_some() && dir.stamp == stamp);
         let stamp = stamp.filter(FileStamp::is_settled);
