@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use co::buffers::OpenBuffers;
-use co::checkpoint::{By, Change, Checkpoints, Entry, Store, Undo};
+use co::checkpoint::{Change, ChangeCause, Checkpoints, Entry, Store, Undo};
 use co::workspace::judge::{Judge, JudgeConfig};
 use co_llm::transcript::Decision;
 
@@ -104,7 +104,7 @@ fn keep(checkpoints: &Checkpoints, work: &Path, round: usize) -> Duration {
         path,
     };
     let changes: Vec<_> = (0..KEPT).map(|file| change(path(file).into())).collect();
-    let by = By::Call {
+    let by = ChangeCause::Call {
         what: "make".to_owned(),
         decision: Decision::Approved,
         command: false,

@@ -15,7 +15,7 @@ pub use early_start::IdleAgent;
 pub use hosts::TurnAsker;
 pub use preset::{AgentSpec, PRESETS, names};
 pub use process::{
-    AgentProcess, AgentStart, ConnectedAgent, EarlyUpdate, IdleNews, MOST_MEMORY, OpenedAgent,
+    AgentProcess, AgentStart, ConnectedAgent, EarlyUpdate, IdleEvent, MOST_MEMORY, OpenedAgent,
     SessionBegin, StartFault,
 };
 pub use session::{AgentOption, AgentWish, PlanMode, SessionChange, SessionState};

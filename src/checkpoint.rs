@@ -44,10 +44,10 @@ pub use answers::KeptAnswer;
 pub use change::{Change, Entry, named, shown};
 pub use head::{Head, HeadMove, way_back};
 pub use journal::InterruptedKeep;
-pub use log::{AcceptedFile, By, History, Record, TurnChanges};
+pub use log::{AcceptedFile, ChangeCause, History, Record, TurnChanges};
 pub use parts::{ChangedFile, MOST_REVIEW_BYTES};
 pub use round::{
-    AnsweredFile, BaseFile, OfChat, OpenFile, OpenPart, PartKind, Round, Verdict, in_order,
+    AnsweredFile, BaseFile, ChatRecord, OpenFile, OpenPart, PartKind, Round, Verdict, in_order,
 };
 pub use store::Store;
 pub use undo::{Undo, UndoResult};
@@ -254,7 +254,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// Nothing was changed, because the journal could not be written or the workspace was replaced.
-    pub fn make(&self, undo: Undo, root: &Path, by: By) -> io::Result<UndoResult> {
+    pub fn make(&self, undo: Undo, root: &Path, by: ChangeCause) -> io::Result<UndoResult> {
         let dir = Dir::open(root).map_err(|_| {
             let why = format!("{} is no longer the same directory", root.display());
             io::Error::other(why)

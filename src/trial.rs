@@ -18,7 +18,7 @@ mod report;
 mod rules;
 mod tree;
 
-pub use changes::{Error, Fate, IgnoredFiles, NotKept, TrialChanges};
+pub use changes::{Error, IgnoredFiles, IgnoredFilesFate, NotKept, TrialChanges};
 pub use git::GitChanges;
 pub use ignored::Cleared;
 pub use layer::Layer;

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::hosts::TurnAsker;
-use super::process::{AgentProcess, AgentStart, IdleNews, OpenedAgent, StartFault};
+use super::process::{AgentProcess, AgentStart, IdleEvent, OpenedAgent, StartFault};
 use crate::config::AgentConfinement;
 use crate::protocol::NoticeLevel;
 use co_text::{one_line, printable};
@@ -54,17 +54,17 @@ impl IdleAgent {
 
     /// Waits for news of an agent before its first turn: the end of its start, or a message. Never completes if there is no such
     /// agent. This method is cancel safe.
-    pub async fn news(&mut self) -> IdleNews {
+    pub async fn news(&mut self) -> IdleEvent {
         let news = match self {
             Self::Starting(start) => {
                 let process = (&mut start.task).await;
                 *self = process.ok().flatten().into();
-                return IdleNews::Started;
+                return IdleEvent::Started;
             }
             Self::Ready(process) if process.is_new => process.hear_before_turn().await,
             Self::None | Self::Ready(_) => return future::pending().await,
         };
-        if let IdleNews::Ended = news {
+        if let IdleEvent::Ended = news {
             *self = Self::None;
         }
         news

@@ -178,9 +178,9 @@ pub enum OpenedAgent {
     NeedsLogin(Box<ConnectedAgent>, String),
 }
 
-/// News of an agent before its first turn.
+/// An event of an agent before its first turn.
 #[derive(Debug)]
-pub enum IdleNews {
+pub enum IdleEvent {
     /// The start has ended.
     Started,
     /// The state of the session may have changed.
@@ -293,28 +293,28 @@ impl AgentProcess {
 
     /// Waits for the next message of a process whose first turn has not begun. Applies changes of modes, options and commands at
     /// once, and keeps other messages for the turn. This method is cancel safe.
-    pub async fn hear_before_turn(&mut self) -> IdleNews {
+    pub async fn hear_before_turn(&mut self) -> IdleEvent {
         let incoming = self.connection.next().await;
         match incoming {
-            Incoming::Ended => return IdleNews::Ended,
+            Incoming::Ended => return IdleEvent::Ended,
             Incoming::Answer { number, answer } => {
                 return match self.changed(number, answer) {
-                    Some(why) => IdleNews::Refused(why),
-                    None => IdleNews::State,
+                    Some(why) => IdleEvent::Refused(why),
+                    None => IdleEvent::State,
                 };
             }
             Incoming::Update { update, unread } => {
                 let is_own = update.session_id == self.session;
                 if is_own && unread.is_empty() && self.state.take(&update.update) {
-                    return IdleNews::State;
+                    return IdleEvent::State;
                 }
                 self.waiting.push(Incoming::Update { update, unread });
             }
             other => self.waiting.push(other),
         }
         match self.connection.memory_taken() > MOST_MEMORY {
-            true => IdleNews::Ended,
-            false => IdleNews::Waits,
+            true => IdleEvent::Ended,
+            false => IdleEvent::Waits,
         }
     }
 

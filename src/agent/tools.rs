@@ -86,13 +86,13 @@ pub struct AskedOwnCall {
 
 /// The tools of co for one agent. Dropping the value ends all connections.
 pub struct AgentTools {
-    way: Arc<WayToTurn>,
+    link: Arc<TurnLink>,
     server: McpServer,
     _accepting: AbortOnDropHandle<()>,
 }
 
 /// The connection of the tools to the current turn: passes calls of the agent to it.
-struct WayToTurn {
+struct TurnLink {
     tools: Vec<ServerTool>,
     instructions: &'static str,
     turn: Mutex<Option<mpsc::Sender<AskedOwnCall>>>,
@@ -121,7 +121,7 @@ impl AgentTools {
         let (port, token) = (listener.local_addr()?.port(), new_token()?);
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
-        let way = Arc::new(WayToTurn {
+        let link = Arc::new(TurnLink {
             tools: specs.iter().map(offered).collect(),
             instructions,
             turn: Mutex::default(),
@@ -134,9 +134,9 @@ impl AgentTools {
         let server = McpServerStdio::new(SERVER, program)
             .args(vec![SUBCOMMAND.to_owned()])
             .env(variables);
-        let accepting = accept(listener, token.into(), Arc::clone(&way));
+        let accepting = accept(listener, token.into(), Arc::clone(&link));
         Ok(Self {
-            way,
+            link,
             server: McpServer::Stdio(server),
             _accepting: AbortOnDropHandle::new(tokio::spawn(accepting)),
         })
@@ -150,13 +150,13 @@ impl AgentTools {
     /// Starts to accept calls of the agent, and returns their receiver. After the receiver is dropped, calls are refused.
     pub fn begin(&self) -> mpsc::Receiver<AskedOwnCall> {
         let (sender, calls) = mpsc::channel(MOST_WAITING);
-        self.way.calls_of_turn.store(0, Ordering::Relaxed);
-        *self.way.turn.lock() = Some(sender);
+        self.link.calls_of_turn.store(0, Ordering::Relaxed);
+        *self.link.turn.lock() = Some(sender);
         calls
     }
 }
 
-impl ToolOffer for WayToTurn {
+impl ToolOffer for TurnLink {
     fn name(&self) -> (&'static str, &'static str) {
         (SERVER, env!("CARGO_PKG_VERSION"))
     }
@@ -205,7 +205,7 @@ pub fn refused_before(is_offered: bool, arguments: &Map<String, Value>) -> Optio
     (length > MOST_ARGUMENTS).then_some(TOO_LONG)
 }
 
-impl WayToTurn {
+impl TurnLink {
     /// Returns the reason why a call is not passed to the turn, or `None` if it is passed. The turn records every call that it
     /// gets.
     fn refused(&self, call: &ClientCall) -> Option<&'static str> {
@@ -236,11 +236,11 @@ fn new_token() -> io::Result<String> {
 }
 
 /// The two directions of a connection that has sent the token.
-type Greeted = (BufReader<OwnedReadHalf>, OwnedWriteHalf);
+type AuthenticatedStreams = (BufReader<OwnedReadHalf>, OwnedWriteHalf);
 
 /// Accepts connections forever. Connections without a token have a limit of their own, so they cannot block connections that have
 /// sent the token.
-async fn accept(listener: TcpListener, token: Arc<str>, way: Arc<WayToTurn>) {
+async fn accept(listener: TcpListener, token: Arc<str>, link: Arc<TurnLink>) {
     let mut silent: VecDeque<AbortHandle> = VecDeque::new();
     let mut greetings = JoinSet::new();
     let mut served = JoinSet::new();
@@ -264,7 +264,7 @@ async fn accept(listener: TcpListener, token: Arc<str>, way: Arc<WayToTurn>) {
                     tracing::info!("an agent has too many connections to the tools");
                 }
                 Ok(Ok((input, output))) => {
-                    served.spawn(co_mcp::serve(input, output, Arc::clone(&way) as Arc<dyn ToolOffer>));
+                    served.spawn(co_mcp::serve(input, output, Arc::clone(&link) as Arc<dyn ToolOffer>));
                 }
                 Ok(Err(error)) => tracing::info!(%error, "a connection to the tools was refused"),
                 // It made room.
@@ -280,7 +280,7 @@ async fn accept(listener: TcpListener, token: Arc<str>, way: Arc<WayToTurn>) {
 }
 
 /// Waits until a connection sends the token.
-async fn greet(stream: TcpStream, token: Arc<str>) -> io::Result<Greeted> {
+async fn greet(stream: TcpStream, token: Arc<str>) -> io::Result<AuthenticatedStreams> {
     stream.set_nodelay(true)?;
     let (input, output) = stream.into_split();
     let mut input = BufReader::new(input);

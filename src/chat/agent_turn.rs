@@ -33,7 +33,7 @@ use self::calls::{AgentPiece, LoggedCall};
 use self::images::KeptImages;
 use self::open_secrets::OpenSecrets;
 use self::output::AgentOutput;
-use self::own_calls::{OwnCalls, OwnNews, call_of};
+use self::own_calls::{OwnCallEvent, OwnCalls, call_of};
 use self::parts::{LONGEST_ODD, TurnParts};
 pub(super) use self::past::PastSession;
 use self::permission::PermissionRequest;
@@ -343,9 +343,9 @@ impl Progress {
     }
 
     /// Handles an event of a call of co's own tools.
-    async fn own_news(&mut self, news: OwnNews) -> Result<(), Halt> {
+    async fn own_news(&mut self, news: OwnCallEvent) -> Result<(), Halt> {
         match news {
-            OwnNews::Asked(mut asked) => {
+            OwnCallEvent::Asked(mut asked) => {
                 if asked.cancel.is_cancelled() || self.turn.context.cancel.is_cancelled() {
                     return Ok(());
                 }
@@ -355,8 +355,8 @@ impl Progress {
                 self.own.begin(call, asked, (&turn.context, &turn.chat));
                 Ok(())
             }
-            OwnNews::Sent(event) => Ok(self.turn.chat.send(event).await?),
-            OwnNews::Ended => {
+            OwnCallEvent::Sent(event) => Ok(self.turn.chat.send(event).await?),
+            OwnCallEvent::Ended => {
                 let Some(ended) = self.own.take_ended().await else {
                     return Ok(());
                 };

@@ -23,7 +23,7 @@ use crate::protocol::{
 use crate::services::Services;
 use crate::tool::permissions::Reply;
 use crate::tool::query::FileQuery;
-use crate::tool::server::{ChatServers, ServerText, StartedWord, Wanted};
+use crate::tool::server::{ChatServers, ServerText, StartedWord, WantedItem};
 use crate::workspace::files::attached::{self, Attached};
 use crate::workspace::files::places::{PlaceReader, bounded, real_paths};
 use crate::workspace::files::{Deadline, FileScope, PathFilter};
@@ -193,14 +193,14 @@ impl ContextReader {
             ContextQuery::Search { text } => self.search(text).await,
             ContextQuery::Skill { name } => self.skill(&name).await,
             ContextQuery::Resource { server, uri } => {
-                self.of_server(&server, Wanted::Resource(&uri)).await
+                self.of_server(&server, WantedItem::Resource(&uri)).await
             }
             ContextQuery::ServerPrompt {
                 server,
                 name,
                 arguments,
             } => {
-                let wanted = Wanted::Prompt(&name, &arguments);
+                let wanted = WantedItem::Prompt(&name, &arguments);
                 self.of_server(&server, wanted).await
             }
             ContextQuery::ServerArguments {
@@ -364,7 +364,11 @@ impl ContextReader {
     }
 
     /// Returns a resource or a prompt of a tool server. Starts the server if it does not run.
-    async fn of_server(&self, name: &str, wanted: Wanted<'_>) -> Result<ContextRead, NoContext> {
+    async fn of_server(
+        &self,
+        name: &str,
+        wanted: WantedItem<'_>,
+    ) -> Result<ContextRead, NoContext> {
         let read = self
             .servers
             .read(&self.services, &self.workspace, name, wanted);

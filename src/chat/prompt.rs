@@ -6,7 +6,7 @@
 mod budget;
 mod output_frame;
 
-pub use budget::{Budget, Fit};
+pub use budget::{Budget, FittedItems};
 
 use co_llm::transcript::{InstructionFile, Surroundings};
 use co_text::start_of;

@@ -17,7 +17,7 @@ use super::turn::TurnGoal;
 use super::undo::{self, UndoRequest, UndoTask};
 use super::{Chat, logins, retell, servers, skills};
 use crate::agent::{AgentOption, IdleAgent};
-use crate::checkpoint::By;
+use crate::checkpoint::ChangeCause;
 use crate::protocol::{ChatState, NoticeLevel, ToEditor};
 use crate::tool::permissions::Permissions;
 use co_llm::transcript::{self, Item};
@@ -48,8 +48,8 @@ impl Chat {
             "mcp" => self.tool_servers(args.trim()).await,
             "sandbox" => sandbox::sandbox(&self.context, args).await,
             "real" => self.run_tried().await,
-            "undo" => self.undo(UndoRequest::last(By::Undo)),
-            "redo" => self.undo(UndoRequest::last(By::Redo)),
+            "undo" => self.undo(UndoRequest::last(ChangeCause::Undo)),
+            "redo" => self.undo(UndoRequest::last(ChangeCause::Redo)),
             "rewind" => self.rewind(args).await,
             "changes" => self.changes().await,
             "review" => self.review(args).await,
@@ -347,12 +347,12 @@ impl Chat {
             None => {}
             Some(Rewind::Chat(point)) => self.rewind_chat(point).await,
             Some(Rewind::Files(point)) => self.undo(UndoRequest {
-                by: By::Undo,
+                by: ChangeCause::Undo,
                 from: Some(point.turn),
                 then: None,
             }),
             Some(Rewind::Both(point)) if self.may_rewind_chat() => self.undo(UndoRequest {
-                by: By::Undo,
+                by: ChangeCause::Undo,
                 from: Some(point.turn),
                 then: Some(point),
             }),
@@ -398,7 +398,7 @@ impl Chat {
         }
         // A new task would drop the one that asks, unseen. The person may expect that /redo reverses it.
         if let Some(command) = self.undo.unanswered(&self.questions)
-            && request.by == By::Redo
+            && request.by == ChangeCause::Redo
             && command != "/redo"
         {
             let text = format!("{command} waits for your answer; :Co /approve goes to it");
@@ -414,7 +414,7 @@ impl Chat {
     async fn changes(&mut self) {
         if undo::fill_list(&self.context, self.recorder.id()).await
             && self.takes_undo()
-            && let Some(task) = self.undo_task(UndoRequest::last(By::TakenBack))
+            && let Some(task) = self.undo_task(UndoRequest::last(ChangeCause::TakenBack))
         {
             tokio::spawn(task.review_all());
         }
@@ -440,7 +440,7 @@ impl Chat {
             return;
         }
         let base = base.map(|name| (self.context.dirs.workspace.clone(), name));
-        match self.undo_task(UndoRequest::last(By::TakenBack)) {
+        match self.undo_task(UndoRequest::last(ChangeCause::TakenBack)) {
             Some(task) => self.undo.review(task, base),
             None => self.context.say(undo::NO_CHANGES),
         }

@@ -29,7 +29,7 @@ use super::jobs::Jobs;
 use super::questions::OpenQuestions;
 use super::record::Recorder;
 use super::rewind::RewindPoint;
-use crate::checkpoint::By;
+use crate::checkpoint::ChangeCause;
 use crate::protocol::PartAnswer;
 
 /// The undo task of a chat, and the notes that it left.
@@ -58,7 +58,7 @@ struct OpenUndo {
 
 /// A request to take changes back, or to bring them back.
 pub(super) struct UndoRequest {
-    pub by: By,
+    pub by: ChangeCause,
     /// The first turn to take back. All later turns are taken back too. If it is `None`, only the last turn that changed files is
     /// taken back.
     pub from: Option<usize>,
@@ -68,7 +68,7 @@ pub(super) struct UndoRequest {
 
 impl UndoRequest {
     /// Returns a request for the last turn that changed files.
-    pub(super) fn last(by: By) -> Self {
+    pub(super) fn last(by: ChangeCause) -> Self {
         Self {
             by,
             from: None,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use self::files::NotTold;
+use self::files::UnknownHead;
 use crate::workspace::judge::Judge;
 use co_exec::{Caller, CommandSpec, Confinement, Environment, Executor, Program, repository};
 use co_policy::rules::shell_join;
@@ -49,7 +49,7 @@ impl Head {
             let dirs = repository::find(place.root()).ok()??;
             match Self::of_files(&dirs) {
                 Ok(head) => Some(Ok(head)),
-                Err(NotTold) => place.git().map(Err),
+                Err(UnknownHead) => place.git().map(Err),
             }
         };
         let git = match tokio::task::spawn_blocking(read).await.ok()?? {

@@ -14,7 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::apply::apply;
 use super::change::{Change, Entry, shown};
-use super::log::{By, Record, keeps};
+use super::log::{ChangeCause, Record, keeps};
 use super::snapshot::entry_at;
 use super::store::Store;
 use crate::paths::{self, private_dir};
@@ -41,7 +41,7 @@ pub(super) struct Journal {
 #[derive(Debug, PartialEq)]
 pub struct InterruptedKeep {
     pub workspace: PathBuf,
-    pub by: By,
+    pub by: ChangeCause,
     /// The number of files that co has changed now.
     pub finished: usize,
     /// True if no file had been changed yet, so that all changes were dropped.
@@ -54,10 +54,10 @@ impl fmt::Display for InterruptedKeep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let workspace = shown(&self.workspace);
         let changes = match &self.by {
-            By::Call { what, .. } => format!("kept what `{}` changed", one_line(what)),
-            By::Undo | By::TakenBack => "took changes back".to_owned(),
-            By::Accepted { .. } => "accepted changes".to_owned(),
-            By::Redo => "brought changes back".to_owned(),
+            ChangeCause::Call { what, .. } => format!("kept what `{}` changed", one_line(what)),
+            ChangeCause::Undo | ChangeCause::TakenBack => "took changes back".to_owned(),
+            ChangeCause::Accepted { .. } => "accepted changes".to_owned(),
+            ChangeCause::Redo => "brought changes back".to_owned(),
         };
         if self.dropped {
             write!(

@@ -21,7 +21,7 @@ use co_llm::transcript::Decision;
 pub struct Record {
     /// The number of the turn in its chat.
     pub turn: usize,
-    pub by: By,
+    pub by: ChangeCause,
     /// The canonical path of the workspace.
     pub workspace: PathBuf,
     pub changes: Vec<Change>,
@@ -69,7 +69,7 @@ pub struct AcceptedFile {
 /// The cause of a change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
+pub enum ChangeCause {
     Call {
         /// The command, or the tool and its file.
         what: String,
@@ -108,7 +108,7 @@ pub struct History {
 
 impl Record {
     /// Returns a record without changes.
-    pub fn new(turn: usize, by: By, workspace: &Path) -> Self {
+    pub fn new(turn: usize, by: ChangeCause, workspace: &Path) -> Self {
         Self {
             turn,
             by,
@@ -131,11 +131,11 @@ impl Record {
 
     /// Returns true if the record says that the person accepted changes. Such a record changes no file.
     fn is_accepted(&self) -> bool {
-        matches!(self.by, By::Accepted { .. })
+        matches!(self.by, ChangeCause::Accepted { .. })
     }
 }
 
-impl By {
+impl ChangeCause {
     /// Returns the cause of changes by a command of the model.
     pub fn command(what: String, decision: Decision) -> Self {
         let command = true;
@@ -202,7 +202,7 @@ impl History {
     fn add(&mut self, record: Record) {
         let turn = record.turn;
         match record.by {
-            By::Call { .. } => {
+            ChangeCause::Call { .. } => {
                 self.undone.clear();
                 match self.done.last_mut().filter(|last| last.turn == turn) {
                     Some(last) => last.records.push(record),
@@ -214,7 +214,7 @@ impl History {
                 }
             }
             // It takes back all turns from this one on.
-            By::Undo => {
+            ChangeCause::Undo => {
                 let last = self.done.last().map_or(turn, |it| it.last.max(turn));
                 self.done.retain(|it| it.turn < turn);
                 self.undone.push(TurnChanges {
@@ -223,7 +223,7 @@ impl History {
                     records: vec![record],
                 });
             }
-            By::Redo => {
+            ChangeCause::Redo => {
                 let is_it = |it: &TurnChanges| it.turn == turn;
                 let undone = self.undone.iter().rposition(is_it);
                 let last = undone.map_or(turn, |at| self.undone.remove(at).last);
@@ -237,7 +237,7 @@ impl History {
                 }
             }
             // The rest of the turn stays.
-            By::TakenBack => {
+            ChangeCause::TakenBack => {
                 self.undone.push(TurnChanges {
                     turn,
                     last: turn,
@@ -247,7 +247,7 @@ impl History {
                     done.records.push(record);
                 }
             }
-            By::Accepted { .. } => {}
+            ChangeCause::Accepted { .. } => {}
         }
     }
 
@@ -377,7 +377,7 @@ pub(super) fn blobs(file: &Path) -> Vec<Blob> {
     let mut found = Vec::new();
     for record in read(file) {
         let accepted = match record.by {
-            By::Accepted { files } => files,
+            ChangeCause::Accepted { files } => files,
             _ => Vec::new(),
         };
         let accepted = accepted.into_iter().flat_map(|it| [it.baseline, it.seen]);

@@ -14,7 +14,7 @@ const MOST_OF_NAME: usize = 4;
 
 /// The moved files among the changes of a call. Each is a removal and a creation.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Moves<'a> {
+pub(super) struct MovedFiles<'a> {
     /// The old paths of the moved files.
     gone: BTreeSet<&'a Path>,
     /// For each new path, the removal of the file at its old path.
@@ -22,12 +22,12 @@ pub(super) struct Moves<'a> {
 }
 
 /// The components of a path in reverse order, so that paths with the same end are next to each other in a sorted map.
-type ByEnd<'a> = Vec<Component<'a>>;
+type ReversedPath<'a> = Vec<Component<'a>>;
 
 /// The files that a call created, by their reversed paths.
-type MadeFiles<'a> = BTreeMap<ByEnd<'a>, &'a Change>;
+type MadeFiles<'a> = BTreeMap<ReversedPath<'a>, &'a Change>;
 
-impl<'a> Moves<'a> {
+impl<'a> MovedFiles<'a> {
     /// Pairs the changes that remove files with the changes that create files. Files with the same bytes are paired first, then
     /// similar files. If several files match, the file whose path has the longest common end is chosen.
     ///
@@ -102,7 +102,7 @@ impl<'a> Moves<'a> {
     }
 }
 
-fn by_end(path: &Path) -> ByEnd<'_> {
+fn by_end(path: &Path) -> ReversedPath<'_> {
     path.components().rev().collect()
 }
 
@@ -110,8 +110,8 @@ fn by_end(path: &Path) -> ByEnd<'_> {
 /// the most such components comes first.
 fn nearest<'m, 'a>(
     files: &'m MadeFiles<'a>,
-    end: &'m ByEnd<'a>,
-) -> impl Iterator<Item = (&'m ByEnd<'a>, &'m &'a Change)> {
+    end: &'m ReversedPath<'a>,
+) -> impl Iterator<Item = (&'m ReversedPath<'a>, &'m &'a Change)> {
     let mut above = files.range(..end.clone()).rev().peekable();
     let mut below = files.range(end.clone()..).peekable();
     std::iter::from_fn(move || {
@@ -126,8 +126,8 @@ fn nearest<'m, 'a>(
 /// Returns the number of trailing components that the next path of `files` has in common with `end`. Returns 0 if there is no
 /// next path.
 fn common<'m, 'a: 'm, V>(
-    files: &mut Peekable<impl Iterator<Item = (&'m ByEnd<'a>, V)>>,
-    end: &ByEnd<'_>,
+    files: &mut Peekable<impl Iterator<Item = (&'m ReversedPath<'a>, V)>>,
+    end: &ReversedPath<'_>,
 ) -> Option<usize> {
     let (next, _) = files.peek()?;
     let both = next.iter().zip(end);
@@ -174,7 +174,7 @@ mod tests {
     /// Checks the moves, as the old and the new paths. No two texts are alike.
     fn check(gone: &[(&str, &str)], made: &[(&str, &str)], expected: &[(&str, &str)]) {
         let changes = changes(gone, made);
-        let moves = Moves::of(&changes, |_| None, |_| true, |_, _| false);
+        let moves = MovedFiles::of(&changes, |_| None, |_| true, |_, _| false);
         let found = moves.made.iter();
         let found: Vec<_> = found
             .map(|(to, from)| (from.path.to_str().unwrap(), to.to_str().unwrap()))
@@ -211,9 +211,9 @@ mod tests {
     fn a_file_goes_back_to_its_name_with_any_text() {
         let changes = changes(&[("b", "1")], &[("a", "2"), ("c", "1")]);
         let back = |path: &Path| (path == Path::new("b")).then_some(Path::new("a"));
-        let moves = Moves::of(&changes, back, |_| true, |_, _| false);
+        let moves = MovedFiles::of(&changes, back, |_| true, |_, _| false);
         assert!(moves.to(Path::new("a")).is_some() && moves.to(Path::new("c")).is_none());
-        let moves = Moves::of(&changes, back, |it| it != Path::new("a"), |_, _| false);
+        let moves = MovedFiles::of(&changes, back, |it| it != Path::new("a"), |_, _| false);
         assert!(moves.to(Path::new("a")).is_none() && moves.to(Path::new("c")).is_some());
     }
 
@@ -229,7 +229,7 @@ mod tests {
             let new: Vec<_> = new.iter().map(|it| (it.as_str(), it.as_str())).collect();
             let changes = changes(&old, &new);
             let mut compared = 0;
-            let moves = Moves::of(
+            let moves = MovedFiles::of(
                 &changes,
                 |_| None,
                 |_| true,

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use super::authored::AuthoredValue;
 use super::change::{Change, Entry, shown};
-use super::log::{AcceptedFile, By, Record};
-use super::moves::{Moves, blob};
+use super::log::{AcceptedFile, ChangeCause, Record};
+use super::moves::{MovedFiles, blob};
 use super::snapshot::entry_at;
 use super::store::Store;
 use super::undo::{decode, mode};
@@ -34,7 +34,7 @@ const UNKNOWN: usize = usize::MAX;
 const ANY_MODE: u32 = 0;
 
 /// The number of a chat, and one of the records of this chat. The chat of a [`Round`] has the number 0.
-pub type OfChat = (usize, Record);
+pub type ChatRecord = (usize, Record);
 
 /// The files of a workspace that a chat has changed.
 #[derive(Debug, Default)]
@@ -140,8 +140,8 @@ pub struct AnsweredFile {
 
 /// Returns the records of several chats, sorted by time. The records of each chat keep their order. `chats[0]` is the chat of the
 /// round.
-pub fn in_order(chats: Vec<Vec<Record>>) -> Vec<OfChat> {
-    let mut all: Vec<(Option<u64>, u32, OfChat)> = Vec::new();
+pub fn in_order(chats: Vec<Vec<Record>>) -> Vec<ChatRecord> {
+    let mut all: Vec<(Option<u64>, u32, ChatRecord)> = Vec::new();
     for (number, records) in chats.into_iter().enumerate() {
         let mut last = (None, 0);
         for record in records {
@@ -159,13 +159,13 @@ impl Round {
     ///
     /// # Errors
     /// The store cannot store a text.
-    pub fn of(records: &[OfChat], root: &Path, store: &Store) -> io::Result<Self> {
+    pub fn of(records: &[ChatRecord], root: &Path, store: &Store) -> io::Result<Self> {
         let mut round = Self::default();
-        let is_own = |it: &&OfChat| it.0 == OWN && it.1.workspace == root;
+        let is_own = |it: &&ChatRecord| it.0 == OWN && it.1.workspace == root;
         let own = records.iter().filter(is_own);
         let mut known: BTreeSet<_> = own.flat_map(|(_, it)| it.paths()).collect();
         for (number, (chat, record)) in records.iter().enumerate() {
-            let is_accepted = matches!(record.by, By::Accepted { .. });
+            let is_accepted = matches!(record.by, ChangeCause::Accepted { .. });
             let is_known = is_accepted || record.paths().any(|it| known.contains(it));
             if record.workspace != root || !is_known {
                 continue;
@@ -176,13 +176,17 @@ impl Round {
                 change: number,
             };
             match &record.by {
-                By::Accepted { files } => {
+                ChangeCause::Accepted { files } => {
                     for file in files {
                         round.accept(file, mark, store)?;
                     }
                 }
-                By::Call { .. } | By::Redo => round.add(record, EditBy::Author(mark), store)?,
-                By::Undo | By::TakenBack => round.add(record, EditBy::TakingBack(*chat), store)?,
+                ChangeCause::Call { .. } | ChangeCause::Redo => {
+                    round.add(record, EditBy::Author(mark), store)?
+                }
+                ChangeCause::Undo | ChangeCause::TakenBack => {
+                    round.add(record, EditBy::TakingBack(*chat), store)?
+                }
             }
         }
         Ok(round)
@@ -298,14 +302,14 @@ impl Round {
     }
 
     /// Returns the moved files among these changes.
-    fn moves<'a>(&self, changes: &'a [Change], store: &Store) -> Moves<'a> {
+    fn moves<'a>(&self, changes: &'a [Change], store: &Store) -> MovedFiles<'a> {
         let is_free = |path: &Path| self.files.get(path).is_none_or(FileRound::is_gone);
         let back = |path: &Path| {
             let file = self.files.get(path);
             file.map(|it| it.names.base(OWN).as_path())
         };
         let is_like = |gone: &Change, made: &Change| is_like(gone, made, store);
-        Moves::of(changes, back, is_free, is_like)
+        MovedFiles::of(changes, back, is_free, is_like)
     }
 
     /// Reads the files, and counts all changes since the last record as changes of the person. `open` contains the buffers of the

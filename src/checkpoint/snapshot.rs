@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio_util::sync::CancellationToken;
 
-use self::nodes::{Known, Nodes};
+use self::nodes::{SnapshotFile, SnapshotFiles};
 use super::change::{Change, Entry};
 use super::store::Store;
 use crate::buffers::OpenBuffers;
@@ -52,7 +52,7 @@ pub(super) struct Differences {
 /// The files of a workspace at one moment. Ignored files, secret files and caches are left out.
 #[derive(Debug)]
 pub(super) struct Snapshot {
-    nodes: Nodes,
+    nodes: SnapshotFiles,
     taken: SystemTime,
     /// The files with several hard links. They may change through a path that is not watched.
     linked: BTreeSet<String>,
@@ -61,7 +61,7 @@ pub(super) struct Snapshot {
     /// True if the workspace contains a cache directory.
     has_caches: bool,
     /// The conditions under which the files were selected; none if a part of the workspace was not read.
-    surroundings: Option<Arc<Surroundings>>,
+    conditions: Option<Arc<SnapshotConditions>>,
 }
 
 /// The input of a snapshot: the judge of a workspace, its directory, and the store for the copies of its files.
@@ -70,12 +70,12 @@ pub(super) struct SnapshotSource<'a> {
     dir: &'a Dir,
     allowed: PathFilter,
     store: &'a Store,
-    surroundings: Option<Arc<Surroundings>>,
+    conditions: Option<Arc<SnapshotConditions>>,
 }
 
 /// The conditions that decide which files belong to a snapshot, apart from the ignore files in the workspace.
 #[derive(Debug, PartialEq)]
-struct Surroundings {
+struct SnapshotConditions {
     secrets: Vec<PathBuf>,
     git_directories: Vec<PathBuf>,
     /// The ignore files outside the workspace, and the ignore file in the git directory.
@@ -86,12 +86,12 @@ struct Surroundings {
 impl Default for Snapshot {
     fn default() -> Self {
         Self {
-            nodes: Nodes::default(),
+            nodes: SnapshotFiles::default(),
             taken: SystemTime::UNIX_EPOCH,
             linked: BTreeSet::new(),
             bytes: 0,
             has_caches: false,
-            surroundings: None,
+            conditions: None,
         }
     }
 }
@@ -103,14 +103,14 @@ impl<'a> SnapshotSource<'a> {
         Self {
             root,
             dir,
-            surroundings: Surroundings::of(root, &survey).map(Arc::new),
+            conditions: SnapshotConditions::of(root, &survey).map(Arc::new),
             allowed: judge.readable_by(survey),
             store,
         }
     }
 }
 
-impl Surroundings {
+impl SnapshotConditions {
     /// Returns what decides, apart from the ignore files in the workspace, which files of `root` belong to a snapshot. Returns
     /// `None` if the survey has not found all secret files.
     fn of(root: &Path, survey: &Survey) -> Option<Self> {
@@ -139,7 +139,7 @@ impl Snapshot {
             dir,
             allowed,
             store,
-            surroundings,
+            conditions,
         } = source;
         let start = Instant::now();
         let mut now = Self {
@@ -181,7 +181,7 @@ impl Snapshot {
             let is_linked = node.is_linked();
             let node = match same {
                 Some(node) => node,
-                None => match Known::read(dir, name.as_ref(), &node, store) {
+                None => match SnapshotFile::read(dir, name.as_ref(), &node, store) {
                     Ok(Some(node)) => node,
                     Ok(None) => continue,
                     Err(why) => return Err(Box::new((now, why.to_string()))),
@@ -198,10 +198,7 @@ impl Snapshot {
         }
         now.nodes.pack();
         match walk.cut.is_some() {
-            false => Ok(Self {
-                surroundings,
-                ..now
-            }),
+            false => Ok(Self { conditions, ..now }),
             true if start.elapsed() >= SNAPSHOT_TIMEOUT => {
                 let most = SNAPSHOT_TIMEOUT.as_secs();
                 let why = format!("to read the workspace takes more than {most} s");
@@ -230,7 +227,7 @@ impl Snapshot {
     /// snapshot.
     fn differences(
         &self,
-        (before, after): (&Nodes, &Nodes),
+        (before, after): (&SnapshotFiles, &SnapshotFiles),
         all_inodes: impl Fn() -> HashSet<(u64, u64)>,
         root: &Dir,
     ) -> Differences {
@@ -270,7 +267,7 @@ impl Snapshot {
     }
 }
 
-impl Known {
+impl SnapshotFile {
     /// Reads a file whose metadata is `node`. Returns `None` for a device or FIFO.
     fn read(dir: &Dir, name: &Path, node: &Node, store: &Store) -> io::Result<Option<Self>> {
         // Before it is read: it may change meanwhile.
@@ -301,12 +298,12 @@ fn is_there(root: &Dir, path: &str) -> bool {
 }
 
 /// Returns true if two nodes are the same file with the same content. If there are no copies, compares only the stamps.
-fn is_same(one: &Known, other: &Known) -> bool {
+fn is_same(one: &SnapshotFile, other: &SnapshotFile) -> bool {
     let has_copy = !matches!(one.entry, Entry::File { blob: None, .. });
     one.entry == other.entry && (has_copy || one.stamp == other.stamp)
 }
 
-fn change(path: String, before: Option<Known>, after: Option<Known>) -> Change {
+fn change(path: String, before: Option<SnapshotFile>, after: Option<SnapshotFile>) -> Change {
     Change {
         path: path.into(),
         before: before.map(|node| node.entry),

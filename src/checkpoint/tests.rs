@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::{
-    By, CallChanges, Change, Checkpoints, InterruptedKeep, Record, Undo, UndoResult, Workspace,
+    CallChanges, Change, ChangeCause, Checkpoints, InterruptedKeep, Record, Undo, UndoResult,
+    Workspace,
 };
 use crate::buffers::OpenBuffers;
 use crate::test_tree::{self, Tree};
@@ -126,7 +127,9 @@ impl Scene {
 
     pub(super) fn make(&self, undo: Undo) -> UndoResult {
         let root = self.workspace.root();
-        self.checkpoints.make(undo, root, By::Undo).unwrap()
+        self.checkpoints
+            .make(undo, root, ChangeCause::Undo)
+            .unwrap()
     }
 
     /// Returns the kind, the mode and the bytes of everything in the workspace.
@@ -456,7 +459,7 @@ fn a_backend_that_is_killed_leaves_whole_files() {
     });
     let record = Record {
         changes: found.changes.clone(),
-        ..Record::new(0, By::Undo, &scene.at(""))
+        ..Record::new(0, ChangeCause::Undo, &scene.at(""))
     };
     scene.checkpoints.append("chat", &record).unwrap();
     for rounds in 1..5 {
@@ -494,7 +497,7 @@ fn a_record_of_an_older_version_with_a_commit_is_read() {
     let found = scene.call(|| scene.write("a", "2\n"));
     let record = Record {
         changes: found.changes.clone(),
-        ..Record::new(0, By::Undo, &scene.at(""))
+        ..Record::new(0, ChangeCause::Undo, &scene.at(""))
     };
     let text = serde_json::to_string(&record).unwrap();
     let old: Record = serde_json::from_str(&with_repository(&text)).unwrap();

@@ -13,7 +13,7 @@ use super::questions::RunQuestions;
 use crate::agent::TrialGrants;
 use crate::blocking::blocking;
 use crate::chat::person::command::RunConditions;
-use crate::checkpoint::By;
+use crate::checkpoint::ChangeCause;
 use crate::editor::LiveOutput;
 use crate::network::HostReport;
 use crate::protocol::{Asker, HunkAnswer, Question, ToEditor};
@@ -239,7 +239,7 @@ impl TrialRun<'_> {
             return Ok(format!("nothing was kept: {}", tried.why_nothing()));
         }
         // The changes belong to no chat, so no `/undo` takes them back.
-        let by = By::change(self.command.clone(), Decision::Approved);
+        let by = ChangeCause::change(self.command.clone(), Decision::Approved);
         let kept = plan.carry_out(self.services, by).await?;
         tried.settle_ignored(kept.is_all()).await;
         let unsaved = match kept.unsaved.is_empty() {

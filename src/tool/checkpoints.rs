@@ -6,14 +6,15 @@ use super::context::CallContext;
 use super::job_list::checkpoint::{JobCheckpoint, append_record, try_append};
 use crate::blocking::blocking;
 use crate::checkpoint::{
-    By, CallChanges, CurrentFile, EditedFiles, Head, HeadMove, OpenCheckpoint, Record, Workspace,
+    CallChanges, ChangeCause, CurrentFile, EditedFiles, Head, HeadMove, OpenCheckpoint, Record,
+    Workspace,
 };
 use crate::workspace::edits::{AppliedChange, Proposal};
 use co_llm::transcript::Decision;
 
 /// The state of the files before a call.
 pub struct CallCheckpoint {
-    by: By,
+    by: ChangeCause,
     /// The checkpoint, or the reason why there is none.
     open: Result<OpenCheckpoint, String>,
     /// The position of git's HEAD, if the call is an approved command.
@@ -22,7 +23,7 @@ pub struct CallCheckpoint {
 
 /// The state of the files before an edit.
 pub(super) struct EditCheckpoint {
-    by: By,
+    by: ChangeCause,
     before: Option<EditedFiles>,
 }
 
@@ -47,13 +48,13 @@ impl CallContext {
             }
         };
         let (open, head) = tokio::join!(open, head);
-        let by = By::command(what, decision);
+        let by = ChangeCause::command(what, decision);
         (open.is_ok() || !is_read).then_some(CallCheckpoint { by, open, head })
     }
 
     /// Takes a checkpoint before a turn of an agent. The changes of the turn can be recorded while it runs.
     pub async fn turn_checkpoint(&self, agent: String) -> CallCheckpoint {
-        let by = By::command(agent, Decision::Agent);
+        let by = ChangeCause::command(agent, Decision::Agent);
         let (chat, record) = (
             self.transcript_id.clone(),
             self.record_of(by.clone(), CallChanges::default(), false),
@@ -124,7 +125,7 @@ impl CallContext {
             judge: Arc::clone(&self.judge),
             services: Arc::clone(&self.services),
             transcript_id: self.transcript_id.clone(),
-            by: By::command(format!("job {job}: {command}"), decision.clone()),
+            by: ChangeCause::command(format!("job {job}: {command}"), decision.clone()),
         })
     }
 
@@ -175,7 +176,7 @@ impl CallContext {
         decision: Decision,
         proposal: &Proposal,
     ) -> EditCheckpoint {
-        let by = By::change(what, decision);
+        let by = ChangeCause::change(what, decision);
         let files = proposal.files();
         let before = self.with_workspace(move |workspace| workspace.before_edit(&files).ok());
         let before = before.await;
@@ -229,13 +230,13 @@ impl CallContext {
         tokio::task::spawn_blocking(work).await.ok().flatten()
     }
 
-    async fn append_changes(&self, by: By, found: CallChanges) {
+    async fn append_changes(&self, by: ChangeCause, found: CallChanges) {
         if found != CallChanges::default() {
             self.append_record(by, found, false).await;
         }
     }
 
-    pub(super) async fn append_record(&self, by: By, found: CallChanges, planned: bool) {
+    pub(super) async fn append_record(&self, by: ChangeCause, found: CallChanges, planned: bool) {
         let record = self.record_of(by, found, planned);
         append_record(&self.services, self.transcript_id.clone(), record).await;
     }
@@ -246,7 +247,7 @@ impl CallContext {
     /// The record cannot be written.
     pub(super) async fn try_append(
         &self,
-        by: By,
+        by: ChangeCause,
         found: CallChanges,
         planned: bool,
     ) -> Result<(), String> {
@@ -254,7 +255,7 @@ impl CallContext {
         try_append(&self.services, self.transcript_id.clone(), record).await
     }
 
-    fn record_of(&self, by: By, found: CallChanges, planned: bool) -> Record {
+    fn record_of(&self, by: ChangeCause, found: CallChanges, planned: bool) -> Record {
         found.in_record(Record {
             planned,
             ..Record::new(self.turn, by, self.judge.root())

@@ -39,7 +39,7 @@ const FOLLOWS: &str = "The scout has reported. Its report follows.";
 
 /// A call that sends a scout.
 #[derive(Debug, Clone)]
-struct Explore(ScoutTask);
+struct ScoutCall(ScoutTask);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,7 +63,7 @@ pub(super) fn tool() -> BuiltIn {
     });
     BuiltIn {
         spec: schema::spec(NAME, description, properties, &["task"]),
-        parse: |call| Ok(Box::new(Explore::parse(call)?)),
+        parse: |call| Ok(Box::new(ScoutCall::parse(call)?)),
         shown_unread: |_| None,
     }
 }
@@ -81,7 +81,7 @@ pub fn call_of_person(id: String, task: &str) -> Call {
     Call::new(id, NAME, json!({ "task": task }))
 }
 
-impl Explore {
+impl ScoutCall {
     fn parse(call: &Call) -> Result<Self, BadCall> {
         let Arguments { task } = arguments(call)?;
         match task.trim() {
@@ -198,7 +198,7 @@ impl SentScout {
 }
 
 #[async_trait]
-impl PlannedCall for Explore {
+impl PlannedCall for ScoutCall {
     fn shown(&self) -> ShownCall {
         ShownCall::Scout {
             call: self.0.call.clone(),
@@ -220,7 +220,7 @@ impl PlannedCall for Explore {
 }
 
 #[async_trait]
-impl CallAction for Explore {
+impl CallAction for ScoutCall {
     async fn prepare(
         self: Box<Self>,
         context: &Arc<CallContext>,
@@ -246,12 +246,12 @@ mod tests {
     #[test]
     fn a_task_has_a_text_that_is_not_too_long() {
         let check = |task: &str, part: &str| {
-            let bad = Explore::parse(&call_of_person("1".to_owned(), task)).unwrap_err();
+            let bad = ScoutCall::parse(&call_of_person("1".to_owned(), task)).unwrap_err();
             assert!(bad.0.contains(part), "{bad}");
         };
         check(" \n", "empty");
         check(&"x".repeat(LONGEST_TASK + 1), "longer");
-        let explore = Explore::parse(&call_of_person("1".to_owned(), " a\nb\u{202e} ")).unwrap();
+        let explore = ScoutCall::parse(&call_of_person("1".to_owned(), " a\nb\u{202e} ")).unwrap();
         assert_eq!(explore.0.task, "a\nb\u{202e}");
         let ShownCall::Scout { task, .. } = explore.shown() else {
             panic!("{:?}", explore.shown());

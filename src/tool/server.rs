@@ -219,7 +219,7 @@ impl ChatServers {
         services: &Arc<Services>,
         workspace: &Path,
         name: &str,
-        wanted: Wanted<'_>,
+        wanted: WantedItem<'_>,
     ) -> Result<ServerText, String> {
         let settings = self.wanted(&services.config);
         let settings = settings.into_iter().find(|it| it.name == name);
@@ -242,8 +242,8 @@ impl ChatServers {
         let failed = |error| failure(&server.settings, &error);
         let read = async {
             match wanted {
-                Wanted::Resource(uri) => ready.resource(uri).await.map_err(failed),
-                Wanted::Prompt(prompt, given) => {
+                WantedItem::Resource(uri) => ready.resource(uri).await.map_err(failed),
+                WantedItem::Prompt(prompt, given) => {
                     let known = ready.offers.prompts.iter().find(|it| it.name == prompt);
                     let known = known.ok_or_else(|| format!("it has no prompt {prompt}"))?;
                     let arguments = arguments(known, given)?;
@@ -456,7 +456,7 @@ impl ServerList {
 
 /// A prompt or a resource of a server that the person asks for.
 #[derive(Debug, Clone, Copy)]
-pub enum Wanted<'a> {
+pub enum WantedItem<'a> {
     Resource(&'a str),
     /// A prompt, and its arguments as `NAME=value` or plain values.
     Prompt(&'a str, &'a [String]),

@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 pub(crate) use self::apply::apply;
 use crate::blocking::blocking;
-use crate::checkpoint::{self, By, ChangedFile, Checkpoints, Store, Undo, UndoResult, Verdict};
+use crate::checkpoint::{
+    self, ChangeCause, ChangedFile, Checkpoints, Store, Undo, UndoResult, Verdict,
+};
 use crate::protocol::{Change, HunkAnswer, TrialSummary};
 use crate::services::Services;
-use crate::trial::{Fate, Layers, TrialChanges, TrialPlace, ended_by_itself, keeping};
+use crate::trial::{IgnoredFilesFate, Layers, TrialChanges, TrialPlace, ended_by_itself, keeping};
 use crate::workspace::judge::Judge;
 use co_exec::{Caller, CommandOutcome};
 use co_text::{MOST_NAMED, counted, one_line};
@@ -50,7 +52,7 @@ pub struct KeepPlan {
 }
 
 /// The result of keeping the changes of a trial.
-pub struct Kept {
+pub struct KeepResult {
     /// The changes that were made. The field `failed` contains the files that could not be changed, and the files that changed in
     /// the workspace as well as in the trial.
     pub done: UndoResult,
@@ -118,7 +120,7 @@ impl TriedCommand {
             files,
             root: place.root().to_owned(),
             store: Arc::clone(place.store()),
-            place: Some(place).filter(|_| changes.ignored.fate == Fate::Undecided),
+            place: Some(place).filter(|_| changes.ignored.fate == IgnoredFilesFate::Undecided),
             changes,
         })
     }
@@ -154,7 +156,7 @@ impl TriedCommand {
         let accepted = move || {
             let mut changes = accepted(changes, &files, &hunks, &store)?;
             if !whole || changes.changes.len() < all {
-                changes.ignored.fate = Fate::Dropped;
+                changes.ignored.fate = IgnoredFilesFate::Dropped;
             }
             Ok::<_, String>(changes)
         };
@@ -197,7 +199,7 @@ impl TriedCommand {
     /// drops the ignored files.
     pub async fn settle_ignored(&mut self, kept_all: bool) {
         let undecided = self.changes.ignored.clone();
-        self.changes.ignored.fate = Fate::Dropped;
+        self.changes.ignored.fate = IgnoredFilesFate::Dropped;
         let Some(place) = self.place.take().filter(|_| kept_all) else {
             return;
         };
@@ -230,20 +232,24 @@ impl KeepPlan {
     ///
     /// # Errors
     /// The reason why no change was kept.
-    pub async fn carry_out(self, services: &Services, by: By) -> Result<Kept, String> {
+    pub async fn carry_out(
+        self,
+        services: &Services,
+        by: ChangeCause,
+    ) -> Result<KeepResult, String> {
         let on_disk = move |checkpoints: &Checkpoints, undo: Undo, root: &Path| {
             checkpoints.make(undo, root, by)
         };
         let mut done = apply(services, &self.root, self.undo, on_disk).await?;
         done.failed.extend(self.refused);
-        Ok(Kept {
+        Ok(KeepResult {
             done,
             unsaved: self.unsaved,
         })
     }
 }
 
-impl Kept {
+impl KeepResult {
     /// Returns true if all changes are in the files now.
     pub fn is_all(&self) -> bool {
         self.done.failed.is_empty() && self.unsaved.is_empty()

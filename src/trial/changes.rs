@@ -45,7 +45,7 @@ pub struct IgnoredFiles {
     pub files: usize,
     /// The number of bytes of the new and changed files.
     pub bytes: u64,
-    pub fate: Fate,
+    pub fate: IgnoredFilesFate,
     /// The first changed paths. A path below another changed path is left out. The path of a directory ends with a slash.
     pub named: BTreeSet<PathBuf>,
     /// The number of changed paths that `named` does not contain.
@@ -54,7 +54,7 @@ pub struct IgnoredFiles {
 
 /// The fate of the ignored files that a trial changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Fate {
+pub enum IgnoredFilesFate {
     #[default]
     Dropped,
     /// The ignored files are left for later trials if all other changes are kept.
@@ -121,7 +121,7 @@ impl TrialChanges {
         allowed: impl FnOnce() -> PathFilter,
     ) {
         if !may_stay {
-            self.ignored.fate = Fate::Dropped;
+            self.ignored.fate = IgnoredFilesFate::Dropped;
         } else if self.only_ignored() {
             self.leave_ignored(layer, root, allowed);
         }
@@ -135,10 +135,10 @@ impl TrialChanges {
         root: &Path,
         allowed: impl FnOnce() -> PathFilter,
     ) {
-        if self.ignored.fate == Fate::Undecided {
+        if self.ignored.fate == IgnoredFilesFate::Undecided {
             self.ignored.fate = match layer.leave_ignored(root, &allowed()) {
-                true => Fate::Stay,
-                false => Fate::Dropped,
+                true => IgnoredFilesFate::Stay,
+                false => IgnoredFilesFate::Dropped,
             };
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::changes::{Error, Fate, IgnoredFiles, NotKept, TrialChanges};
+use super::changes::{Error, IgnoredFiles, IgnoredFilesFate, NotKept, TrialChanges};
 use super::ignored::Cleared;
 use super::layer::Layer;
 use crate::blocking::blocking;
@@ -97,7 +97,7 @@ impl TrialChanges {
             "ignored": {
                 "files": self.ignored.files,
                 "bytes": self.ignored.bytes,
-                "stay": self.ignored.fate == Fate::Stay,
+                "stay": self.ignored.fate == IgnoredFilesFate::Stay,
             },
         })
     }
@@ -107,12 +107,16 @@ impl IgnoredFiles {
     fn sentence(&self) -> String {
         let one = self.files == 1;
         let fate = match (self.fate, one) {
-            (Fate::Dropped, true) => "is dropped",
-            (Fate::Dropped, false) => "are dropped",
-            (Fate::Undecided, true) => "stays for later trials only, if all else is kept",
-            (Fate::Undecided, false) => "stay for later trials only, if all else is kept",
-            (Fate::Stay, true) => "stays for later trials only",
-            (Fate::Stay, false) => "stay for later trials only",
+            (IgnoredFilesFate::Dropped, true) => "is dropped",
+            (IgnoredFilesFate::Dropped, false) => "are dropped",
+            (IgnoredFilesFate::Undecided, true) => {
+                "stays for later trials only, if all else is kept"
+            }
+            (IgnoredFilesFate::Undecided, false) => {
+                "stay for later trials only, if all else is kept"
+            }
+            (IgnoredFilesFate::Stay, true) => "stays for later trials only",
+            (IgnoredFilesFate::Stay, false) => "stay for later trials only",
         };
         let s = if one { "" } else { "s" };
         format!(

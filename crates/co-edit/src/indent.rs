@@ -7,7 +7,7 @@ pub(crate) fn indentation(line: &str) -> &str {
 
 /// The change that turns the indentation of an edit into the indentation of the file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Shift<'a> {
+pub(crate) enum IndentShift<'a> {
     /// Adds this white space at the start of each line of the edit.
     Add(&'a str),
     /// Removes this white space from the start of each line of the edit.
@@ -22,7 +22,7 @@ pub(crate) enum Shift<'a> {
 /// The units of indentation that co can tell apart.
 const UNITS: [&str; 5] = ["\t", "    ", "  ", "        ", "   "];
 
-impl<'a> Shift<'a> {
+impl<'a> IndentShift<'a> {
     /// Returns the shift that turns the first indentation of each pair into the second. Returns `None` if no shift fits all
     /// pairs.
     pub(crate) fn of(pairs: &[(&'a str, &'a str)]) -> Option<Self> {
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn one_shift_holds_for_all_lines() {
         let check = |pairs: &[(&str, &str)], of: &str, expected: Option<&str>| {
-            let shift = Shift::of(pairs).and_then(|shift| shift.apply(of));
+            let shift = IndentShift::of(pairs).and_then(|shift| shift.apply(of));
             assert_eq!(shift.as_deref(), expected, "{pairs:?}");
         };
         check(&[("", "    "), ("    ", "        ")], "  ", Some("      "));

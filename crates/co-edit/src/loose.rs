@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-use crate::indent::{Shift, indentation, is_mixed};
+use crate::indent::{IndentShift, indentation, is_mixed};
 
 /// Returns the characters of a line without insignificant white space. White space is significant if it separates two words or
 /// two signs.
@@ -102,7 +102,7 @@ fn merged(file: &[&str], old: &LineBlock<'_>, new: &LineBlock<'_>) -> Option<Vec
         .filter(|(old, _)| !old.trim().is_empty())
         .map(|(old, file)| (indentation(old), indentation(file)))
         .collect();
-    let shift = Shift::of(&pairs);
+    let shift = IndentShift::of(&pairs);
     let mixed = pairs.iter().any(|(_, file)| is_mixed(file));
     let indented = |line: &&str| {
         if line.trim().is_empty() {

@@ -9,7 +9,7 @@ use crate::lines;
 const MAX_MOVE: usize = 1000;
 
 /// The lines that [`slide`] prefers if a hunk gives the same text in several places.
-pub(crate) struct Wanted<R, A> {
+pub(crate) struct PreferredLines<R, A> {
     /// Takes the index of an old line. Returns true if this line should be the one that is removed.
     pub(crate) removed: R,
     /// Takes the index of an old line and an added line. Returns true if the addition should stand before this old line.
@@ -19,7 +19,7 @@ pub(crate) struct Wanted<R, A> {
 /// Moves the hunks that only remove lines or only add lines. If such a hunk gives the same text in several places, moves it to
 /// the place where `wanted` returns true for the largest number of its lines. At least one unchanged line stays between two
 /// hunks.
-pub(crate) fn slide<R, A>(hunks: &mut [Hunk], old: &[&str], wanted: &Wanted<R, A>)
+pub(crate) fn slide<R, A>(hunks: &mut [Hunk], old: &[&str], wanted: &PreferredLines<R, A>)
 where
     R: Fn(usize) -> bool,
     A: Fn(usize, &str) -> bool,
@@ -122,7 +122,7 @@ mod tests {
 
     fn slid(old: &str, new: &str, wanted: usize) -> Vec<Hunk> {
         let mut found = hunks(old, new);
-        let wanted = Wanted {
+        let wanted = PreferredLines {
             removed: |at| at == wanted,
             added: |at, _: &str| at == wanted,
         };

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::diff::{Hunk, hunks};
 use crate::lines;
-use crate::slide::{Wanted, slide};
+use crate::slide::{PreferredLines, slide};
 
 /// A text, and the lines that authors removed from it.
 ///
@@ -160,7 +160,7 @@ impl Weave {
         let mut changes = hunks(&text, &accepted.text);
         // Of equal lines, those that are not the author's stay as they are.
         let differs = |it: &WovenLine| it.is_shown() != it.is_base(author);
-        let wanted = Wanted {
+        let wanted = PreferredLines {
             removed: |at: usize| differs(&self.lines[known[at]]),
             added: |_, _: &str| false,
         };
@@ -271,7 +271,7 @@ impl Weave {
             EditBy::Author(own) => mark.author == own.author,
             EditBy::TakingBack(author) => mark.author == author,
         };
-        let wanted = Wanted {
+        let wanted = PreferredLines {
             removed: |at: usize| {
                 self.lines[shown[at]]
                     .open_mark()

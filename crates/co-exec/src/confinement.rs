@@ -87,7 +87,7 @@ pub enum Confinement {
 
 /// The mechanism that confines a command: nothing, the kernel, or a container engine.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Holder<'a> {
+pub(crate) enum Mechanism<'a> {
     /// Nothing confines the command, but it may have limits.
     Nobody,
     /// The kernel, which the launcher has set up.
@@ -98,22 +98,22 @@ pub(crate) enum Holder<'a> {
 
 impl Confinement {
     /// Returns the mechanism that confines the command. The mechanism contains the parts of the level.
-    pub(crate) fn holder(&self) -> Holder<'_> {
+    pub(crate) fn mechanism(&self) -> Mechanism<'_> {
         match self {
-            Self::Plain => Holder::Nobody,
-            Self::ReadOnly { workspace } => Holder::Kernel(read_only::level(workspace)),
+            Self::Plain => Mechanism::Nobody,
+            Self::ReadOnly { workspace } => Mechanism::Kernel(read_only::level(workspace)),
             Self::Workspace {
                 workspace,
                 network,
                 shown,
-            } => Holder::Kernel(workspace::level(workspace, *network, shown)),
+            } => Mechanism::Kernel(workspace::level(workspace, *network, shown)),
             Self::Trial {
                 workspace,
                 layer,
                 ignored,
                 caches,
                 places,
-            } => Holder::Kernel(trial::level(
+            } => Mechanism::Kernel(trial::level(
                 workspace,
                 places,
                 OverlayPlaces {
@@ -126,36 +126,36 @@ impl Confinement {
                 workspace,
                 places,
                 whole_network,
-            } => Holder::Kernel(agent::level(workspace, places, *whole_network)),
+            } => Mechanism::Kernel(agent::level(workspace, places, *whole_network)),
             Self::Server {
                 workspace,
                 places,
                 access,
                 network,
-            } => Holder::Kernel(server::level(workspace, places, *access, *network)),
+            } => Mechanism::Kernel(server::level(workspace, places, *access, *network)),
             Self::Container {
                 workspace,
                 shown,
                 read_only,
-            } => Holder::Engine(container::level(workspace, shown, *read_only)),
+            } => Mechanism::Engine(container::level(workspace, shown, *read_only)),
         }
     }
 
     /// Returns the level if the kernel confines the command.
     pub fn level(&self) -> Option<Level<'_>> {
-        match self.holder() {
-            Holder::Kernel(level) => Some(level),
-            Holder::Nobody | Holder::Engine(_) => None,
+        match self.mechanism() {
+            Mechanism::Kernel(level) => Some(level),
+            Mechanism::Nobody | Mechanism::Engine(_) => None,
         }
     }
 
     /// Returns the name and the description of the level, and the secrets that it closes to the command. Returns `None` if
     /// nothing confines the command.
     fn parts(&self) -> Option<(&'static str, &'static str, ClosedSecrets<'_>)> {
-        match self.holder() {
-            Holder::Nobody => None,
-            Holder::Kernel(level) => Some((level.name, level.words, level.secrets)),
-            Holder::Engine(level) => Some((level.name, level.words, level.secrets)),
+        match self.mechanism() {
+            Mechanism::Nobody => None,
+            Mechanism::Kernel(level) => Some((level.name, level.words, level.secrets)),
+            Mechanism::Engine(level) => Some((level.name, level.words, level.secrets)),
         }
     }
 

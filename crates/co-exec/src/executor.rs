@@ -1,9 +1,9 @@
 //! Starts commands, and ends all of them at shutdown.
 
 mod bounds;
-mod held;
 mod inside;
 pub(crate) mod running_command;
+mod running_mechanism;
 mod start;
 pub(crate) mod supervisor;
 
@@ -19,12 +19,12 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::command::{Caller, CommandSpec, UNTIL_IT_ENDS};
-use crate::confinement::{Confinement, Holder};
+use crate::confinement::{Confinement, Mechanism};
 use crate::container::{Containers, Control, Inside};
 use crate::error::Error;
 use crate::error::refusal::{HidingRefusal, SandboxRefusal};
-use crate::executor::held::Held;
 use crate::executor::running_command::RunningCommand;
+use crate::executor::running_mechanism::RunningMechanism;
 use crate::executor::start::{NotBegun, StartRequest, StartedProcess};
 use crate::executor::supervisor::{CommandTasks, NewCommand};
 use crate::limits::{CommandLimits, ProcessLimits};
@@ -240,9 +240,9 @@ impl Executor {
             return Err(Error::Sandbox(SandboxRefusal::Unable(why.to_owned())));
         }
         let timeout = self.timeout(&spec)?;
-        let ready = match spec.confinement.holder() {
-            Holder::Engine(level) => Some(self.ready(level, &spec).await?),
-            Holder::Nobody | Holder::Kernel(_) => None,
+        let ready = match spec.confinement.mechanism() {
+            Mechanism::Engine(level) => Some(self.ready(level, &spec).await?),
+            Mechanism::Nobody | Mechanism::Kernel(_) => None,
         };
         let path = match self.settings.login_path && ready.is_none() {
             true => {
@@ -332,7 +332,7 @@ impl Executor {
             terminal: matches!(streams, Streams::Terminal(_)),
         });
         let level = spec.confinement.level();
-        let limits = CommandLimits::of(&self.settings, spec.caller, spec.confinement.holder());
+        let limits = CommandLimits::of(&self.settings, spec.caller, spec.confinement.mechanism());
         let group = self.group(&limits, level.is_some());
         let request = StartRequest {
             program: spec.program.clone(),
@@ -368,10 +368,10 @@ impl Executor {
         inside: Option<Inside>,
     ) -> RunningCommand {
         let inner = &self.inner;
-        let held = match (inside, started.confined.take()) {
-            (Some(inside), _) => Held::Engine(Box::new(inside)),
-            (None, Some(confined)) => Held::Kernel(Box::new(confined)),
-            (None, None) => Held::Nobody,
+        let mechanism = match (inside, started.confined.take()) {
+            (Some(inside), _) => RunningMechanism::Engine(Box::new(inside)),
+            (None, Some(confined)) => RunningMechanism::Kernel(Box::new(confined)),
+            (None, None) => RunningMechanism::Nobody,
         };
         let number = inner.next.fetch_add(1, Ordering::Relaxed);
         let running = running_command::supervise(NewCommand {
@@ -381,7 +381,7 @@ impl Executor {
             timeout,
             time_limit: TimeLimit::default(),
             limits,
-            held,
+            mechanism,
             is_search: status::is_search_text(&spec.program),
             name: format!("{}-{number}", inner.token),
             settings: Arc::clone(&self.settings),

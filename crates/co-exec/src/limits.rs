@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit};
 use serde::{Deserialize, Serialize};
 
 use crate::command::Caller;
-use crate::confinement::Holder;
+use crate::confinement::Mechanism;
 use crate::confinement::level::Level;
 use crate::settings::ExecSettings;
 use co_text::size_text;
@@ -114,12 +114,12 @@ pub enum Quota {
 impl CommandLimits {
     /// Returns the limits on a command. A person's command has limits only in a trial: on the bytes and files that it writes, and
     /// on its use of resources that other programs share.
-    pub(crate) fn of(settings: &ExecSettings, caller: Caller, holder: Holder<'_>) -> Self {
-        let level = match holder {
+    pub(crate) fn of(settings: &ExecSettings, caller: Caller, mechanism: Mechanism<'_>) -> Self {
+        let level = match mechanism {
             // The engine limits a container.
-            Holder::Engine(_) => return Self::default(),
-            Holder::Nobody => None,
-            Holder::Kernel(level) => Some(level),
+            Mechanism::Engine(_) => return Self::default(),
+            Mechanism::Nobody => None,
+            Mechanism::Kernel(level) => Some(level),
         };
         let mut limits = Self::default();
         if level.is_some_and(|level| level.limits.layer) {
@@ -336,7 +336,7 @@ mod tests {
         let workspace = std::path::PathBuf::from("/w");
         let read_only = Confinement::ReadOnly { workspace };
         let of = |caller, confinement: &Confinement| {
-            CommandLimits::of(&settings, caller, confinement.holder())
+            CommandLimits::of(&settings, caller, confinement.mechanism())
         };
         let unasked = of(Caller::Agent, &read_only);
         assert_eq!(unasked.memory, Some(1 << 20));
@@ -362,7 +362,7 @@ mod tests {
             places,
             whole_network: false,
         };
-        let of = |it: &Confinement| CommandLimits::of(&settings, Caller::Agent, it.holder());
+        let of = |it: &Confinement| CommandLimits::of(&settings, Caller::Agent, it.mechanism());
         assert_eq!(of(&server).places, settings.tmp_size);
         assert_eq!(of(&agent).places, None);
     }
@@ -378,7 +378,7 @@ mod tests {
             caches: None,
             places: crate::GrantedPlaces::default(),
         };
-        let of = |caller| CommandLimits::of(&settings, caller, trial.holder());
+        let of = |caller| CommandLimits::of(&settings, caller, trial.mechanism());
         let (agent, person) = (of(Caller::Agent), of(Caller::Person));
         assert_eq!(agent.memory, Some(1 << 40));
         assert_eq!(agent.disk, settings.tmp_size);

@@ -79,7 +79,7 @@ const IDLE_LIMIT: Duration = Duration::from_secs(600);
 
 /// The reason why a workspace is not watched.
 #[derive(Debug, thiserror::Error)]
-pub enum Unwatched {
+pub enum UnwatchedReason {
     #[error("it has more than {MAX_DIRECTORIES} directories")]
     Size,
     #[error("it has more directories than a third of fs.inotify.max_user_watches ({0})")]
@@ -92,7 +92,7 @@ pub enum Unwatched {
     System(#[from] std::io::Error),
 }
 
-impl From<Errno> for Unwatched {
+impl From<Errno> for UnwatchedReason {
     fn from(error: Errno) -> Self {
         Self::System(error.into())
     }
@@ -242,7 +242,7 @@ impl Watchers {
 
     /// Makes a watcher on a thread of its own with a low priority, so that it does not slow down the first call of a chat. A thread
     /// cannot raise its priority again, and the calling thread will read the queue of events.
-    fn make(root: &Path) -> Result<Watcher, Unwatched> {
+    fn make(root: &Path) -> Result<Watcher, UnwatchedReason> {
         let make = || {
             // If this fails, the first call is slower.
             let _low = rustix::process::nice(NICE_INCREMENT);
@@ -379,16 +379,16 @@ impl Watcher {
     ///
     /// # Errors
     /// The workspace cannot be watched.
-    pub fn new(root: &Path) -> Result<Self, Unwatched> {
+    pub fn new(root: &Path) -> Result<Self, UnwatchedReason> {
         let mounts = File::open(MOUNTS)?;
         let real = root.canonicalize()?;
         let dir = Dir::open(&real)?;
         let kind = u64::try_from(rustix::fs::fstatfs(&dir)?.f_type);
         if !kind.is_ok_and(|kind| TELLING.contains(&kind)) {
-            return Err(Unwatched::FileSystem);
+            return Err(UnwatchedReason::FileSystem);
         }
         if let Some(mount) = mount_below(&real)? {
-            return Err(Unwatched::Mount(mount));
+            return Err(UnwatchedReason::Mount(mount));
         }
         let user_limit = user_limit()?;
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
@@ -406,8 +406,8 @@ impl Watcher {
             known_since: 0,
         };
         match tree.add(&inotify, real.into()) {
-            Err(Unwatched::Size) if tree.most < MAX_DIRECTORIES => {
-                return Err(Unwatched::UserLimit(user_limit));
+            Err(UnwatchedReason::Size) if tree.most < MAX_DIRECTORIES => {
+                return Err(UnwatchedReason::UserLimit(user_limit));
             }
             added => added?,
         }
@@ -514,7 +514,7 @@ impl Tree {
     ///
     /// # Errors
     /// Events are missing, or a new directory cannot be watched.
-    fn drain(&mut self, inotify: &OwnedFd) -> Result<(), Unwatched> {
+    fn drain(&mut self, inotify: &OwnedFd) -> Result<(), UnwatchedReason> {
         let mut buffer = vec![MaybeUninit::uninit(); EVENT_BYTES];
         let mut events = Reader::new(inotify, &mut buffer);
         for _ in 0..MAX_EVENTS {
@@ -549,7 +549,7 @@ impl Tree {
         Err(Errno::OVERFLOW.into())
     }
 
-    fn note(&mut self, inotify: &OwnedFd, event: Event) -> Result<(), Unwatched> {
+    fn note(&mut self, inotify: &OwnedFd, event: Event) -> Result<(), UnwatchedReason> {
         let flags = event.flags;
         if flags.contains(ReadFlags::MOVE_SELF) && *event.path == *self.root {
             return Err(Errno::STALE.into());
@@ -580,7 +580,7 @@ impl Tree {
 
     /// Watches a directory and all directories below it. Sets the watch on each directory before reading it. Marks the
     /// directories as changed.
-    fn add(&mut self, inotify: &OwnedFd, dir: Arc<Path>) -> Result<(), Unwatched> {
+    fn add(&mut self, inotify: &OwnedFd, dir: Arc<Path>) -> Result<(), UnwatchedReason> {
         let mut flags = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE;
         flags |= WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE | WatchFlags::ATTRIB;
         flags |= WatchFlags::MOVE_SELF | WatchFlags::ONLYDIR | WatchFlags::EXCL_UNLINK;
@@ -601,7 +601,7 @@ impl Tree {
                 (Ok(dir), Ok(Ok(watch))) => {
                     self.watches.insert(watch, &path);
                     if self.watches.len() > self.most {
-                        return Err(Unwatched::Size);
+                        return Err(UnwatchedReason::Size);
                     }
                     for entry in dir.list()? {
                         let (name, kind) = entry?;
@@ -772,9 +772,9 @@ fn unescaped(text: &[u8]) -> PathBuf {
     OsStr::from_bytes(&bytes).into()
 }
 
-pub(crate) fn user_limit() -> Result<usize, Unwatched> {
+pub(crate) fn user_limit() -> Result<usize, UnwatchedReason> {
     let text = std::fs::read_to_string(MAX_USER_WATCHES)?;
     text.trim()
         .parse()
-        .map_err(|_| Unwatched::System(std::io::ErrorKind::InvalidData.into()))
+        .map_err(|_| UnwatchedReason::System(std::io::ErrorKind::InvalidData.into()))
 }

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::bash::{SimpleCommand, Word, path_from};
 use crate::facts::{FileKind, LocalFacts};
-use crate::programs::Reads;
+use crate::programs::OperandData;
 use crate::reason::Reason;
 use crate::secret_names::secret;
 use crate::sort::SortedCommand;
@@ -74,9 +74,9 @@ pub(crate) fn unreadable(
     sorted: &SortedCommand,
     local: &LocalFacts,
 ) -> Option<Reason> {
-    let first = usize::from(sorted.reads == Reads::Pattern);
+    let first = usize::from(sorted.reads == OperandData::Pattern);
     let operands = match sorted.reads {
-        Reads::Text => &[],
+        OperandData::Text => &[],
         _ => sorted.operands.get(first..).unwrap_or_default(),
     };
     let inputs = command
@@ -84,7 +84,7 @@ pub(crate) fn unreadable(
         .iter()
         .filter(|it| it.operator.contains('<'));
     let inputs = inputs.map(|it| &it.target).filter(|it| it.is_literal());
-    let contents = sorted.reads != Reads::Names;
+    let contents = sorted.reads != OperandData::Names;
     operands
         .iter()
         .map(|word| (word, contents))

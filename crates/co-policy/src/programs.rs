@@ -29,7 +29,7 @@ pub enum Sort {
 /// The kind of data that a program reads by its operands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reads {
+pub enum OperandData {
     /// The contents of files.
     #[default]
     Content,
@@ -126,7 +126,7 @@ pub struct Program {
     fetches: bool,
     /// True if the program may destroy something, even if this can often be undone.
     pub destroys: bool,
-    pub reads: Reads,
+    pub reads: OperandData,
     pub options: Vec<Options>,
     flags: OptionList,
     values: OptionList,

@@ -2,8 +2,8 @@
 
 use crate::bash::{Word, path_from};
 use crate::form::{self, CommandForm};
-use crate::programs::{self, Effect, Options, Program, Reads, Sort};
-use crate::wrappers::{FoundCommand, SHELLS, Starts, base_name};
+use crate::programs::{self, Effect, OperandData, Options, Program, Sort};
+use crate::wrappers::{FoundCommand, SHELLS, StartedCommands, base_name};
 use co_text::shorten_chars;
 
 /// A simple command with its sort.
@@ -18,7 +18,7 @@ pub(crate) struct SortedCommand {
     pub destructive: bool,
     /// The program, its sub-command, and the words after it.
     pub name: Vec<String>,
-    pub reads: Reads,
+    pub reads: OperandData,
     /// The operands that are literal words.
     pub operands: Vec<Word>,
     /// True if the command is shell syntax and starts no program.
@@ -104,7 +104,7 @@ fn sort_program(name: &Word, rest: &[Word], found: &FoundCommand) -> SortedComma
         };
         sorted.does = sentence(&effect, named, found.command.dir.as_deref());
     }
-    if found.starts == Starts::Computed && sorted.sort < Sort::RunsCode {
+    if found.starts == StartedCommands::Computed && sorted.sort < Sort::RunsCode {
         sorted.add(
             Sort::Unknown,
             "runs a command that bash computes".to_owned(),
@@ -142,7 +142,7 @@ fn unknown(name: &str) -> String {
 
 /// Returns the effect of a command. It depends on its options, its number of operands and the row of its program.
 fn effect(row: &Program, form: &CommandForm, operands: &[Word], found: &FoundCommand) -> Effect {
-    if SHELLS.contains(&form.program.as_str()) && found.starts == Starts::Known {
+    if SHELLS.contains(&form.program.as_str()) && found.starts == StartedCommands::Known {
         return Effect::default();
     }
     let given = |options: &&Options| {
@@ -160,7 +160,9 @@ fn effect(row: &Program, form: &CommandForm, operands: &[Word], found: &FoundCom
         return beyond.clone();
     }
     match &row.alone {
-        Some(alone) if operands.is_empty() && found.starts == Starts::Nothing => alone.clone(),
+        Some(alone) if operands.is_empty() && found.starts == StartedCommands::Nothing => {
+            alone.clone()
+        }
         _ => row.effect(),
     }
 }
@@ -174,7 +176,7 @@ impl SortedCommand {
             fetches: false,
             destructive: false,
             name: [name.to_owned()].into_iter().chain(rest).collect(),
-            reads: Reads::Text,
+            reads: OperandData::Text,
             operands: Vec::new(),
             syntax: false,
         }

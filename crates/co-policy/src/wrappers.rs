@@ -21,7 +21,7 @@ pub(crate) const SHELLS: [&str; 6] = ["bash", "sh", "dash", "zsh", "ksh", "ash"]
 pub(crate) struct FoundCommand {
     pub command: SimpleCommand,
     pub form: CommandForm,
-    pub starts: Starts,
+    pub starts: StartedCommands,
     pub role: Role,
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum Role {
 
 /// The kind of commands that a command starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Starts {
+pub(crate) enum StartedCommands {
     Nothing,
     /// The started commands are in the list of found commands too.
     Known,
@@ -95,16 +95,21 @@ impl Commands {
         self.found.push(FoundCommand {
             command: command.clone(),
             form: form.clone(),
-            starts: Starts::Nothing,
+            starts: StartedCommands::Nothing,
             role: self.role,
         });
         let starts = self.add_started(&command, &form, depth);
         self.found[at].starts = starts;
     }
 
-    fn add_started(&mut self, command: &SimpleCommand, form: &CommandForm, depth: usize) -> Starts {
+    fn add_started(
+        &mut self,
+        command: &SimpleCommand,
+        form: &CommandForm,
+        depth: usize,
+    ) -> StartedCommands {
         let Some((_, rest)) = command.words.split_first() else {
-            return Starts::Nothing;
+            return StartedCommands::Nothing;
         };
         let dir = command.dir.as_deref();
         if SHELLS.contains(&form.program.as_str()) {
@@ -114,7 +119,7 @@ impl Commands {
         // It only prints where the program is.
         let prints = |word: &Word| matches!(word.text(), "-v" | "-V");
         if form.program == "command" && rest.first().is_some_and(prints) {
-            return Starts::Nothing;
+            return StartedCommands::Nothing;
         }
         self.add_defined(command, form, depth);
         self.add_readings(command, form, depth);
@@ -122,7 +127,7 @@ impl Commands {
             self.add_guesses(command, depth);
         }
         let Some(row) = form.syntax() else {
-            return Starts::Nothing;
+            return StartedCommands::Nothing;
         };
         let mut starts = self.add_executed(command, row, depth);
         let moved = form.options_in(|row| &row.dirs).last();
@@ -188,18 +193,18 @@ impl Commands {
     }
 
     /// Adds the commands in the text of `bash -c TEXT`.
-    fn add_shell(&mut self, rest: &[Word], dir: Option<&str>, depth: usize) -> Starts {
+    fn add_shell(&mut self, rest: &[Word], dir: Option<&str>, depth: usize) -> StartedCommands {
         let flag = |word: &Word| {
             let text = word.text();
             text.starts_with('-') && !text.starts_with("--") && text.contains('c')
         };
         let Some(at) = rest.iter().position(flag) else {
-            return Starts::Nothing;
+            return StartedCommands::Nothing;
         };
         let mut after = rest[at + 1..].iter();
         match after.find(|word| !word.text().starts_with('-')) {
             Some(text) => self.add_text(text.text(), Some(text), dir, depth),
-            None => Starts::Computed,
+            None => StartedCommands::Computed,
         }
     }
 
@@ -210,7 +215,7 @@ impl Commands {
         words: &[Word],
         dir: Option<String>,
         depth: usize,
-    ) -> Starts {
+    ) -> StartedCommands {
         if row.joins {
             let text = words.iter().map(Word::text).collect::<Vec<_>>().join(" ");
             return self.add_text(&text, words.first(), dir.as_deref(), depth);
@@ -311,8 +316,13 @@ impl Commands {
     }
 
     /// Adds the commands after `-exec` and similar actions, up to `;` or `+`.
-    fn add_executed(&mut self, command: &SimpleCommand, row: &Program, depth: usize) -> Starts {
-        let mut starts = Starts::Nothing;
+    fn add_executed(
+        &mut self,
+        command: &SimpleCommand,
+        row: &Program,
+        depth: usize,
+    ) -> StartedCommands {
+        let mut starts = StartedCommands::Nothing;
         for (place, word) in command.words.iter().enumerate() {
             if row.actions.has(word.text()) {
                 let rest = &command.words[place + 1..];
@@ -326,9 +336,9 @@ impl Commands {
         starts
     }
 
-    fn add_words(&mut self, words: &[Word], dir: Option<String>, depth: usize) -> Starts {
+    fn add_words(&mut self, words: &[Word], dir: Option<String>, depth: usize) -> StartedCommands {
         let (Some(first), Some(last)) = (words.first(), words.last()) else {
-            return Starts::Nothing;
+            return StartedCommands::Nothing;
         };
         let command = SimpleCommand {
             span: first.span.start..last.span.end,
@@ -337,7 +347,7 @@ impl Commands {
             ..SimpleCommand::default()
         };
         self.add(command, depth + 1);
-        Starts::Known
+        StartedCommands::Known
     }
 
     /// Adds the commands in a text, which is the text of `word`. If bash expands the word, the real commands are unknown, and the
@@ -348,10 +358,10 @@ impl Commands {
         word: Option<&Word>,
         dir: Option<&str>,
         depth: usize,
-    ) -> Starts {
+    ) -> StartedCommands {
         if depth >= MAX_DEPTH {
             self.script.incomplete = true;
-            return Starts::Computed;
+            return StartedCommands::Computed;
         }
         let mut script = bash::parse(text);
         if let Some(word) = word {
@@ -369,9 +379,9 @@ impl Commands {
         }
         self.add_script(script, depth + 1);
         if literal {
-            Starts::Known
+            StartedCommands::Known
         } else {
-            Starts::Computed
+            StartedCommands::Computed
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::content::block_text;
-use super::subagents::SubAgentNews;
+use super::subagents::SubAgentText;
 use crate::agent::tools::SERVER;
 use crate::tool::IN_PLACE_OF_OWN;
 use crate::tool::agent_call::AgentCall;
@@ -220,7 +220,7 @@ impl CallLog {
     /// call that represents the sub-agent. Returns the id of the call, and the piece that shows the call if it is new.
     pub(super) fn of_sub_agent(
         &mut self,
-        news: &SubAgentNews,
+        news: &SubAgentText,
         title: String,
         id: impl FnOnce() -> String,
     ) -> (ToolCallId, Option<AgentPiece>) {

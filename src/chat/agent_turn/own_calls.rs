@@ -51,7 +51,7 @@ struct RunningOwnCall {
 }
 
 /// An event of the agent's calls of co's own tools.
-pub(super) enum OwnNews {
+pub(super) enum OwnCallEvent {
     Asked(AskedOwnCall),
     /// The call sent a message for the chat.
     Sent(TurnEvent),
@@ -98,20 +98,20 @@ impl OwnCalls {
     }
 
     /// Waits for the next event. If the returned future is dropped, no event is lost.
-    pub(super) async fn next(&mut self) -> OwnNews {
+    pub(super) async fn next(&mut self) -> OwnCallEvent {
         if let Some(running) = &mut self.running {
             return match running.events.recv().await {
                 Some(event) => {
                     running.heed(&event);
-                    OwnNews::Sent(event)
+                    OwnCallEvent::Sent(event)
                 }
-                None => OwnNews::Ended,
+                None => OwnCallEvent::Ended,
             };
         }
         if let Some(asked) = &mut self.asked
             && let Some(asked) = asked.recv().await
         {
-            return OwnNews::Asked(asked);
+            return OwnCallEvent::Asked(asked);
         }
         pending().await
     }

@@ -44,7 +44,7 @@ enum AgentRequest {
 }
 
 /// The reply of the person to a question.
-pub(super) struct Replied {
+pub(super) struct PersonReply {
     question: u64,
     /// The reply, or `None` if the question was withdrawn.
     reply: Option<Reply>,
@@ -69,9 +69,9 @@ impl AgentQuestions {
     }
 
     /// Waits for the next reply of the person. If the returned future is dropped, no reply is lost.
-    pub(super) async fn next(&mut self) -> Replied {
+    pub(super) async fn next(&mut self) -> PersonReply {
         match self.replies.next().await {
-            Some((question, reply)) => Replied { question, reply },
+            Some((question, reply)) => PersonReply { question, reply },
             None => std::future::pending().await,
         }
     }
@@ -80,7 +80,7 @@ impl AgentQuestions {
     pub(super) async fn replied(
         &mut self,
         connection: &mut AgentConnection,
-        Replied { question, reply }: Replied,
+        PersonReply { question, reply }: PersonReply,
     ) -> Result<(), Halt> {
         let Some(at) = self.asked.iter().position(|(_, it)| *it == question) else {
             return Ok(());

@@ -28,11 +28,11 @@ struct SubAgent {
     description: String,
     calls: HashMap<ToolCallId, String>,
     /// The kind of the sub-agent's last text, if the next piece may continue this text.
-    last: Option<Saying>,
+    last: Option<SubAgentTextKind>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Saying {
+enum SubAgentTextKind {
     Says,
     Thinks,
     IsAsked,
@@ -41,7 +41,7 @@ enum Saying {
 
 /// New text of a sub-agent for the chat.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct SubAgentNews {
+pub(super) struct SubAgentText {
     pub session: SessionId,
     pub text: String,
     /// True if the sub-agent has stopped working.
@@ -63,7 +63,7 @@ impl SubAgents {
     }
 
     /// Handles an update of the agent about a sub-agent.
-    pub(super) fn announced(&mut self, update: SubagentUpdate) -> SubAgentNews {
+    pub(super) fn announced(&mut self, update: SubagentUpdate) -> SubAgentText {
         let known = self.known.entry(update.session_id.clone()).or_default();
         patch(&mut known.title, update.title);
         patch(&mut known.description, update.description);
@@ -84,7 +84,7 @@ impl SubAgents {
             }
             _ => (false, None),
         };
-        SubAgentNews {
+        SubAgentText {
             text: text.map(|it| known.line(&it)).unwrap_or_default(),
             session: update.session_id,
             is_idle,
@@ -96,7 +96,7 @@ impl SubAgents {
         &mut self,
         within: &SessionId,
         message: SessionMessage,
-    ) -> Option<SubAgentNews> {
+    ) -> Option<SubAgentText> {
         let session = |it: MaybeUndefined<SessionId>| match it {
             MaybeUndefined::Value(session) => Some(session),
             _ => None,
@@ -122,8 +122,8 @@ impl SubAgents {
             true => known.line(&format!("({word} a message) ")),
             false => String::new(),
         };
-        known.last = Some(Saying::Message);
-        Some(SubAgentNews {
+        known.last = Some(SubAgentTextKind::Message);
+        Some(SubAgentText {
             session: child,
             text: text + &content.concat(),
             is_idle: false,
@@ -135,12 +135,12 @@ impl SubAgents {
         &mut self,
         within: &SessionId,
         chunk: &SessionMessageChunk,
-    ) -> Option<SubAgentNews> {
+    ) -> Option<SubAgentText> {
         let child = self.messages.get(&chunk.message_id).or(Some(within));
         let child = child.filter(|it| self.known.contains_key(it))?.clone();
         let known = self.known.get_mut(&child)?;
-        let text = known.say(Saying::Message, "(message) ", &chunk.content);
-        Some(SubAgentNews {
+        let text = known.say(SubAgentTextKind::Message, "(message) ", &chunk.content);
+        Some(SubAgentText {
             session: child,
             text,
             is_idle: false,
@@ -153,15 +153,17 @@ impl SubAgents {
         session: SessionId,
         update: SessionUpdate,
         unread: &[String],
-    ) -> SubAgentNews {
+    ) -> SubAgentText {
         let known = self.known.entry(session.clone()).or_default();
         let mut text = match update {
-            SessionUpdate::AgentMessageChunk(it) => known.say(Saying::Says, "", &it.content),
+            SessionUpdate::AgentMessageChunk(it) => {
+                known.say(SubAgentTextKind::Says, "", &it.content)
+            }
             SessionUpdate::AgentThoughtChunk(it) => {
-                known.say(Saying::Thinks, "(thinks) ", &it.content)
+                known.say(SubAgentTextKind::Thinks, "(thinks) ", &it.content)
             }
             SessionUpdate::UserMessageChunk(it) => {
-                known.say(Saying::IsAsked, "(is asked) ", &it.content)
+                known.say(SubAgentTextKind::IsAsked, "(is asked) ", &it.content)
             }
             SessionUpdate::ToolCall(call) => {
                 let title = one_line(call.title.trim());
@@ -187,7 +189,7 @@ impl SubAgents {
         for part in unread {
             text.push_str(&known.line(part));
         }
-        SubAgentNews {
+        SubAgentText {
             session,
             text,
             is_idle: false,
@@ -197,7 +199,7 @@ impl SubAgents {
 
 impl SubAgent {
     /// Returns the text of a piece. If the piece begins a new text, `words` precede it.
-    fn say(&mut self, saying: Saying, words: &str, content: &ContentBlock) -> String {
+    fn say(&mut self, saying: SubAgentTextKind, words: &str, content: &ContentBlock) -> String {
         let content = block_text(content);
         match self.last.replace(saying) == Some(saying) {
             true => content,

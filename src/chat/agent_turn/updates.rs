@@ -3,7 +3,7 @@
 use super::calls::AgentPiece;
 use super::content::{block_text, steps};
 use super::parts::LONGEST_ODD;
-use super::subagents::SubAgentNews;
+use super::subagents::SubAgentText;
 use super::{Instant, Progress, RECORD_PERIOD};
 use crate::agent::AgentProcess;
 use crate::chat::turn::{Halt, TurnEvent};
@@ -181,7 +181,7 @@ impl Progress {
     async fn sub_agent_news(
         &mut self,
         process: &mut AgentProcess,
-        news: SubAgentNews,
+        news: SubAgentText,
     ) -> Result<(), Halt> {
         let title = self.updates.agents.title(&news.session);
         let id = self.turn.call_id();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use crate::agent::{
-    AgentOption, AgentSpec, AgentStart, AgentWish, IdleAgent, IdleNews, SessionBegin, SessionState,
-    names,
+    AgentOption, AgentSpec, AgentStart, AgentWish, IdleAgent, IdleEvent, SessionBegin,
+    SessionState, names,
 };
 use crate::chat::chat_context::ChatContext;
 use crate::chat::person::model::ChatModel;
@@ -247,20 +247,20 @@ impl ChatAgent {
         &mut self,
         context: &ChatContext,
         name: &str,
-        news: IdleNews,
+        news: IdleEvent,
     ) -> bool {
         match news {
-            IdleNews::Waits => return false,
-            IdleNews::Ended => {
+            IdleEvent::Waits => return false,
+            IdleEvent::Ended => {
                 let text = format!("{name} has ended; the first prompt starts it anew");
                 context.services.notice(NoticeLevel::Warn, text);
             }
-            IdleNews::Refused(why) => context.complain(format!(
+            IdleEvent::Refused(why) => context.complain(format!(
                 "{name} did not take the change: {}",
                 one_line(&printable(&why))
             )),
-            IdleNews::Started => self.begin_early(context, name),
-            IdleNews::State => {}
+            IdleEvent::Started => self.begin_early(context, name),
+            IdleEvent::State => {}
         }
         let state = self.process.ready().map(|it| it.state.clone());
         state.is_some_and(|state| self.take_state(context, Some(name), state))

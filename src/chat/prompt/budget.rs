@@ -6,7 +6,7 @@ mod texts;
 use std::collections::HashSet;
 
 use self::estimate::{item_tokens, tokens, tool_tokens};
-use self::texts::Texts;
+use self::texts::LongTexts;
 use super::output_frame::framed;
 use crate::tool::plan::WorkPlan;
 use co_llm::ToolSpec;
@@ -23,7 +23,7 @@ pub struct Budget {
 
 /// The items that a request sends, after they were made to fit.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fit {
+pub struct FittedItems {
     pub items: Vec<Item>,
     /// The estimated number of tokens of the whole request.
     pub tokens: u64,
@@ -40,9 +40,9 @@ impl Budget {
     /// contexts, beginning with the oldest.
     ///
     /// `items` is the whole transcript. This function applies the summaries in it, and gives each call exactly one result.
-    pub fn fit(&self, system: &str, tools: &[ToolSpec], items: &[Item]) -> Fit {
+    pub fn fit(&self, system: &str, tools: &[ToolSpec], items: &[Item]) -> FittedItems {
         let (whole, _) = transcript::repair(with_plan(transcript::view(items), items));
-        let mut texts = Texts::new(framed(whole), items);
+        let mut texts = LongTexts::new(framed(whole), items);
         let fixed = tokens(system) + tools.iter().map(tool_tokens).sum::<u64>();
         let mut used = fixed + texts.told.iter().map(item_tokens).sum::<u64>();
         let limit = self.window / 5 * 4;
@@ -59,7 +59,7 @@ impl Budget {
         if used > limit {
             texts.shorten_largest(&mut used, limit);
         }
-        Fit {
+        FittedItems {
             summarise: (used > limit && may_shrink(items)).then(|| self.keep(items, fixed)),
             items: texts.told,
             tokens: used,

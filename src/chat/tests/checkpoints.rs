@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::chat::{Chat, call, done, eventually, says, tool};
 use crate::chat::Msg;
-use crate::checkpoint::{By, Change, Record};
+use crate::checkpoint::{Change, ChangeCause, Record};
 use crate::protocol::{Answer, ToEditor};
 use co_llm::transcript::{Decision, Item};
 
@@ -54,7 +54,7 @@ async fn each_call_that_changes_files_is_kept_with_its_approval() {
     }
     assert_eq!(chat.ended().await, "done");
     let records = records(&chat);
-    let by = |what: &str, command| By::Call {
+    let by = |what: &str, command| ChangeCause::Call {
         what: what.to_owned(),
         decision: Decision::Approved,
         command,

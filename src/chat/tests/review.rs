@@ -6,7 +6,7 @@ use super::changes::{first_turn, turn};
 use super::chat::{Chat, call, done, says, tool};
 use super::checkpoints::prepare;
 use crate::chat::Msg;
-use crate::checkpoint::{By, Record};
+use crate::checkpoint::{ChangeCause, Record};
 use crate::protocol::{Answer, BufferText, ChangesReview, PartAnswer, ToEditor};
 use co_llm::transcript::Decision;
 
@@ -196,7 +196,7 @@ async fn only_what_was_shown_is_accepted() {
     let workspace = workspace.unwrap();
     let before = workspace.before_edit(&[root.join("a")]).unwrap();
     chat.write("a", "1\ntwo\n3\n4\nFIVE\n6\n7\nEIGHT\n");
-    let by = By::Call {
+    let by = ChangeCause::Call {
         what: "job".to_owned(),
         decision: Decision::Approved,
         command: true,

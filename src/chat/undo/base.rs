@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::blocking::blocking;
-use crate::checkpoint::{BaseFile, OfChat, Round};
+use crate::checkpoint::{BaseFile, ChatRecord, Round};
 use crate::services::Services;
 use crate::workspace::own_git::{GitCommand, PLAIN_DIFF};
 use co_edit::{Hunk, apply_hunks};
@@ -46,7 +46,7 @@ pub(super) async fn since_base(
     services: &Arc<Services>,
     root: &Path,
     name: &str,
-    records: Vec<OfChat>,
+    records: Vec<ChatRecord>,
 ) -> Result<Base, String> {
     if name.is_empty() || name.starts_with('-') {
         return Err("say /review base and the name of a branch or a commit".to_owned());

@@ -16,8 +16,8 @@ use super::task::UndoTask;
 use super::texts::call_words;
 use crate::blocking::blocking;
 use crate::checkpoint::{
-    AcceptedFile, By, Checkpoints, KeptAnswer, MOST_REVIEW_BYTES, OfChat, OpenFile, OpenPart,
-    PartKind, Record, Round, Store, Undo, Verdict, in_order, shown,
+    AcceptedFile, ChangeCause, ChatRecord, Checkpoints, KeptAnswer, MOST_REVIEW_BYTES, OpenFile,
+    OpenPart, PartKind, Record, Round, Store, Undo, Verdict, in_order, shown,
 };
 use crate::protocol::{
     ChangesReview, FileChange, HunkAnswer, NoticeLevel, PartAnswer, QuickfixEntry, ToEditor,
@@ -72,7 +72,7 @@ pub(super) struct Review {
 }
 
 /// The open changes that a review can show, and the files that it cannot show.
-pub(super) struct Found {
+pub(super) struct FoundChanges {
     pub(super) works: Vec<OpenWork>,
     /// The commit with which the files are compared.
     pub(super) base: Option<String>,
@@ -82,7 +82,7 @@ pub(super) struct Found {
 
 /// The state with which the files are compared to find the open changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Since {
+pub(super) enum ReviewBase {
     /// The state that the person accepted last.
     Accepted,
     /// The state before the first change of the chat.
@@ -93,7 +93,7 @@ pub(super) enum Since {
 pub(super) async fn find_open(
     services: &Arc<Services>,
     transcript: &str,
-    since: Since,
+    since: ReviewBase,
 ) -> Result<Vec<OpenWork>, String> {
     let (checkpoints, chat) = (Arc::clone(&services.checkpoints), transcript.to_owned());
     let read = move || match checkpoints.records(&chat) {
@@ -138,7 +138,7 @@ pub(super) async fn find_open(
 /// The recorded changes of a chat in one workspace.
 struct KnownChanges {
     round: Round,
-    records: Vec<OfChat>,
+    records: Vec<ChatRecord>,
     /// The ids of the other chats. The chat at index 0 has the number 1.
     others: Vec<String>,
 }
@@ -150,7 +150,7 @@ impl KnownChanges {
         chat: &str,
         own: Vec<Record>,
         root: &Path,
-        (base, store): (Since, &Store),
+        (base, store): (ReviewBase, &Store),
     ) -> io::Result<Self> {
         // What others changed before is in the files as this chat found them.
         let since = own.first().and_then(|it| it.at);
@@ -158,8 +158,8 @@ impl KnownChanges {
         let (others, chats): (Vec<_>, Vec<_>) = others.into_iter().unzip();
         let chats = without_copies(std::iter::once(own).chain(chats));
         let mut records = in_order(chats);
-        if base == Since::Start {
-            records.retain(|(_, it)| !matches!(it.by, By::Accepted { .. }));
+        if base == ReviewBase::Start {
+            records.retain(|(_, it)| !matches!(it.by, ChangeCause::Accepted { .. }));
         }
         Ok(Self {
             round: Round::of(&records, root, store)?,
@@ -176,7 +176,7 @@ impl KnownChanges {
             true => services.store.list(Some(&workspace)),
             false => Vec::new(),
         };
-        let words = |(chat, record): &OfChat| {
+        let words = |(chat, record): &ChatRecord| {
             let Some(id) = chat.checked_sub(1).map(|it| &self.others[it]) else {
                 return call_words(record).unwrap_or_default();
             };
@@ -348,11 +348,11 @@ impl UndoTask {
     }
 
     /// Returns the open changes, or the changes since a branch if `base` is set.
-    async fn find(&self, base: Option<(PathBuf, String)>) -> Result<Found, String> {
+    async fn find(&self, base: Option<(PathBuf, String)>) -> Result<FoundChanges, String> {
         self.record_open().await?;
         match base {
-            None => Ok(Found {
-                works: find_open(&self.services, &self.transcript, Since::Accepted).await?,
+            None => Ok(FoundChanges {
+                works: find_open(&self.services, &self.transcript, ReviewBase::Accepted).await?,
                 base: None,
                 left_out: Vec::new(),
             }),
@@ -361,7 +361,7 @@ impl UndoTask {
     }
 
     /// Returns the changes since the branch `name`.
-    async fn find_since(&self, root: PathBuf, name: &str) -> Result<Found, String> {
+    async fn find_since(&self, root: PathBuf, name: &str) -> Result<FoundChanges, String> {
         let checkpoints = Arc::clone(&self.services.checkpoints);
         let (chat, workspace) = (self.transcript.clone(), root.clone());
         let read = move || {
@@ -381,7 +381,7 @@ impl UndoTask {
             Ok::<_, io::Error>(known.open_work(root, &services, &store))
         };
         let work = blocking(find).await?;
-        Ok(Found {
+        Ok(FoundChanges {
             works: Vec::from_iter((!work.files.is_empty()).then_some(work)),
             base: Some(base.commit),
             left_out: base.left_out,
@@ -532,7 +532,7 @@ impl UndoTask {
                 accepted.extend(file.answered(verdicts, &store)?.accepted);
             }
             if moves_baseline && !accepted.is_empty() {
-                let by = By::Accepted { files: accepted };
+                let by = ChangeCause::Accepted { files: accepted };
                 let record = Record::new(last_turn, by, root);
                 checkpoints.append(&chat, &record)?;
             }
@@ -559,12 +559,12 @@ impl Review {
     /// Returns the review of the changes in `found`, and the changes of its files. `kept` are the saved answers. The texts of all
     /// files together have at most `room` bytes. Files that do not fit are left out.
     pub(super) fn of(
-        found: Found,
+        found: FoundChanges,
         kept: Vec<KeptAnswer>,
         mut room: usize,
         store: &Store,
     ) -> (Self, Vec<FileChange>) {
-        let Found {
+        let FoundChanges {
             works,
             base,
             left_out: unreadable,
@@ -889,7 +889,7 @@ mod tests {
     use co_llm::transcript::Decision;
 
     /// The changes of a call that makes files.
-    fn found(files: &[(&str, &str)], store: &Store) -> Found {
+    fn found(files: &[(&str, &str)], store: &Store) -> FoundChanges {
         let root = Path::new("/work");
         let made = |(path, text): &(&str, &str)| Change {
             path: path.into(),
@@ -899,7 +899,7 @@ mod tests {
                 blob: Some(store.put(text.as_bytes()).unwrap()),
             }),
         };
-        let by = By::command("make".to_owned(), Decision::Approved);
+        let by = ChangeCause::command("make".to_owned(), Decision::Approved);
         let record = Record {
             changes: files.iter().map(made).collect(),
             ..Record::new(0, by, root)
@@ -912,7 +912,7 @@ mod tests {
             calls: vec!["make".to_owned()],
             turns: vec![Some(0)],
         };
-        Found {
+        FoundChanges {
             works: vec![work],
             base: None,
             left_out: Vec::new(),
@@ -962,7 +962,7 @@ mod tests {
     fn an_answer_against_another_commit_is_kept_for_its_review() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), 1 << 20).unwrap();
-        let against = |commit: &str| Found {
+        let against = |commit: &str| FoundChanges {
             base: Some(commit.to_owned()),
             ..found(&[("a", "1\n")], &store)
         };

@@ -11,7 +11,9 @@ use super::event::UndoEvent;
 use super::plan::{Plan, Planned, is_of_git, merged};
 use super::texts::{TurnSummary, change, changed_words, note, reasons};
 use crate::blocking::blocking;
-use crate::checkpoint::{By, Checkpoints, Head, Record, TurnChanges, Undo, UndoResult, way_back};
+use crate::checkpoint::{
+    ChangeCause, Checkpoints, Head, Record, TurnChanges, Undo, UndoResult, way_back,
+};
 use crate::protocol::{Change, NoticeLevel, Question};
 use crate::services::Services;
 use crate::tool::permissions::Reply;
@@ -27,7 +29,7 @@ pub(in crate::chat) struct UndoTask {
     pub(super) chat: u64,
     pub(super) transcript: String,
     pub(super) cwd: PathBuf,
-    pub(super) by: By,
+    pub(super) by: ChangeCause,
     /// The first turn to take back. All later turns are taken back too. If it is `None`, only the last turn that changed files is
     /// taken back.
     pub(super) from: Option<usize>,
@@ -73,7 +75,7 @@ impl UndoTask {
         let (services, chat, redo) = (
             Arc::clone(&self.services),
             self.transcript.clone(),
-            self.by == By::Redo,
+            self.by == ChangeCause::Redo,
         );
         let from = self.from;
         let read = move || {
@@ -124,7 +126,7 @@ impl UndoTask {
         let records = || records.iter().filter(|it| it.workspace == *workspace);
         let of_older = records().any(|it| it.of_git).then_some(OF_OLDER);
         let moves: Vec<_> = records().filter_map(|it| it.head.as_ref()).collect();
-        if self.by == By::Redo || moves.is_empty() {
+        if self.by == ChangeCause::Redo || moves.is_empty() {
             return of_older.map(str::to_owned);
         }
         let judge = self.services.judge(workspace);
@@ -155,7 +157,7 @@ impl UndoTask {
     fn nothing(&self) -> &'static str {
         match self.by {
             _ if self.from.is_some() => "no file was changed since that prompt",
-            By::Redo => "there is no /undo to take back",
+            ChangeCause::Redo => "there is no /undo to take back",
             _ => "there is nothing to take back: this chat has changed no file",
         }
     }
@@ -180,7 +182,7 @@ impl UndoTask {
 
     pub(super) fn command(&self) -> &'static str {
         match self.by {
-            By::Redo => "/redo",
+            ChangeCause::Redo => "/redo",
             _ if self.from.is_some() => "/rewind",
             _ => "/undo",
         }

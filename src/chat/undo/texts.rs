@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::checkpoint::{
-    self, By, ChangedFile, Record, Store, TurnChanges, Undo, UndoResult, named,
+    self, ChangeCause, ChangedFile, Record, Store, TurnChanges, Undo, UndoResult, named,
 };
 use crate::protocol::{Change, QuickfixEntry};
 use co_llm::transcript::{Decision, INTERRUPTED, Item};
@@ -82,7 +82,7 @@ pub(super) fn reasons(
         ));
     }
     for record in records() {
-        if let (By::Call { what, .. }, Some(why)) = (&record.by, &record.unknown) {
+        if let (ChangeCause::Call { what, .. }, Some(why)) = (&record.by, &record.unknown) {
             reasons.push(format!(
                 "what `{}` changed is not known, and stays: {why}",
                 short_command(what)
@@ -95,7 +95,7 @@ pub(super) fn reasons(
                 .to_owned(),
         );
     }
-    if records().any(|it| matches!(it.by, By::Call { command: true, .. })) {
+    if records().any(|it| matches!(it.by, ChangeCause::Call { command: true, .. })) {
         reasons.push(COMMANDS_DO_MORE.to_owned());
     }
     reasons.iter().map(|reason| one_line(reason)).collect()
@@ -163,7 +163,7 @@ pub(super) fn entries(record: &Record, taken_back: bool, store: &Store) -> Vec<Q
 /// Returns the text of the call that a record belongs to, and the way in which the call was approved. Returns `None` if the
 /// person changed the files.
 pub(super) fn call_words(record: &Record) -> Option<String> {
-    let By::Call { what, decision, .. } = &record.by else {
+    let ChangeCause::Call { what, decision, .. } = &record.by else {
         return None;
     };
     let decision = match decision {
@@ -187,11 +187,11 @@ pub(super) fn without_directories<'a>(
 }
 
 /// Returns a text about the changes for the person.
-pub(super) fn changed_words(done: &UndoResult, by: &By, with_chat: bool) -> String {
+pub(super) fn changed_words(done: &UndoResult, by: &ChangeCause, with_chat: bool) -> String {
     let changed = counted(without_directories(done.changes.iter()).len(), "file");
     match by {
-        By::Redo => format!("{changed} brought back"),
-        By::TakenBack => format!("parts of {changed} taken back; :Co /redo undoes that"),
+        ChangeCause::Redo => format!("{changed} brought back"),
+        ChangeCause::TakenBack => format!("parts of {changed} taken back; :Co /redo undoes that"),
         _ if with_chat => {
             format!("{changed} taken back; :Co /redo in the original chat undoes that")
         }
@@ -200,12 +200,12 @@ pub(super) fn changed_words(done: &UndoResult, by: &By, with_chat: bool) -> Stri
 }
 
 /// Returns a text about the changes for the model.
-pub(super) fn note(done: &UndoResult, by: &By) -> String {
+pub(super) fn note(done: &UndoResult, by: &ChangeCause) -> String {
     let changes = without_directories(done.changes.iter()).into_iter();
     let paths: Vec<_> = changes.map(|it| it.path.display().to_string()).collect();
     let did = match by {
-        By::Redo => "brought changes back that they had taken back",
-        By::TakenBack => "took parts of your changes back",
+        ChangeCause::Redo => "brought changes back that they had taken back",
+        ChangeCause::TakenBack => "took parts of your changes back",
         _ => "took changes of an earlier turn back",
     };
     let mut note = format!("The person {did}.");

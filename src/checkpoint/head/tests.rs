@@ -21,7 +21,7 @@ fn head_by_git(dir: &Path) -> Head {
     Head::parse(&git(dir, &line)).unwrap()
 }
 
-fn head_by_files(dir: &Path) -> Result<Head, NotTold> {
+fn head_by_files(dir: &Path) -> Result<Head, UnknownHead> {
     let dir = dir.canonicalize().unwrap();
     Head::of_files(&repository::find(&dir).unwrap().unwrap())
 }
@@ -166,7 +166,7 @@ fn what_the_files_do_not_tell_is_left_to_git() {
             own: root.join(".git"),
             common: root.join(".git"),
         };
-        assert_eq!(Head::of_files(&dirs), Err(NotTold), "{line}");
+        assert_eq!(Head::of_files(&dirs), Err(UnknownHead), "{line}");
     }
 }
 
@@ -177,6 +177,6 @@ fn references_in_a_table_are_left_to_git() {
     init.args(["init", "-q", "--ref-format=reftable"]);
     // An older git has no tables.
     if init.arg(top.path()).output().unwrap().status.success() {
-        assert_eq!(head_by_files(top.path()), Err(NotTold));
+        assert_eq!(head_by_files(top.path()), Err(UnknownHead));
     }
 }

@@ -47,7 +47,7 @@ fn keep(scene: &Scene, checkpoints: &Checkpoints, changes: &[Change]) -> Vec<(Pa
     let (root, open) = (scene.at("").canonicalize().unwrap(), OpenBuffers::new());
     let undo = Undo::making(changes, &root, &store, &open);
     assert_eq!(undo.kept, []);
-    let done = checkpoints.make(undo, &root, By::Undo);
+    let done = checkpoints.make(undo, &root, ChangeCause::Undo);
     done.unwrap().failed
 }
 
@@ -86,7 +86,7 @@ fn a_keep_that_is_killed_is_finished_or_dropped_at_the_next_start() {
     let (scene, changes) = scene();
     let record = Record {
         changes: changes.clone(),
-        ..Record::new(0, By::Undo, &scene.at(""))
+        ..Record::new(0, ChangeCause::Undo, &scene.at(""))
     };
     scene.checkpoints.append("chat", &record).unwrap();
     let before = scene.everything();
@@ -113,7 +113,7 @@ fn a_keep_that_is_killed_is_finished_or_dropped_at_the_next_start() {
             [] => assert!(now == before && !complete || now == after, "no journal"),
             [it] if it.dropped => assert_eq!(now, before),
             [it] => {
-                assert_eq!((&it.failed, &it.by), (&Vec::new(), &By::Undo));
+                assert_eq!((&it.failed, &it.by), (&Vec::new(), &ChangeCause::Undo));
                 assert_eq!(now, after);
                 finished += 1;
             }
@@ -142,7 +142,7 @@ fn begin(scene: &Scene, changes: &[Change]) {
     let record = Record {
         planned: true,
         changes: changes.to_owned(),
-        ..Record::new(0, By::Undo, &scene.at(""))
+        ..Record::new(0, ChangeCause::Undo, &scene.at(""))
     };
     let journal = Journal::begin(&scene.top.join("state/checkpoints"), &record);
     drop(journal.unwrap());
@@ -207,7 +207,7 @@ fn what_a_living_process_keeps_is_left_to_it() {
     let record = Record {
         planned: true,
         changes: found.changes,
-        ..Record::new(0, By::Undo, &scene.at(""))
+        ..Record::new(0, ChangeCause::Undo, &scene.at(""))
     };
     let dir = scene.top.join("state/checkpoints");
     let journal = Journal::begin(&dir, &record).unwrap();
@@ -235,7 +235,12 @@ fn nothing_is_kept_in_a_directory_that_a_link_replaced() {
     fs::rename(&root, &moved).unwrap();
     fs::create_dir(&outside).unwrap();
     symlink(&outside, &root).unwrap();
-    assert!(scene.checkpoints.make(undo, &root, By::Undo).is_err());
+    assert!(
+        scene
+            .checkpoints
+            .make(undo, &root, ChangeCause::Undo)
+            .is_err()
+    );
     assert_eq!(scene.checkpoints.finish(), []);
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
     assert_eq!(journals(&scene.top), 1, "it waits for the workspace");

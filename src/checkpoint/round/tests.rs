@@ -13,7 +13,7 @@ const CHATS: [&str; 2] = ["chat", "other"];
 const CHAT: &str = CHATS[0];
 
 impl Scene {
-    fn record(&self, chat: usize, by: By, found: CallChanges) {
+    fn record(&self, chat: usize, by: ChangeCause, found: CallChanges) {
         let record = Record {
             changes: found.changes,
             ..Record::new(0, by, self.workspace.root())
@@ -81,7 +81,7 @@ impl Scene {
             refused.extend(answered.refused);
             accepted.extend(answered.accepted);
         }
-        let by = By::Accepted { files: accepted };
+        let by = ChangeCause::Accepted { files: accepted };
         self.record(chat, by, CallChanges::default());
         refused.extend(round.directories_of(&refused));
         let undo = Undo::of(
@@ -96,7 +96,7 @@ impl Scene {
         let changes = done.changes;
         self.record(
             chat,
-            By::TakenBack,
+            ChangeCause::TakenBack,
             CallChanges {
                 changes,
                 ..CallChanges::default()
@@ -130,8 +130,8 @@ impl Scene {
     }
 }
 
-fn call(command: bool) -> By {
-    By::Call {
+fn call(command: bool) -> ChangeCause {
+    ChangeCause::Call {
         what: "x".to_owned(),
         decision: Decision::Approved,
         command,
@@ -223,7 +223,7 @@ fn what_comes_back_is_open_again() {
         changes: back,
         ..CallChanges::default()
     };
-    scene.record(0, By::Redo, found);
+    scene.record(0, ChangeCause::Redo, found);
     assert_eq!(scene.texts(), "a +1 -0\n 1\n@\n+2\n");
 }
 
@@ -376,7 +376,7 @@ fn after_a_part_of_a_chat_is_taken_back_the_rest_is_open() {
         changes: back,
         ..CallChanges::default()
     };
-    scene.record(0, By::Undo, found);
+    scene.record(0, ChangeCause::Undo, found);
     let expected = "a mode 644 -> 755, no text: 2 bytes => 2 bytes\n@\n!no text: 2 bytes => 2 bytes\n!mode 644 => 755\n@\n";
     assert_eq!(scene.texts(), expected);
     scene.answer(|_, _| Verdict::Refused);

@@ -10,7 +10,7 @@ use co_exec::regular::FileStamp;
 
 /// A file or directory of a snapshot.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Known {
+pub(super) struct SnapshotFile {
     pub(super) stamp: FileStamp,
     /// True if the [`FileStamp`] of the file is old enough that every later change of the file changes the stamp.
     pub(super) settled: bool,
@@ -19,18 +19,18 @@ pub(super) struct Known {
 
 /// The files of a snapshot, by their paths relative to the workspace.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Nodes(PathMap<Known>);
+pub(super) struct SnapshotFiles(PathMap<SnapshotFile>);
 
-impl Nodes {
+impl SnapshotFiles {
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    pub(super) fn get(&self, path: &str) -> Option<Known> {
+    pub(super) fn get(&self, path: &str) -> Option<SnapshotFile> {
         self.0.get(path.as_ref())
     }
 
-    pub(super) fn insert(&mut self, path: &str, node: Known) {
+    pub(super) fn insert(&mut self, path: &str, node: SnapshotFile) {
         self.0.insert(path.as_ref(), node);
     }
 
@@ -39,17 +39,17 @@ impl Nodes {
     }
 
     #[cfg(test)]
-    pub(super) fn iter(&self) -> impl Iterator<Item = (String, Known)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (String, SnapshotFile)> {
         let nodes = self.0.iter();
         nodes.filter_map(|(path, node)| Some((text(path)?, node)))
     }
 
-    pub(super) fn values(&self) -> impl Iterator<Item = Known> {
+    pub(super) fn values(&self) -> impl Iterator<Item = SnapshotFile> {
         self.0.iter().map(|(_, node)| node)
     }
 
     /// Returns all files in two parts. If there are many files, both parts have about the same length.
-    pub(super) fn halves(&self) -> [impl Iterator<Item = (PathBuf, Known)>; 2] {
+    pub(super) fn halves(&self) -> [impl Iterator<Item = (PathBuf, SnapshotFile)>; 2] {
         self.0.halves()
     }
 
@@ -69,7 +69,7 @@ impl Nodes {
     pub(super) fn beside(
         &self,
         other: &Self,
-    ) -> impl Iterator<Item = (String, Known, Option<Known>)> {
+    ) -> impl Iterator<Item = (String, SnapshotFile, Option<SnapshotFile>)> {
         let mut others = other.0.iter().peekable();
         self.0.iter().filter_map(move |(path, node)| {
             // As the map orders them.
@@ -117,7 +117,7 @@ pub(super) fn below(dir: &str) -> String {
     }
 }
 
-impl Packed for Known {
+impl Packed for SnapshotFile {
     fn pack(&self, bytes: &mut Vec<u8>) {
         self.stamp.pack(bytes);
         bytes.push(self.settled.into());
@@ -186,9 +186,9 @@ mod tests {
     use crate::checkpoint::change::Blob;
 
     /// Returns something that differs by its number.
-    fn known(mode: u32) -> Known {
+    fn known(mode: u32) -> SnapshotFile {
         let blob = (mode % 4 == 1).then(|| Blob::of(b"x"));
-        Known {
+        SnapshotFile {
             stamp: FileStamp::of("/".as_ref()).unwrap(),
             settled: mode.is_multiple_of(2),
             entry: match mode {
@@ -212,8 +212,8 @@ mod tests {
             steps in proptest::collection::vec((path(), 0..6_u32), 0..60),
             changes in proptest::collection::vec((path(), 0..6_u32), 0..6),
         ) {
-            let (mut nodes, mut plain) = (Nodes::default(), BTreeMap::new());
-            let apply = |nodes: &mut Nodes, plain: &mut BTreeMap<String, Known>, steps| {
+            let (mut nodes, mut plain) = (SnapshotFiles::default(), BTreeMap::new());
+            let apply = |nodes: &mut SnapshotFiles, plain: &mut BTreeMap<String, SnapshotFile>, steps| {
                 for (path, mode) in steps {
                     let path: String = path;
                     match mode {
@@ -228,7 +228,7 @@ mod tests {
                     }
                 }
             };
-            let all = |nodes: &Nodes| -> BTreeMap<_, _> {
+            let all = |nodes: &SnapshotFiles| -> BTreeMap<_, _> {
                 nodes.iter().collect()
             };
             apply(&mut nodes, &mut plain, steps);

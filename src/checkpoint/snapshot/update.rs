@@ -21,7 +21,7 @@ impl Snapshot {
         changed: &HashSet<Arc<Path>>,
     ) -> Option<Differences> {
         let taken = SystemTime::now();
-        self.fits(source.surroundings.as_deref()?)?;
+        self.fits(source.conditions.as_deref()?)?;
         let git_info = Path::new(RULES[2]).parent()?;
         if changed.iter().any(|dir| dir.ends_with(git_info)) {
             return None;
@@ -53,7 +53,7 @@ impl Snapshot {
             has_caches,
             ..
         } = update;
-        let (mut before, mut after) = (Nodes::default(), Nodes::default());
+        let (mut before, mut after) = (SnapshotFiles::default(), SnapshotFiles::default());
         for (path, node) in &new {
             if let Some(old) = self.nodes.get(path) {
                 before.insert(path, old);
@@ -64,7 +64,7 @@ impl Snapshot {
         }
         let inodes = || self.nodes.values().map(|node| node.stamp.inode()).collect();
         let found = self.differences((&before, &after), inodes, source.dir);
-        let bytes = |nodes: &Nodes| nodes.values().map(|node| node.copied()).sum::<u64>();
+        let bytes = |nodes: &SnapshotFiles| nodes.values().map(|node| node.copied()).sum::<u64>();
         let size = (self.bytes + bytes(&after)).saturating_sub(bytes(&before));
         let files = self.nodes.len() + after.len() - before.len();
         if size > MOST_BYTES || files > walk::MAX_ENTRIES {
@@ -90,9 +90,9 @@ impl Snapshot {
         &self,
         source: &SnapshotSource<'_>,
     ) -> Option<HashSet<Arc<Path>>> {
-        self.fits(source.surroundings.as_deref()?)?;
+        self.fits(source.conditions.as_deref()?)?;
         let (root, dir) = (source.root, source.dir);
-        // Those of the git directory of the workspace are among its surroundings.
+        // Those of the git directory of the workspace are among its conditions.
         if self.has_unknown_rules(dir, Path::new(""), &RULES[..2]) {
             return None;
         }
@@ -128,8 +128,8 @@ impl Snapshot {
     }
 
     /// Returns `None` if the conditions that decide which files belong to the snapshot have changed.
-    fn fits(&self, now: &Surroundings) -> Option<()> {
-        let known = self.surroundings.as_ref()?;
+    fn fits(&self, now: &SnapshotConditions) -> Option<()> {
+        let known = self.conditions.as_ref()?;
         let same = known.secrets == now.secrets
             && known.git_directories == now.git_directories
             && known.rules == now.rules
@@ -146,7 +146,7 @@ struct Update<'a> {
     /// The ignore rules of directories, by the paths of the directories.
     rules: BTreeMap<String, IgnoreRules>,
     /// The files that were read again; a value is `None` if the file no longer exists.
-    new: BTreeMap<String, Option<Known>>,
+    new: BTreeMap<String, Option<SnapshotFile>>,
     linked: BTreeSet<String>,
     /// The directories that have been read.
     done: HashSet<String>,
@@ -227,7 +227,8 @@ impl Update<'_> {
         if (known.as_ref()).is_some_and(|it| it.settled && it.stamp == node.stamp) {
             return Some(Some(()));
         }
-        let Some(new) = Known::read(dir, name.as_ref(), &node, self.source.store).ok()? else {
+        let Some(new) = SnapshotFile::read(dir, name.as_ref(), &node, self.source.store).ok()?
+        else {
             return Some(None);
         };
         let (was, is) = (known.is_some_and(|it| it.is_dir()), new.is_dir());
@@ -255,7 +256,7 @@ impl Update<'_> {
         Some(())
     }
 
-    fn set(&mut self, path: &str, node: Option<Known>) {
+    fn set(&mut self, path: &str, node: Option<SnapshotFile>) {
         if node.is_none() {
             self.linked.remove(path);
         }
@@ -270,7 +271,7 @@ impl Update<'_> {
     }
 
     /// Returns the current state of the file at a path.
-    fn now(&self, path: &str) -> Option<Known> {
+    fn now(&self, path: &str) -> Option<SnapshotFile> {
         match self.new.get(path) {
             Some(new) => new.clone(),
             None => self.before.nodes.get(path),

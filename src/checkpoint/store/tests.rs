@@ -4,7 +4,7 @@ use std::time::Instant;
 use tempfile::TempDir;
 
 use super::super::tests::DEADLINE;
-use super::super::{By, Change, Entry, Record};
+use super::super::{Change, ChangeCause, Entry, Record};
 use super::*;
 
 fn record(turn: usize, blobs: &[Blob]) -> Record {
@@ -18,7 +18,7 @@ fn record(turn: usize, blobs: &[Blob]) -> Record {
     };
     Record {
         changes: blobs.iter().map(change).collect(),
-        ..Record::new(turn, By::Undo, Path::new("/work"))
+        ..Record::new(turn, ChangeCause::Undo, Path::new("/work"))
     }
 }
 
@@ -163,7 +163,7 @@ fn an_undone_turn_can_be_redone_until_another_one_changes_files() {
         let turns = |list: &[log::TurnChanges]| list.iter().map(|it| it.turn).collect::<Vec<_>>();
         (turns(&history.done), turns(&history.undone))
     };
-    let call = || By::Call {
+    let call = || ChangeCause::Call {
         what: "x".into(),
         decision: co_llm::transcript::Decision::Approved,
         command: true,
@@ -171,9 +171,9 @@ fn an_undone_turn_can_be_redone_until_another_one_changes_files() {
     assert_eq!(add(0, call()), (vec![0], vec![]));
     assert_eq!(add(0, call()), (vec![0], vec![]));
     assert_eq!(add(2, call()), (vec![0, 2], vec![]));
-    assert_eq!(add(2, By::Undo), (vec![0], vec![2]));
-    assert_eq!(add(0, By::Undo), (vec![], vec![2, 0]));
-    assert_eq!(add(0, By::Redo), (vec![0], vec![2]));
+    assert_eq!(add(2, ChangeCause::Undo), (vec![0], vec![2]));
+    assert_eq!(add(0, ChangeCause::Undo), (vec![], vec![2, 0]));
+    assert_eq!(add(0, ChangeCause::Redo), (vec![0], vec![2]));
     assert_eq!(add(3, call()), (vec![0, 3], vec![]));
 }
 

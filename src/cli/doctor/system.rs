@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::check::{Check, CheckLevel};
 use crate::config::Env;
 use crate::paths::{self, Paths};
-use co_exec::watcher::{Unwatched, Watcher};
+use co_exec::watcher::{UnwatchedReason, Watcher};
 
 /// Checks the version of Neovim.
 pub(super) fn nvim(version: &str) -> Check {
@@ -50,7 +50,7 @@ pub(super) fn watcher(root: &Path) -> Check {
             CheckLevel::Warn,
             format!("co cannot watch {} for changes: {why}", root.display()),
             match why {
-                Unwatched::UserLimit(_) => {
+                UnwatchedReason::UserLimit(_) => {
                     "each call looks at all directories: raise fs.inotify.max_user_watches with sysctl"
                 }
                 _ => "each call looks at all directories, which takes a moment if there are many",

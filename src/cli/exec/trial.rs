@@ -11,7 +11,7 @@ use super::request::Machine;
 use super::request::{AfterTrial, ExecRequest};
 use super::terminal;
 use crate::buffers::OpenBuffers;
-use crate::checkpoint::{By, Checkpoints, Store};
+use crate::checkpoint::{ChangeCause, Checkpoints, Store};
 use crate::paths::Paths;
 use crate::protocol::FactLine;
 use crate::trial::{Layers, NotKept, TrialChanges, TrialPlace, ended_by_itself, keeping};
@@ -40,7 +40,7 @@ pub(super) struct Trial {
 }
 
 /// A trial that has ended, with its changes.
-pub(super) struct Tried<'a> {
+pub(super) struct FinishedTrial<'a> {
     trial: &'a Trial,
     /// The changes and the report about them, or the reason why the changes are unknown.
     found: Result<(TrialChanges, Report), String>,
@@ -122,7 +122,7 @@ impl Trial {
         outcome: &CommandOutcome,
         json: bool,
         executor: &Executor,
-    ) -> Tried<'_> {
+    ) -> FinishedTrial<'_> {
         let withheld = outcome.withheld;
         let report = move |found: &TrialChanges, store: &Store| match json {
             true => Report::Json(found.changes_json(store, withheld)),
@@ -133,7 +133,7 @@ impl Trial {
         };
         let found = self.place.read(outcome, executor, report).await;
         // From here on nothing waits, so no signal ends it half-way.
-        let mut tried = Tried {
+        let mut tried = FinishedTrial {
             trial: self,
             found,
             is_whole: ended_by_itself(outcome),
@@ -157,7 +157,7 @@ impl Trial {
     }
 }
 
-impl Tried<'_> {
+impl FinishedTrial<'_> {
     /// Returns the diff of the changes for standard output.
     pub(super) fn diff(&self) -> String {
         match &self.found {
@@ -266,7 +266,7 @@ impl Tried<'_> {
         let undo = keeping(&found.changes, root, place.store(), &open);
         let mut left = undo.kept.clone();
         let checkpoints = &self.trial.checkpoints;
-        let by = By::change(self.trial.what.clone(), Decision::Approved);
+        let by = ChangeCause::change(self.trial.what.clone(), Decision::Approved);
         match checkpoints.make(undo, root, by) {
             Ok(done) => left.extend(done.failed),
             Err(error) => {

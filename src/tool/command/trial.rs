@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{CommandCall, JudgedCommand};
-use crate::checkpoint::{self, By, CallChanges};
+use crate::checkpoint::{self, CallChanges, ChangeCause};
 use crate::config::{Network, TryFirst};
 use crate::network::HostReport;
 use crate::protocol::{Change, HunkAnswer, TrialSummary};
@@ -13,8 +13,8 @@ use crate::tool::call::{
 };
 use crate::tool::context::{CallContext, CallHalt};
 use crate::tool::permissions::TurnMemory;
-use crate::tool::tried::{self, Kept, TriedCommand};
-use crate::trial::Fate;
+use crate::tool::tried::{self, KeepResult, TriedCommand};
+use crate::trial::IgnoredFilesFate;
 use crate::workspace::edits;
 use co_exec::Caller;
 use co_llm::transcript::Decision;
@@ -206,7 +206,7 @@ impl JudgedCommand {
         decided: DecidedCall,
     ) -> ReadyCall {
         ReadyCall::new(Some(CO_ITSELF), None, async move {
-            let by = By::change(self.request.text(), decided.decision());
+            let by = ChangeCause::change(self.request.text(), decided.decision());
             let hunks = decided.hunks;
             let comments = hunks.as_deref().and_then(edits::comments);
             let kept = keep_accepted(by, &mut ended.tried, hunks.clone(), &context);
@@ -297,7 +297,7 @@ impl EndedTrial {
             );
         };
         let fate = match ignored.fate {
-            Fate::Stay => "Later trials see these changes, other commands do not",
+            IgnoredFilesFate::Stay => "Later trials see these changes, other commands do not",
             _ => "These changes are dropped",
         };
         let told = format!(
@@ -321,7 +321,7 @@ fn with_answer(noted: String, hunks: Option<&[HunkAnswer]>) -> String {
 /// Keeps the changes that the person accepted. Returns two texts about the kept and the dropped changes: the first for the model,
 /// the second for the person.
 async fn keep_accepted(
-    by: By,
+    by: ChangeCause,
     tried: &mut TriedCommand,
     hunks: Option<Vec<HunkAnswer>>,
     context: &CallContext,
@@ -355,7 +355,7 @@ async fn keep_accepted(
 /// # Errors
 /// The reason why no change was kept.
 async fn keep_trial(
-    by: By,
+    by: ChangeCause,
     tried: &TriedCommand,
     context: &CallContext,
 ) -> Result<((String, String), bool), String> {
@@ -400,7 +400,7 @@ fn not_kept(why: &str) -> (String, String) {
 }
 
 /// Returns the text about the kept changes for the model.
-fn kept_words(kept: &Kept) -> String {
+fn kept_words(kept: &KeepResult) -> String {
     let paths = kept.done.changes.iter();
     let paths: Vec<_> = paths.map(|it| it.path.display().to_string()).collect();
     let named = match paths.is_empty() {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::blocking::blocking;
-use crate::checkpoint::{By, CallChanges, Head, HeadMove, OpenCheckpoint, Record};
+use crate::checkpoint::{CallChanges, ChangeCause, Head, HeadMove, OpenCheckpoint, Record};
 use crate::protocol::NoticeLevel;
 use crate::services::Services;
 use crate::workspace::judge::Judge;
@@ -14,7 +14,7 @@ pub struct JobCheckpoint {
     pub(crate) services: Arc<Services>,
     pub(crate) transcript_id: String,
     pub(crate) judge: Arc<Judge>,
-    pub(crate) by: By,
+    pub(crate) by: ChangeCause,
     pub(crate) open: OpenCheckpoint,
     /// The position of git's HEAD at the start of the job.
     pub(crate) head: Option<Head>,

@@ -17,7 +17,7 @@ use crate::workspace::files::SEARCH as NAME;
 use crate::workspace::files::limits::{
     FileQueryError, FileQueryResult, FileScope, cut_lines, shorten,
 };
-use crate::workspace::files::walk::{Found, Walk, shown};
+use crate::workspace::files::walk::{Walk, WalkEntry, shown};
 use co_exec::beneath::{Dir, Node, Parents};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
@@ -259,7 +259,7 @@ impl<'a> Search<'a> {
     fn search(
         &self,
         (searcher, parents): (&mut Searcher, &mut Parents<'_>),
-        entry: &Found,
+        entry: &WalkEntry,
         matches: &mut Matches<'a>,
     ) {
         let path = &entry.path;
@@ -296,7 +296,7 @@ impl<'a> Search<'a> {
         matches.unread += usize::from(searched.is_err());
     }
 
-    fn open(&self, entry: &Found, parents: &mut Parents<'_>) -> io::Result<(File, Node)> {
+    fn open(&self, entry: &WalkEntry, parents: &mut Parents<'_>) -> io::Result<(File, Node)> {
         let below = entry.path.strip_prefix(self.base);
         let (dir, name) = parents.of(below.map_err(io::Error::other)?)?;
         match entry.depth {

@@ -12,7 +12,7 @@ use super::super::git;
 use super::super::layer::Layer;
 use super::super::rules::{self, RulesBefore};
 use super::super::tree;
-use super::{Error, Fate, MOST_BYTES, MOST_CHANGES, NotKept, TrialChanges};
+use super::{Error, IgnoredFilesFate, MOST_BYTES, MOST_CHANGES, NotKept, TrialChanges};
 use crate::checkpoint::{Change, Store};
 use crate::workspace::cache_dirs;
 use crate::workspace::files::PathFilter;
@@ -63,7 +63,7 @@ impl TrialChanges {
             Ok::<_, Error>(comparison.found)
         })?;
         if layer.has_ignored() && found.not_kept.is_empty() && found.git.is_empty() {
-            found.ignored.fate = Fate::Undecided;
+            found.ignored.fate = IgnoredFilesFate::Undecided;
         }
         found.changes.sort_by(|a, b| a.path.cmp(&b.path));
         found.not_kept.sort();

@@ -14,9 +14,9 @@ use co_exec::beneath::{Dir, Kind, Node};
 use co_exec::regular::ChangeTime;
 
 /// Says whether [`clean`] removes the files, or only checks for them.
-pub(super) enum Removes<'a, 'b> {
-    No,
-    Yes(&'a mut Trash<'b>),
+pub(super) enum CleanMode<'a, 'b> {
+    Check,
+    Remove(&'a mut Trash<'b>),
 }
 
 /// A directory to clean that also exists in the workspace.
@@ -33,7 +33,7 @@ struct DirToClean {
 ///
 /// # Errors
 /// The files cannot be read or removed.
-pub(super) fn clean(files: &Path, root: &Path, mut removes: Removes<'_, '_>) -> io::Result<bool> {
+pub(super) fn clean(files: &Path, root: &Path, mut action: CleanMode<'_, '_>) -> io::Result<bool> {
     let (layer, workspace) = (Dir::open_own(files)?, Dir::open(root)?);
     let mut todo = vec![DirToClean {
         path: PathBuf::new(),
@@ -47,9 +47,9 @@ pub(super) fn clean(files: &Path, root: &Path, mut removes: Removes<'_, '_>) -> 
         };
         let mode = dir.itself()?.mode;
         if mode & 0o700 != 0o700 {
-            match removes {
-                Removes::No => return Ok(false),
-                Removes::Yes(_) => dir.set_mode("", mode | 0o700)?,
+            match action {
+                CleanMode::Check => return Ok(false),
+                CleanMode::Remove(_) => dir.set_mode("", mode | 0o700)?,
             }
         }
         let whole = root.join(&path);
@@ -73,9 +73,9 @@ pub(super) fn clean(files: &Path, root: &Path, mut removes: Removes<'_, '_>) -> 
                 false => both,
             };
             if !stays || tree::is_too_deep(&inner) {
-                match &mut removes {
-                    Removes::No => return Ok(false),
-                    Removes::Yes(trash) => trash.take(&dir, &name)?,
+                match &mut action {
+                    CleanMode::Check => return Ok(false),
+                    CleanMode::Remove(trash) => trash.take(&dir, &name)?,
                 }
             } else if both {
                 let above = rules.clone().filter(|_| !is_ignored);
@@ -84,7 +84,7 @@ pub(super) fn clean(files: &Path, root: &Path, mut removes: Removes<'_, '_>) -> 
         }
         visited.push((path, mode, rules.is_some()));
     }
-    if let Removes::Yes(_) = removes {
+    if let CleanMode::Remove(_) = action {
         for (path, mode, only_above) in visited.into_iter().rev() {
             restore(&layer, &workspace, &path, mode, only_above)?;
         }

@@ -26,7 +26,7 @@ const MOST_COUNTED_DEPTH: usize = MOST_DEPTH + 1;
 const LEAST_ROOM: u64 = 4096;
 
 /// The ignored files and caches that the trials of a workspace have left.
-struct Left {
+struct LeftFiles {
     name: OsString,
     bytes: u64,
     /// The time at which the last trial ended.
@@ -108,7 +108,7 @@ pub(super) fn bound(
 }
 
 /// Lists the files that the trials of each workspace left.
-fn left(all: &Path) -> Vec<Left> {
+fn left(all: &Path) -> Vec<LeftFiles> {
     let entries = fs::read_dir(all).into_iter().flatten().flatten();
     let left = entries.filter_map(|entry| {
         let top = entry.path();
@@ -119,7 +119,7 @@ fn left(all: &Path) -> Vec<Left> {
             .ok()
             .and_then(|text| text.parse().ok());
         let dated = if noted.is_some() { &size } else { &top };
-        Some(Left {
+        Some(LeftFiles {
             used: dated.metadata().ok()?.modified().ok()?,
             bytes: noted.unwrap_or_else(|| measure(&top).0),
             name: entry.file_name(),
@@ -129,7 +129,7 @@ fn left(all: &Path) -> Vec<Left> {
 }
 
 /// Removes the files that the trials of a workspace left. Returns false if a trial uses the files.
-fn remove(all: &Path, left: &Left, trash: &mut Trash<'_>) -> io::Result<bool> {
+fn remove(all: &Path, left: &LeftFiles, trash: &mut Trash<'_>) -> io::Result<bool> {
     let files = all.join(&left.name).join(FILES);
     let held = match directory_lock::open(&files) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{Scene, is_allowed, lines, wait_for};
-use crate::trial::{Fate, Layer};
+use crate::trial::{IgnoredFilesFate, Layer};
 use co_exec::Confinement;
 use co_exec::sandbox::Removals;
 
@@ -29,7 +29,7 @@ impl Scene {
         assert!(found.only_ignored(), "{script}: {found:?}");
         layer.release();
         found.leave_ignored(&layer, &self.root(), is_allowed);
-        assert_eq!(found.ignored.fate, Fate::Stay, "{script}");
+        assert_eq!(found.ignored.fate, IgnoredFilesFate::Stay, "{script}");
         Some(layer)
     }
 
@@ -94,7 +94,7 @@ fn what_a_trial_made_that_nobody_waits_for_is_not_left() {
     let mut found = scene.read(&layer);
     layer.given_up.cancel();
     found.leave_ignored(&layer, &scene.root(), is_allowed);
-    assert_eq!(found.ignored.fate, Fate::Dropped);
+    assert_eq!(found.ignored.fate, IgnoredFilesFate::Dropped);
     drop(layer);
     scene.leave("test ! -e out; make");
 }
@@ -203,7 +203,7 @@ fn rules_that_are_kept_do_not_decide_what_the_same_trial_leaves() {
     // As a keep makes these changes.
     scene.run("echo '*' > src/.gitignore; echo 1 > src/conftest.py");
     found.leave_ignored(&layer, &scene.root(), is_allowed);
-    assert_eq!(found.ignored.fate, Fate::Stay);
+    assert_eq!(found.ignored.fate, IgnoredFilesFate::Stay);
     assert!(!scene.left().join("src/conftest.py").exists());
     assert!(scene.left().join("src/a.o").exists());
 }
@@ -232,7 +232,7 @@ fn a_move_that_takes_too_long_leaves_nothing() {
     let mut found = scene.read(&layer);
     *layer.time_left.lock() = Duration::ZERO;
     found.leave_ignored(&layer, &scene.root(), is_allowed);
-    assert_eq!(found.ignored.fate, Fate::Dropped);
+    assert_eq!(found.ignored.fate, IgnoredFilesFate::Dropped);
     drop(layer);
     scene.leave("test ! -e out; mkdir out");
 }
@@ -299,10 +299,10 @@ fn a_trial_beside_another_one_moves_nothing() {
     scene.try_in(&other, "echo 3 > out/a");
     let mut found = scene.read(&one);
     found.leave_ignored(&one, &scene.root(), is_allowed);
-    assert_eq!(found.ignored.fate, Fate::Dropped);
+    assert_eq!(found.ignored.fate, IgnoredFilesFate::Dropped);
     let mut found = scene.read(&other);
     found.leave_ignored(&other, &scene.root(), is_allowed);
-    assert_eq!(found.ignored.fate, Fate::Stay);
+    assert_eq!(found.ignored.fate, IgnoredFilesFate::Stay);
     scene.leave("test $(cat out/a) = 3");
 }
 

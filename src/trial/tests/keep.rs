@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::Scene;
 use crate::buffers::OpenBuffers;
-use crate::checkpoint::{By, Change, Undo, UndoResult};
+use crate::checkpoint::{Change, ChangeCause, Undo, UndoResult};
 use crate::test_tree::{self, Tree};
 use co_llm::transcript::Decision;
 
@@ -23,7 +23,7 @@ impl Scene {
     fn keep(&self, changes: &[Change]) -> Vec<String> {
         let plan = self.plan(changes);
         let left = plan.kept.clone();
-        let by = By::Call {
+        let by = ChangeCause::Call {
             what: "make".to_owned(),
             decision: Decision::Approved,
             command: false,
@@ -68,7 +68,7 @@ fn check(before: &str, script: &str) {
         &OpenBuffers::new(),
     );
     assert_eq!(undo.kept, []);
-    let done = (tried.checkpoints).make(undo, &tried.root(), By::Undo);
+    let done = (tried.checkpoints).make(undo, &tried.root(), ChangeCause::Undo);
     assert_eq!(done.unwrap().failed, []);
     assert_eq!(tried.everything(), start, "{script}");
 }

@@ -19,7 +19,7 @@ pub(crate) const MAX_ENTRIES: usize = 200_000;
 
 /// A file, directory or symbolic link that a walk visits.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct WalkEntry {
     pub(crate) path: PathBuf,
     pub(crate) kind: FileType,
     /// The number of directories between the start of the walk and this entry.
@@ -35,7 +35,7 @@ pub(crate) struct Walk<'a> {
     most_depth: usize,
     /// The entries to visit. The last element is visited next.
     todo: Vec<PendingEntry>,
-    left_out: LeftOut,
+    left_out: OmittedCounts,
     /// The number of entries visited so far.
     pub(crate) met: usize,
     /// The reason why the walk ended early; none if it did not.
@@ -58,7 +58,7 @@ struct ReadDirectory {
 
 /// The numbers of entries that the walk left out.
 #[derive(Default)]
-struct LeftOut {
+struct OmittedCounts {
     secret: usize,
     /// The number of directories with a `.gitignore` that cannot be read as an ignore file.
     unruly: usize,
@@ -98,15 +98,15 @@ impl<'a> Walk<'a> {
                 name: path.clone().into_os_string(),
                 kind,
             }],
-            left_out: LeftOut::default(),
+            left_out: OmittedCounts::default(),
             met: 0,
             cut,
         }
     }
 
     /// Returns an entry, unless the walk leaves it out. If the entry is a directory, reads it.
-    fn meet(&mut self, entry: PendingEntry) -> Option<Found> {
-        let found = Found {
+    fn meet(&mut self, entry: PendingEntry) -> Option<WalkEntry> {
+        let found = WalkEntry {
             path: entry.dir.path.join(&entry.name),
             kind: entry.kind,
             depth: entry.dir.depth,
@@ -197,9 +197,9 @@ impl<'a> Walk<'a> {
 }
 
 impl Iterator for Walk<'_> {
-    type Item = Found;
+    type Item = WalkEntry;
 
-    fn next(&mut self) -> Option<Found> {
+    fn next(&mut self) -> Option<WalkEntry> {
         loop {
             if self.cut.is_some() {
                 return None;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use co::buffers::OpenBuffers;
-use co::checkpoint::{By, Change, Checkpoints, Entry, Undo};
+use co::checkpoint::{Change, ChangeCause, Checkpoints, Entry, Undo};
 use co::tool::edit;
 use co::tool::query::FileQuery;
 use co::workspace::edits::{SeenTexts, propose};
@@ -206,7 +206,7 @@ fn what_is_kept_and_taken_back_leads_nowhere() {
         ];
         let open = OpenBuffers::new();
         let keep = Undo::making(&changes, root, &store, &open);
-        let by = By::Call {
+        let by = ChangeCause::Call {
             what: "make".to_owned(),
             decision: Decision::Approved,
             command: false,
@@ -220,7 +220,10 @@ fn what_is_kept_and_taken_back_leads_nowhere() {
             for taken in undo.all() {
                 assert!(!taken.diff(&store).contains(OUTSIDE));
             }
-            last = checkpoints.make(undo, root, By::Undo).unwrap().changes;
+            last = checkpoints
+                .make(undo, root, ChangeCause::Undo)
+                .unwrap()
+                .changes;
         }
     }
     assert!(made > 0);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::WORKSPACE_INSIDE;
 use super::engine::Engine;
-use super::mounts::{self, Cover};
+use super::mounts::{self, MountedPath};
 use crate::error::engine::{EngineFault, FaultKind};
 use crate::sandbox::{Placeholders, ProtectedPaths};
 use crate::settings::container::ContainerSettings;
@@ -26,7 +26,7 @@ pub(crate) struct Container {
     pub(crate) engine: Engine,
     pub(crate) name: String,
     pub(super) purpose: ContainerUse,
-    pub(super) covers: Vec<Cover>,
+    pub(super) covers: Vec<MountedPath>,
     pub(super) settings: ContainerSettings,
     /// The placeholders that are covered by mounts of the container, so they must exist as long as the container.
     placeholders: Placeholders,
@@ -44,7 +44,7 @@ impl Container {
         name: String,
         purpose: ContainerUse,
         settings: ContainerSettings,
-        (covers, placeholders): (Vec<Cover>, Placeholders),
+        (covers, placeholders): (Vec<MountedPath>, Placeholders),
     ) -> Self {
         Self {
             engine,

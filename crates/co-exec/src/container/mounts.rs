@@ -14,9 +14,9 @@ use crate::sandbox::ProtectedPaths;
 
 /// A path of the workspace that gets a mount of its own.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Cover {
+pub(super) struct MountedPath {
     path: PathBuf,
-    kind: CoverKind,
+    kind: MountedPathKind,
     /// The device, the inode and the creation time of the file. If another file replaces this file, the mount no longer covers
     /// the path. The creation time is necessary because a new file often gets the inode of a removed file.
     file: (u64, u64, Option<SystemTime>),
@@ -24,7 +24,7 @@ pub(super) struct Cover {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum CoverKind {
+enum MountedPathKind {
     /// The command may change the file or the contents of the directory, but cannot rename the path itself.
     Pinned,
     Held,
@@ -33,24 +33,24 @@ enum CoverKind {
 
 /// Returns sorted covers for the protected paths that exist. Skips symbolic links, which cannot be covered; their targets have
 /// covers of their own.
-pub(super) fn covers(protected: &ProtectedPaths) -> Vec<Cover> {
+pub(super) fn covers(protected: &ProtectedPaths) -> Vec<MountedPath> {
     let kinds = [
-        (&protected.hidden, CoverKind::Hidden),
-        (&protected.held, CoverKind::Held),
-        (&protected.writable, CoverKind::Pinned),
-        (&protected.pinned, CoverKind::Pinned),
+        (&protected.hidden, MountedPathKind::Hidden),
+        (&protected.held, MountedPathKind::Held),
+        (&protected.writable, MountedPathKind::Pinned),
+        (&protected.pinned, MountedPathKind::Pinned),
     ];
     let all = kinds
         .into_iter()
         .flat_map(|(paths, kind)| paths.iter().map(move |path| (path, kind)));
-    let mut covers: Vec<Cover> = Vec::new();
+    let mut covers: Vec<MountedPath> = Vec::new();
     for (path, kind) in all {
         let Ok(facts) = path.symlink_metadata() else {
             continue;
         };
         // The first kind of a path is the strictest.
         if !facts.is_symlink() && covers.iter().all(|cover| cover.path != *path) {
-            covers.push(Cover {
+            covers.push(MountedPath {
                 path: path.clone(),
                 kind,
                 file: (facts.dev(), facts.ino(), facts.created().ok()),
@@ -64,10 +64,10 @@ pub(super) fn covers(protected: &ProtectedPaths) -> Vec<Cover> {
 
 /// Returns a secret that `covers` do not hide. Either the file was missing when the covers were made, or it is missing now, or
 /// another file has replaced it.
-pub(super) fn unhidden(protected: &ProtectedPaths, covers: &[Cover]) -> Option<PathBuf> {
+pub(super) fn unhidden(protected: &ProtectedPaths, covers: &[MountedPath]) -> Option<PathBuf> {
     let now = self::covers(protected);
     let is_hidden = |path: &&PathBuf| {
-        let mut hidden = now.iter().filter(|it| it.kind == CoverKind::Hidden);
+        let mut hidden = now.iter().filter(|it| it.kind == MountedPathKind::Hidden);
         hidden.any(|it| it.path == **path && covers.contains(it))
     };
     protected.hidden.iter().find(|it| !is_hidden(it)).cloned()
@@ -109,7 +109,7 @@ impl Masks {
 /// The masks cannot be created.
 pub(super) fn arguments(
     (workspace, read_only): (&Path, bool),
-    covers: &[Cover],
+    covers: &[MountedPath],
     masks: &Masks,
 ) -> std::io::Result<Vec<OsString>> {
     let mut args = Vec::new();
@@ -124,9 +124,9 @@ pub(super) fn arguments(
         let target = Path::new(WORKSPACE_INSIDE).join(below);
         let target = target.as_os_str();
         match cover.kind {
-            CoverKind::Hidden => mount(&masks.path(cover.directory)?, target, true),
-            CoverKind::Held => mount(&cover.path, target, true),
-            CoverKind::Pinned => mount(&cover.path, target, read_only),
+            MountedPathKind::Hidden => mount(&masks.path(cover.directory)?, target, true),
+            MountedPathKind::Held => mount(&cover.path, target, true),
+            MountedPathKind::Pinned => mount(&cover.path, target, read_only),
         }
     }
     Ok(args)
@@ -183,7 +183,7 @@ mod tests {
         };
         let before = covers(&protected);
         assert_eq!(before.len(), 1, "{before:?}");
-        assert_eq!(before[0].kind, CoverKind::Hidden);
+        assert_eq!(before[0].kind, MountedPathKind::Hidden);
         std::fs::write(path("secret"), "more").unwrap();
         assert_eq!(covers(&protected), before);
         assert_eq!(unhidden(&protected, &before), None);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::{Executor, Launch, MAX_SURVEYS};
 use crate::command::{CommandSpec, Program, UNTIL_IT_ENDS};
-use crate::confinement::{Confinement, ContainerLevel, Holder};
+use crate::confinement::{Confinement, ContainerLevel, Mechanism};
 use crate::container::{Container, ContainerUse, Inside, InsideRequest};
 use crate::environment::Variables;
 use crate::error::Error;
@@ -36,7 +36,7 @@ impl Executor {
     /// # Errors
     /// No command can run in the container.
     pub async fn prepare(&self, confinement: &Confinement) -> Result<Vec<String>, Error> {
-        let Holder::Engine(level) = confinement.holder() else {
+        let Mechanism::Engine(level) = confinement.mechanism() else {
             return Ok(Vec::new());
         };
         let container = self.container(level, confinement).await?.container;
@@ -122,7 +122,7 @@ impl Executor {
         };
         let env = self.agent_environment();
         let find = move || {
-            let Holder::Engine(level) = confinement.holder() else {
+            let Mechanism::Engine(level) = confinement.mechanism() else {
                 return Ok(Default::default());
             };
             let survey = secrets.as_ref().map(SecretWatch::before);

@@ -106,7 +106,7 @@ pub(crate) fn supervise(mut new_command: NewCommand) -> RunningCommand {
         spill::path(&new_command.settings.spill_dir, &new_command.name),
         new_command.settings.spill_max,
     );
-    let secrets = new_command.held.secrets().cloned();
+    let secrets = new_command.mechanism.secrets().cloned();
     let reading = Arc::new(reading.with_secrets(secrets));
     let cancel = new_command.cancel.clone();
     let pid = new_command.started.pid.as_raw_nonzero().get();

@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::command::Caller;
 use crate::container::{Inside, OUTER_TIMEOUT_MARGIN};
 use crate::executor::bounds::LimitChecks;
-use crate::executor::held::Held;
+use crate::executor::running_mechanism::RunningMechanism;
 use crate::executor::start::StartedProcess;
 use crate::limits::{CommandLimits, ExceededLimit};
 use crate::outcome::{BackgroundProcess, CommandOutcome};
@@ -50,7 +50,7 @@ pub(crate) struct NewCommand {
     pub(crate) timeout: Duration,
     pub(crate) time_limit: TimeLimit,
     pub(crate) limits: CommandLimits,
-    pub(crate) held: Held,
+    pub(crate) mechanism: RunningMechanism,
     /// True if the command is a search, such as `grep`, whose exit status 1 is no failure.
     pub(crate) is_search: bool,
     /// The name of the spill file, without its suffix.
@@ -82,7 +82,7 @@ enum Cause {
 pub(crate) struct Supervisor {
     pid: Pid,
     ended: AsyncFd<OwnedFd>,
-    held: Held,
+    mechanism: RunningMechanism,
     processes: CommandProcesses,
     caller: Caller,
     timeout: Duration,
@@ -118,8 +118,8 @@ impl Supervisor {
             sockets: _,
             pipes: _,
         } = new_command.started;
-        let held = new_command.held;
-        let namespaced = held.confined().is_some_and(|it| it.pid_namespace);
+        let mechanism = new_command.mechanism;
+        let namespaced = mechanism.confined().is_some_and(|it| it.pid_namespace);
         let stop = CancellationToken::new();
         let mut reader = OutputReader {
             output,
@@ -138,11 +138,11 @@ impl Supervisor {
             ended,
             processes: CommandProcesses::new(pid, mark, group, namespaced),
             caller: new_command.caller,
-            timeout: match held.inside() {
+            timeout: match mechanism.inside() {
                 Some(_) => new_command.timeout.saturating_add(OUTER_TIMEOUT_MARGIN),
                 None => new_command.timeout,
             },
-            held,
+            mechanism,
             time_limit: new_command.time_limit,
             limits: new_command.limits,
             checks: LimitChecks::new(new_command.limits),
@@ -159,9 +159,11 @@ impl Supervisor {
     pub(crate) async fn run(mut self) -> CommandOutcome {
         let cause = self.wait().await;
         let wall = self.began.elapsed();
-        let (mut cause, background) = match self.held {
-            Held::Engine(_) => self.end_inside(cause, wall).await,
-            Held::Nobody | Held::Kernel(_) => (cause, self.end(cause).await),
+        let (mut cause, background) = match self.mechanism {
+            RunningMechanism::Engine(_) => self.end_inside(cause, wall).await,
+            RunningMechanism::Nobody | RunningMechanism::Kernel(_) => {
+                (cause, self.end(cause).await)
+            }
         };
         let kept = cause == Cause::Exit && self.keeps() && !background.is_empty();
         if !kept {
@@ -172,14 +174,14 @@ impl Supervisor {
         }
         let status = children::reap(self.pid);
         if cause == Cause::Exit
-            && let Some(inside) = self.held.inside()
+            && let Some(inside) = self.mechanism.inside()
             && inside.timed_out(status.and_then(|status| status.code()), wall)
         {
             cause = Cause::TimedOut;
         }
         self.processes.set_reaped();
         self.reader.stop().await;
-        let setuid = match self.held.inside() {
+        let setuid = match self.mechanism.inside() {
             Some(inside) => inside.clear_setuid().await,
             None => None,
         };
@@ -225,7 +227,7 @@ impl Supervisor {
         cause: Cause,
         wall: Duration,
     ) -> (Cause, Vec<BackgroundProcess>) {
-        let Some(inside) = self.held.inside() else {
+        let Some(inside) = self.mechanism.inside() else {
             return (cause, Vec::new());
         };
         let mut left = Vec::new();
@@ -271,7 +273,7 @@ impl Supervisor {
             tokio::select! {
                 biased;
                 _ = self.ended.readable() => return Cause::Exit,
-                () = self.held.ended() => return Cause::Exit,
+                () = self.mechanism.ended() => return Cause::Exit,
                 () = self.cancel.cancelled() => return Cause::Cancelled,
                 () = self.shared.flooded() => return Cause::Flooded,
                 () = &mut late => return Cause::TimedOut,
@@ -294,13 +296,13 @@ impl Supervisor {
         let members = self.processes.members();
         let by_kernel = self.processes.is_limited_by_kernel();
         self.checks
-            .exceeded(&members, self.held.confined(), by_kernel)
+            .exceeded(&members, self.mechanism.confined(), by_kernel)
     }
 
     /// Waits until a limit on disk usage is exceeded, and returns the limit. The limits are those of the private temporary
     /// directory, of granted paths, of a trial's layer and of its caches. If there is no such limit, waits forever.
     fn full_disk(&self) -> impl Future<Output = ExceededLimit> + use<> {
-        let confined = self.held.confined();
+        let confined = self.mechanism.confined();
         let limits = |dirs: Vec<&Path>, bytes, files| DirectoryLimits {
             dirs: dirs.into_iter().map(Path::to_owned).collect(),
             bytes,
@@ -373,7 +375,7 @@ impl Supervisor {
         status: Option<ExitStatus>,
         background: Vec<BackgroundProcess>,
     ) -> CommandOutcome {
-        let inside = self.held.inside();
+        let inside = self.mechanism.inside();
         let reported = inside.and_then(|inside| inside.reports().code);
         let exit = reported.or_else(|| status.and_then(|status| status.code()));
         let (bytes, lines) = {
@@ -390,9 +392,9 @@ impl Supervisor {
             background,
             bytes,
             lines,
-            level: self.held.level(),
+            level: self.mechanism.level(),
             note: inside.and_then(|inside| inside.note(cause == Cause::Exit)),
-            appeared: self.held.appeared(),
+            appeared: self.mechanism.appeared(),
             nothing_found: self.is_search && exit == Some(1) && cause == Cause::Exit,
             ..CommandOutcome::default()
         }
@@ -402,8 +404,8 @@ impl Supervisor {
     fn limit(&self, cause: Cause, left: &[BackgroundProcess]) -> Option<ExceededLimit> {
         match cause {
             Cause::Limited(limit) => Some(limit),
-            Cause::Exit if self.held.inside().is_some() => {
-                self.held.inside().and_then(Inside::limit)
+            Cause::Exit if self.mechanism.inside().is_some() => {
+                self.mechanism.inside().and_then(Inside::limit)
             }
             _ if self.processes.ran_out_of_memory() => {
                 self.limits.memory.map(ExceededLimit::Memory)
@@ -457,14 +459,14 @@ impl Supervisor {
     /// Returns true if processes that remain after the command may continue. In a trial, they may not continue, because co
     /// compares the changes after the end of the command.
     fn keeps(&self) -> bool {
-        let confined = self.held.confined();
+        let confined = self.mechanism.confined();
         self.caller == Caller::Person && !confined.is_some_and(ConfinedCommand::is_trial)
     }
 
     /// If the command could read a secret that appeared before the time `ended`, returns a note that replaces the output. Returns
     /// `None` for a command that the person runs outside a trial, because the person may read the output.
     async fn withheld(&self, ended: Instant) -> Option<String> {
-        let secrets = self.held.secrets()?.clone();
+        let secrets = self.mechanism.secrets()?.clone();
         let watch = secrets.clone();
         if self.keeps() {
             tokio::task::spawn_blocking(move || watch.end());
@@ -484,7 +486,7 @@ impl Supervisor {
             reader,
             cancel,
             command_tasks,
-            held,
+            mechanism,
             ..
         } = self;
         let ReaderTask::Done(Some(mut reader)) = reader else {
@@ -494,7 +496,7 @@ impl Supervisor {
         tasks.spawn(async move {
             let gone = async {
                 reader.discard().await;
-                if let Some(inside) = held.inside() {
+                if let Some(inside) = mechanism.inside() {
                     return inside.gone().await;
                 }
                 loop {
@@ -511,15 +513,15 @@ impl Supervisor {
                 () = gone => false,
             };
             if cancelled {
-                if let Some(inside) = held.inside() {
+                if let Some(inside) = mechanism.inside() {
                     inside.end().await;
                 }
                 processes.end(STOP_GRACE_PERIOD).await;
             }
-            if let Some(inside) = held.inside() {
+            if let Some(inside) = mechanism.inside() {
                 inside.clear_setuid().await;
             }
-            drop(held);
+            drop(mechanism);
             // The other holders of the token learn that there is nothing left to end.
             cancel.cancel();
         });

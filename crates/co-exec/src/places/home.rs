@@ -25,13 +25,13 @@ pub(crate) struct PackageTool {
     pub(crate) home: String,
     #[serde(default)]
     places: String,
-    pub(crate) elsewhere: Elsewhere,
+    pub(crate) elsewhere: PackageRelocation,
 }
 
 /// The way to make a toolchain keep its packages in another directory.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Elsewhere {
+pub(crate) enum PackageRelocation {
     /// Sets a variable that names the home of the toolchain.
     Home(String),
     /// Sets a variable that names the directory of the packages.
@@ -97,7 +97,7 @@ impl PackageTool {
     }
 }
 
-impl Elsewhere {
+impl PackageRelocation {
     pub(crate) fn variable(&self) -> &str {
         match self {
             Self::Home(name) | Self::Packages(name) | Self::JavaOption(name, _) => name,

@@ -26,7 +26,7 @@ use super::{LAUNCH, tmp};
 use crate::confinement::level::{
     Access, ClosedBy, ClosedSecrets, Level, Network, OverlayPlaces, ShownSecrets, TmpPlace,
 };
-use crate::confinement::{Confinement, Holder};
+use crate::confinement::{Confinement, Mechanism};
 use crate::environment::Variables;
 use crate::error::refusal::{HidingRefusal, SandboxRefusal};
 use crate::limits::ProcessLimits;
@@ -304,10 +304,10 @@ impl Launcher {
 
     /// Returns the secrets that a confinement closes on this system. Returns `None` if it closes no secrets.
     fn closed_by<'a>(&self, confinement: &'a Confinement) -> Option<ClosedSecrets<'a>> {
-        match confinement.holder() {
-            Holder::Nobody => None,
-            Holder::Kernel(level) => self.closed(level),
-            Holder::Engine(level) => {
+        match confinement.mechanism() {
+            Mechanism::Nobody => None,
+            Mechanism::Kernel(level) => self.closed(level),
+            Mechanism::Engine(level) => {
                 Some(level.secrets).filter(|secrets| *secrets.shown != ShownSecrets::Everything)
             }
         }

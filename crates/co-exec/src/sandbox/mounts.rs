@@ -69,7 +69,7 @@ pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
     for (dir, by) in mounts.replaced.iter().zip(&replaced) {
         mount_bind_recursive(by_descriptor(by), &dir.at.0)?;
     }
-    set(Path::new("/"), libc::MOUNT_ATTR_RDONLY, Reach::Below)?;
+    set(Path::new("/"), libc::MOUNT_ATTR_RDONLY, MountScope::Below)?;
     let overlays = mounts.overlays.iter().chain(downloads);
     let overlays = overlays.map(|overlay| &overlay.at);
     let others = overlays.chain(mounts.replaced.iter().map(|dir| &dir.at));
@@ -105,7 +105,7 @@ pub(super) fn hold(mounts: &Mounts) -> Result<(), ProtectError> {
     }
     for path in &mounts.held {
         // The system refuses if another file is there now.
-        let done = set(&path.0, libc::MOUNT_ATTR_RDONLY, Reach::Here);
+        let done = set(&path.0, libc::MOUNT_ATTR_RDONLY, MountScope::Here);
         done.map_err(|_| ProtectError::Moved(path.0.clone()))?;
     }
     let is_mounted = |place: &OwnedFd| {
@@ -182,7 +182,7 @@ pub(super) fn hide(hidden: &HiddenPaths) -> Result<(), ProtectError> {
     let made = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
     rustix::io::write(rustix::fs::open(&file, made, Mode::empty())?, b"-")?;
     let masks = rustix::fs::fstat(place(&dir)?)?.st_dev;
-    set(&by.0, libc::MOUNT_ATTR_RDONLY, Reach::Here)?;
+    set(&by.0, libc::MOUNT_ATTR_RDONLY, MountScope::Here)?;
     let mut paths: Vec<&Path> = hidden.paths.iter().map(|path| path.0.as_path()).collect();
     paths.sort();
     // A path comes after those above it, which hide it too.
@@ -261,23 +261,23 @@ fn by_descriptor(file: &OwnedFd) -> String {
 
 /// The mounts to which a change of attributes applies.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum MountScope {
     Here,
     /// The mount, and all mounts below it.
     Below,
 }
 
 /// Sets an attribute of the mount at `path`.
-fn set(path: &Path, attribute: u64, reach: Reach) -> io::Result<()> {
-    change(path, (attribute, 0), reach)
+fn set(path: &Path, attribute: u64, scope: MountScope) -> io::Result<()> {
+    change(path, (attribute, 0), scope)
 }
 
 fn clear_read_only(path: &Path) -> io::Result<()> {
-    change(path, (0, libc::MOUNT_ATTR_RDONLY), Reach::Here)
+    change(path, (0, libc::MOUNT_ATTR_RDONLY), MountScope::Here)
 }
 
 /// Sets and clears attributes of the mount at `path`.
-fn change(path: &Path, (attr_set, attr_clr): (u64, u64), reach: Reach) -> io::Result<()> {
+fn change(path: &Path, (attr_set, attr_clr): (u64, u64), scope: MountScope) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut attributes = libc::mount_attr {
         attr_set,
@@ -285,7 +285,7 @@ fn change(path: &Path, (attr_set, attr_clr): (u64, u64), reach: Reach) -> io::Re
         propagation: 0,
         userns_fd: 0,
     };
-    let below = if reach == Reach::Below {
+    let below = if scope == MountScope::Below {
         libc::AT_RECURSIVE
     } else {
         0

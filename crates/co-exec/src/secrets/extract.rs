@@ -9,7 +9,7 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use regex::Regex;
 use serde_json::Value;
 
-use super::redact::{is_stand_in, promises};
+use super::redact::{is_stand_in, suggests_secret};
 use super::value::SecretValue;
 
 /// The least number of characters in a random value. Shorter text may be a name or a version.
@@ -149,7 +149,7 @@ impl Extraction {
     }
 
     fn pair(&mut self, key: &str, value: &str) {
-        if promises(key) && may_be_secret(value) {
+        if suggests_secret(key) && may_be_secret(value) {
             self.add(key, value);
         }
         // `Server=db;Password=…`
@@ -157,7 +157,7 @@ impl Extraction {
             .split([';', '&'])
             .filter_map(|part| part.split_once('='))
         {
-            if promises(key.trim()) && !is_stand_in(value) {
+            if suggests_secret(key.trim()) && !is_stand_in(value) {
                 self.add(key.trim(), value);
             }
         }

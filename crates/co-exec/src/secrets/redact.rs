@@ -13,7 +13,7 @@ use super::matcher::Matcher;
 
 mod names;
 
-pub(super) use names::{is_stand_in, promises};
+pub(super) use names::{is_stand_in, suggests_secret};
 
 /// The least length of one of the person's own keys. A shorter text would match ordinary words.
 const MIN_OWN: usize = 8;
@@ -21,7 +21,7 @@ const MIN_OWN: usize = 8;
 /// Returns true if the value of a variable is a secret, judging by the variable's name. Secrets with a known format are found
 /// elsewhere, in any text.
 pub fn is_secret_variable(name: &str, value: &str) -> bool {
-    promises(name) && !is_stand_in(value)
+    suggests_secret(name) && !is_stand_in(value)
 }
 
 /// A text from which secrets were removed.

@@ -89,8 +89,8 @@ pub struct Survey {
     /// The directories outside the workspace that were read.
     read_outside: HashMap<PathBuf, Directory>,
     /// The files that may be secret by their content, with the results of checking them.
-    looked: PathMap<Looked>,
-    /// The files of `looked` that have several hard links. They can change through directories that are not watched.
+    content_checks: PathMap<ContentCheck>,
+    /// The files of `content_checks` that have several hard links. They can change through directories that are not watched.
     with_names: BTreeSet<PathBuf>,
     /// The symbolic links in the workspace, except in directories of generated files.
     links: BTreeSet<PathBuf>,
@@ -126,7 +126,7 @@ struct Directory {
 
 /// The result of checking the content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Looked {
+struct ContentCheck {
     /// The stamp of the file. `None` if the file must be read again.
     stamp: Option<FileStamp>,
     /// True if the file has several hard links, so that it can change through directories that are not watched.
@@ -154,7 +154,12 @@ impl Survey {
             let dirs = dirs
                 .flatten()
                 .filter(|(path, dir)| !is_same(path, dir.stamp));
-            let files = self.looked.halves().into_iter().nth(half).into_iter();
+            let files = self
+                .content_checks
+                .halves()
+                .into_iter()
+                .nth(half)
+                .into_iter();
             let files = files
                 .flatten()
                 .filter(|(path, it)| !is_same(path, it.stamp));
@@ -163,7 +168,7 @@ impl Survey {
                 .chain(above)
                 .collect()
         };
-        let found = match self.read.len() + self.looked.len() {
+        let found = match self.read.len() + self.content_checks.len() {
             0..MIN_PARALLEL_STAMPS => vec![changed(0), changed(1)],
             _ => parallel::map([0, 1], changed),
         };
@@ -271,12 +276,12 @@ impl Survey {
     }
 
     /// Records the result of checking the content of a file.
-    fn look(&mut self, path: &Path, looked: Looked) {
-        match looked.has_names {
+    fn note_check(&mut self, path: &Path, check: ContentCheck) {
+        match check.has_names {
             true => self.with_names.insert(path.to_owned()),
             false => self.with_names.remove(path),
         };
-        self.looked.insert(path, looked);
+        self.content_checks.insert(path, check);
     }
 
     /// Returns the git directories of the workspace.
@@ -541,7 +546,7 @@ impl<'a> Walk<'a> {
             complete,
             root: _,
             read,
-            looked,
+            content_checks,
             with_names,
             links,
             // The first thread adds these after the walk.
@@ -560,7 +565,7 @@ impl<'a> Walk<'a> {
         mine.git_links.extend(git_links);
         mine.complete &= complete;
         mine.read.append(read);
-        mine.looked.append(looked);
+        mine.content_checks.append(content_checks);
         mine.with_names.extend(with_names);
         mine.links.extend(links);
     }
@@ -582,20 +587,20 @@ impl<'a> Walk<'a> {
         if !content::decides(name) {
             return self.keys.iter().any(|key| key == path);
         }
-        let before = self.context.before.looked.get(path);
+        let before = self.context.before.content_checks.get(path);
         if let Some(before) = &before
             && !before.has_names
             && self.is_unchanged(dir.path)
         {
-            self.survey.looked.insert(path, before.clone());
+            self.survey.content_checks.insert(path, before.clone());
             return before.secret;
         }
         let Ok(dir) = dir.open() else {
             return false;
         };
-        let looked = Looked::look(dir, path, before.as_ref());
-        let secret = looked.secret;
-        self.survey.look(path, looked);
+        let check = ContentCheck::of(dir, path, before.as_ref());
+        let secret = check.secret;
+        self.survey.note_check(path, check);
         secret
     }
 
@@ -805,7 +810,7 @@ impl<'a> Walk<'a> {
             list.dedup();
         }
         survey.read.pack_many();
-        survey.looked.pack_many();
+        survey.content_checks.pack_many();
         survey
     }
 }
@@ -834,7 +839,7 @@ impl Packed for Directory {
     }
 }
 
-impl Packed for Looked {
+impl Packed for ContentCheck {
     fn pack(&self, bytes: &mut Vec<u8>) {
         pack_stamp(self.stamp, bytes);
         bytes.extend([u8::from(self.has_names), u8::from(self.secret)]);
@@ -863,9 +868,9 @@ fn unpack_stamp(bytes: &mut Unpacker<'_>) -> Option<Option<FileStamp>> {
     }
 }
 
-impl Looked {
+impl ContentCheck {
     /// Checks the content of the file at `path` in the open directory. Reuses the result `before` if the file has not changed.
-    fn look(dir: &Dir, path: &Path, before: Option<&Self>) -> Self {
+    fn of(dir: &Dir, path: &Path, before: Option<&Self>) -> Self {
         let name = path.file_name().unwrap_or_default();
         let node = dir.node(name).ok().flatten();
         let stamp = node.map(|node| node.stamp);

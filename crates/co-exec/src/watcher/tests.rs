@@ -132,7 +132,7 @@ fn it_ends_if_it_may_have_missed_something() {
 #[test]
 fn it_is_not_made_where_changes_are_not_told() {
     let error = Watcher::new(Path::new("/proc/self/task")).unwrap_err();
-    assert!(matches!(error, Unwatched::FileSystem), "{error}");
+    assert!(matches!(error, UnwatchedReason::FileSystem), "{error}");
     assert_eq!(unescaped(br"/a\040b\\c\134d"), Path::new(r"/a b\\c\d"));
 }
 

@@ -42,7 +42,7 @@ impl Tokens {
     pub(crate) async fn token(&self) -> Result<Option<String>, LoginFault> {
         let _alone = self.renewing.lock().await;
         match self.kept().await? {
-            Some(kept) => self.token_of(kept, Work::Current).await,
+            Some(kept) => self.token_of(kept, WantedToken::Current).await,
             None => Ok(None),
         }
     }
@@ -68,7 +68,7 @@ impl Tokens {
         if now.saturating_sub(received) < YOUNG.as_secs() {
             return Ok(None);
         }
-        self.token_of(kept, Work::Renewed).await
+        self.token_of(kept, WantedToken::Renewed).await
     }
 
     /// Returns the login at this server.
@@ -79,20 +79,24 @@ impl Tokens {
         Ok(kept.filter(|it| it.has_token() && is_here(it)))
     }
 
-    async fn token_of(&self, kept: KeptLogin, work: Work) -> Result<Option<String>, LoginFault> {
+    async fn token_of(
+        &self,
+        kept: KeptLogin,
+        wanted: WantedToken,
+    ) -> Result<Option<String>, LoginFault> {
         // The task goes on if nobody waits for it any more: the server may already have replaced the refresh token.
         let login = self.login.clone();
-        let task = tokio::spawn(with_manager(login, self.server.clone(), kept, work));
+        let task = tokio::spawn(with_manager(login, self.server.clone(), kept, wanted));
         task.await.unwrap_or(Err(LoginFault::NoToken))
     }
 }
 
-/// Returns the token of a kept login, after a renewal if `work` wants one. Returns `None` if the person must log in again.
+/// Returns the token of a kept login, after a renewal if `wanted` asks for one. Returns `None` if the person must log in again.
 async fn with_manager(
     login: ServerLogin,
     server: Url,
     kept: KeptLogin,
-    work: Work,
+    wanted: WantedToken,
 ) -> Result<Option<String>, LoginFault> {
     let requests = Arc::new(LoginRequests::new(Arc::clone(&login.access), server));
     let worked = async {
@@ -113,7 +117,7 @@ async fn with_manager(
             store: login.store,
             kept,
         });
-        if work == Work::Renewed {
+        if wanted == WantedToken::Renewed {
             manager.refresh_token().await?;
         }
         manager.get_access_token().await
@@ -126,7 +130,7 @@ async fn with_manager(
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Work {
+enum WantedToken {
     /// The token that is kept, renewed if it ends soon.
     Current,
     Renewed,

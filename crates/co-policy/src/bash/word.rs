@@ -67,14 +67,14 @@ impl Word {
 
 /// A character of a word, and whether it is quoted.
 #[derive(Debug, Clone, Copy)]
-struct Letter {
+struct WordChar {
     char: char,
     quoted: bool,
 }
 
 #[derive(Default)]
 struct Scanner {
-    letters: Vec<Letter>,
+    letters: Vec<WordChar>,
     dynamic: bool,
 }
 
@@ -148,7 +148,7 @@ impl Scanner {
     }
 
     fn push(&mut self, char: char, quoted: bool) {
-        self.letters.push(Letter { char, quoted });
+        self.letters.push(WordChar { char, quoted });
     }
 }
 
@@ -167,8 +167,8 @@ fn begins(next: char) -> bool {
 }
 
 /// Expands brace lists such as `{a,b}`. A list of numbers, `{1..3}`, stays as written.
-fn expand_braces(letters: &[Letter]) -> Vec<String> {
-    let text = |letters: &[Letter]| letters.iter().map(|it| it.char).collect::<String>();
+fn expand_braces(letters: &[WordChar]) -> Vec<String> {
+    let text = |letters: &[WordChar]| letters.iter().map(|it| it.char).collect::<String>();
     let Some((open, commas, close)) = first_list(letters) else {
         return vec![text(letters)];
     };
@@ -191,7 +191,7 @@ fn expand_braces(letters: &[Letter]) -> Vec<String> {
 }
 
 /// Returns the indices of the first brace list: of its `{`, its commas and its `}`.
-fn first_list(letters: &[Letter]) -> Option<(usize, Vec<usize>, usize)> {
+fn first_list(letters: &[WordChar]) -> Option<(usize, Vec<usize>, usize)> {
     let is = |at: usize, c: char| !letters[at].quoted && letters[at].char == c;
     let opens = (0..letters.len()).filter(|at| is(*at, '{') && (*at == 0 || !is(at - 1, '$')));
     opens.into_iter().find_map(|open| {

@@ -230,11 +230,11 @@ impl<'a> FormReader<'a> {
                 });
             } else if !position.dashes && is_option(rows, &word.text) {
                 match self.option(rows, depth, position.at, &mut scan) {
-                    Takes::Nothing => open.push(next),
-                    Takes::Next => open.push(after_value),
-                    Takes::Rest => drop(scan.ends.insert(next.at)),
-                    Takes::Unknown if self.both => open.extend([next, after_value]),
-                    Takes::Unknown => open.push(next),
+                    ArgumentCount::Nothing => open.push(next),
+                    ArgumentCount::Next => open.push(after_value),
+                    ArgumentCount::Rest => drop(scan.ends.insert(next.at)),
+                    ArgumentCount::Unknown if self.both => open.extend([next, after_value]),
+                    ArgumentCount::Unknown => open.push(next),
                 }
             } else {
                 let assigns = rows.first().is_some_and(|row| row.assigns);
@@ -270,7 +270,7 @@ impl<'a> FormReader<'a> {
     }
 
     /// Reads the option at a position. Returns how it uses the next words.
-    fn option(&self, rows: &Rows, depth: usize, at: usize, scan: &mut Scan) -> Takes {
+    fn option(&self, rows: &Rows, depth: usize, at: usize, scan: &mut Scan) -> ArgumentCount {
         let text = &self.words[at].text;
         let whole = rows.iter().any(|row| row.whole_options);
         if !text.starts_with("--") && !whole && !text.starts_with('+') {
@@ -289,11 +289,11 @@ impl<'a> FormReader<'a> {
         }
         let takes = match (attached, found.value) {
             (Some(_), _) | (None, Some(OptionValue::None | OptionValue::Attached)) => {
-                Takes::Nothing
+                ArgumentCount::Nothing
             }
-            (None, Some(OptionValue::Needed)) => Takes::Next,
-            (None, Some(OptionValue::Rest)) => Takes::Rest,
-            (None, None) => Takes::Unknown,
+            (None, Some(OptionValue::Needed)) => ArgumentCount::Next,
+            (None, Some(OptionValue::Rest)) => ArgumentCount::Rest,
+            (None, None) => ArgumentCount::Unknown,
         };
         if let (Some(value), None, true) = (attached, found.value, self.both) {
             scan.operands.insert(Operand {
@@ -313,7 +313,7 @@ impl<'a> FormReader<'a> {
         at: usize,
         letters: &str,
         scan: &mut Scan,
-    ) -> Takes {
+    ) -> ArgumentCount {
         for (place, letter) in letters.char_indices() {
             let found = self.find_option(rows, &format!("-{letter}"));
             let rest = &letters[place + letter.len_utf8()..];
@@ -321,27 +321,27 @@ impl<'a> FormReader<'a> {
             let is_last = rest.is_empty();
             match found.value {
                 Some(OptionValue::None) => {
-                    self.add(depth, at, found, None, Takes::Nothing, scan);
+                    self.add(depth, at, found, None, ArgumentCount::Nothing, scan);
                 }
                 Some(_) if !is_last => {
-                    self.add(depth, at, found, Some(value), Takes::Nothing, scan);
-                    return Takes::Nothing;
+                    self.add(depth, at, found, Some(value), ArgumentCount::Nothing, scan);
+                    return ArgumentCount::Nothing;
                 }
                 Some(OptionValue::Attached) => {
-                    self.add(depth, at, found, None, Takes::Nothing, scan);
+                    self.add(depth, at, found, None, ArgumentCount::Nothing, scan);
                 }
                 Some(OptionValue::Needed) => {
-                    self.add(depth, at, found, None, Takes::Next, scan);
-                    return Takes::Next;
+                    self.add(depth, at, found, None, ArgumentCount::Next, scan);
+                    return ArgumentCount::Next;
                 }
                 Some(OptionValue::Rest) => {
-                    self.add(depth, at, found, None, Takes::Rest, scan);
-                    return Takes::Rest;
+                    self.add(depth, at, found, None, ArgumentCount::Rest, scan);
+                    return ArgumentCount::Rest;
                 }
                 None => {
                     let takes = match is_last {
-                        true => Takes::Unknown,
-                        false => Takes::Nothing,
+                        true => ArgumentCount::Unknown,
+                        false => ArgumentCount::Nothing,
                     };
                     let attached = (self.both && !is_last).then_some(value);
                     if let Some(value) = attached {
@@ -357,7 +357,7 @@ impl<'a> FormReader<'a> {
                 }
             }
         }
-        Takes::Nothing
+        ArgumentCount::Nothing
     }
 
     fn add(
@@ -366,13 +366,13 @@ impl<'a> FormReader<'a> {
         at: usize,
         found: FoundOption,
         attached: Option<&str>,
-        takes: Takes,
+        takes: ArgumentCount,
         scan: &mut Scan,
     ) {
         let reads_next = match takes {
-            Takes::Nothing | Takes::Rest => false,
-            Takes::Next => true,
-            Takes::Unknown => self.both,
+            ArgumentCount::Nothing | ArgumentCount::Rest => false,
+            ArgumentCount::Next => true,
+            ArgumentCount::Unknown => self.both,
         };
         let next = self.words.get(at + 1).filter(|_| reads_next);
         let own = self.words[at].at;
@@ -437,7 +437,7 @@ impl<'a> FormReader<'a> {
 
 /// The number of words after an option that the option uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Takes {
+enum ArgumentCount {
     Nothing,
     /// The next word is the option's value.
     Next,

@@ -10,7 +10,7 @@ use co_text::{end_of, start_of};
 const SHORT_BYTES: usize = 400;
 
 /// The items of a request whose long texts can be shortened.
-pub(super) struct Texts {
+pub(super) struct LongTexts {
     pub told: Vec<Item>,
     /// The original of each text that is shortened in `told`, and the data of each image that is removed there.
     whole: HashMap<TextPlace, String>,
@@ -20,7 +20,7 @@ pub(super) struct Texts {
 /// The place of a long text: the index of its item, and the index of the context in this item.
 type TextPlace = (usize, Option<usize>);
 
-impl Texts {
+impl LongTexts {
     /// Returns the items to send. Shortens those texts of the items that earlier requests shortened, according to `transcript`.
     pub(super) fn new(told: Vec<Item>, transcript: &[Item]) -> Self {
         let known = recorded(transcript);

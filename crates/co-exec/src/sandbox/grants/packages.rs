@@ -8,7 +8,7 @@ use super::super::layer;
 use super::super::plan::{Grant, PackageOverlay, PathBytes};
 use super::mount_points;
 use super::workspace_paths::WorkspacePaths;
-use crate::places::home::{Elsewhere, PackageTool, package_tools};
+use crate::places::home::{PackageRelocation, PackageTool, package_tools};
 
 /// The directories in which a trial keeps changes.
 #[derive(Clone, Copy)]
@@ -124,8 +124,8 @@ fn lead_to(
     let place = caches.join(&tool.name).into_os_string();
     let variable = OsStr::new(tool.elsewhere.variable());
     let value = match &tool.elsewhere {
-        Elsewhere::Home(_) | Elsewhere::Packages(_) => place,
-        Elsewhere::JavaOption(_, option) => {
+        PackageRelocation::Home(_) | PackageRelocation::Packages(_) => place,
+        PackageRelocation::JavaOption(_, option) => {
             // Maven divides the options at blanks.
             if place.as_encoded_bytes().iter().any(u8::is_ascii_whitespace) {
                 return None;

@@ -39,7 +39,7 @@ pub(super) fn find(text: &str, found: &mut Vec<(Range<usize>, &'static str)>) {
             continue;
         };
         let whole_line = hit.name("lead").is_some() && ends_line(text, value.end());
-        let says = promise(&hit["name"]).is_some();
+        let says = suggested_secret(&hit["name"]).is_some();
         if says && is_value(value.as_str()) && (whole_line || !is_code(value.as_str())) {
             found.push((value.range(), KIND));
         }
@@ -48,8 +48,8 @@ pub(super) fn find(text: &str, found: &mut Vec<(Range<usize>, &'static str)>) {
         let Some(value) = hit.name("d").or(hit.name("q")) else {
             continue;
         };
-        if let Some(promise) = promise(&hit["name"])
-            && is_secret(value.as_str(), promise)
+        if let Some(kind) = suggested_secret(&hit["name"])
+            && is_secret(value.as_str(), kind)
         {
             found.push((value.range(), KIND));
         }
@@ -59,8 +59,8 @@ pub(super) fn find(text: &str, found: &mut Vec<(Range<usize>, &'static str)>) {
         let Some((name, value)) = yaml.or_else(|| hit.name("name").zip(hit.name("b"))) else {
             continue;
         };
-        if let Some(promise) = promise(name.as_str())
-            && is_random(value.as_str(), promise)
+        if let Some(kind) = suggested_secret(name.as_str())
+            && is_random(value.as_str(), kind)
         {
             found.push((value.range(), KIND));
         }
@@ -69,7 +69,7 @@ pub(super) fn find(text: &str, found: &mut Vec<(Range<usize>, &'static str)>) {
 
 /// The kind of secret value that a name suggests.
 #[derive(Clone, Copy, PartialEq)]
-enum Promise {
+enum SuggestedSecret {
     /// A password. It may be any text, because a person chooses it.
     Password,
     /// A key: random letters and digits that a program generated.
@@ -78,13 +78,13 @@ enum Promise {
 
 /// Returns whether the name of a key in a secret file suggests a secret value. Counts more words as suspicious than in source
 /// text.
-pub(in crate::secrets) fn promises(key: &str) -> bool {
+pub(in crate::secrets) fn suggests_secret(key: &str) -> bool {
     const WORDS: [&str; 12] = [
         "pass", "passwd", "password", "pwd", "pw", "auth", "key", "pat", "private", "salt", "dsn",
         "psk",
     ];
     let has = |words: Vec<String>| words.iter().any(|word| WORDS.contains(&word.as_str()));
-    promise(key).is_some() || telling_words(key).is_some_and(has)
+    suggested_secret(key).is_some() || telling_words(key).is_some_and(has)
 }
 
 /// Returns whether a text is only a placeholder for a value.
@@ -108,14 +108,14 @@ fn telling_words(name: &str) -> Option<Vec<String>> {
 }
 
 /// Returns the kind of secret that the words of a name suggest.
-fn promise(name: &str) -> Option<Promise> {
+fn suggested_secret(name: &str) -> Option<SuggestedSecret> {
     let words = telling_words(name)?;
     let last = words.last()?.as_str();
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     if has(&["password", "passwd", "passphrase", "pwd"]) && words.len() < 5 && last != "pwd"
         || has(&["dbpass"])
     {
-        return Some(Promise::Password);
+        return Some(SuggestedSecret::Password);
     }
     let alone = words.len() == 1;
     if has(&[
@@ -128,7 +128,7 @@ fn promise(name: &str) -> Option<Promise> {
         "secretkey",
         "authtoken",
     ]) {
-        return Some(Promise::Key);
+        return Some(SuggestedSecret::Key);
     }
     let upper = name.chars().all(|c| !c.is_lowercase());
     let kinds = [
@@ -147,7 +147,7 @@ fn promise(name: &str) -> Option<Promise> {
         "storage",
     ];
     let key = last == "key" && !alone && (upper || has(&kinds));
-    key.then_some(Promise::Key)
+    key.then_some(SuggestedSecret::Key)
 }
 
 fn words(name: &str) -> Vec<String> {
@@ -215,7 +215,7 @@ fn is_code(value: &str) -> bool {
 
 /// Returns whether a quoted value is a secret. A password needs a character other than small letters and `_-.`, and a key needs
 /// both letters and digits. A sentence is no secret.
-fn is_secret(value: &str, promise: Promise) -> bool {
+fn is_secret(value: &str, kind: SuggestedSecret) -> bool {
     if !is_value(value)
         || value.contains(char::is_whitespace)
         || value.contains("{}")
@@ -227,18 +227,18 @@ fn is_secret(value: &str, promise: Promise) -> bool {
     if value.contains("://") || value.starts_with(['/', '.', '#', '-']) || is_code(value) {
         return false;
     }
-    match promise {
-        Promise::Password => {
+    match kind {
+        SuggestedSecret::Password => {
             value.contains(|c: char| !c.is_ascii_lowercase() && c != '_' && c != '-' && c != '.')
         }
-        Promise::Key => value.len() >= 8 && is_mixed(value),
+        SuggestedSecret::Key => value.len() >= 8 && is_mixed(value),
     }
 }
 
-fn is_random(value: &str, promise: Promise) -> bool {
-    let length = match promise {
-        Promise::Password => 6,
-        Promise::Key => 10,
+fn is_random(value: &str, kind: SuggestedSecret) -> bool {
+    let length = match kind {
+        SuggestedSecret::Password => 6,
+        SuggestedSecret::Key => 10,
     };
     value.len() >= length
         && is_value(value)
@@ -256,5 +256,5 @@ fn is_mixed(value: &str) -> bool {
 /// Returns whether a text is an identifier that ends with a number: `token_2`, `password2`.
 fn is_identifier(value: &str) -> bool {
     let stem = value.trim_end_matches(|c: char| c.is_ascii_digit());
-    stem.len() + 2 >= value.len() && (stem.contains('_') || promise(stem).is_some())
+    stem.len() + 2 >= value.len() && (stem.contains('_') || suggested_secret(stem).is_some())
 }

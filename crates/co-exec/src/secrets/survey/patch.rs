@@ -28,7 +28,7 @@ impl Survey {
             patch.update(dir)?;
         }
         patch.survey.read.pack_many();
-        patch.survey.looked.pack_many();
+        patch.survey.content_checks.pack_many();
         Some(patch.survey)
     }
 
@@ -38,7 +38,7 @@ impl Survey {
         let outside = self.read_outside.iter();
         let dirs = outside.map(|(path, dir)| (path, dir.stamp));
         let files = self.with_names.iter();
-        let files = files.filter_map(|path| Some((path, self.looked.get(path)?.stamp)));
+        let files = files.filter_map(|path| Some((path, self.content_checks.get(path)?.stamp)));
         let mut all = dirs.chain(files);
         all.all(|(path, stamp)| stamp.is_some() && stamp == FileStamp::of(path))
             && (self.followed.iter()).all(|(link, real)| link.canonicalize().ok() == *real)
@@ -147,13 +147,13 @@ impl Patch {
             return None;
         }
         if kind.is_file() && content::decides(&name.to_string_lossy()) {
-            let before = self.survey.looked.get(path);
+            let before = self.survey.content_checks.get(path);
             let was_secret = before.as_ref().is_some_and(|it| it.secret);
-            let looked = Looked::look(dir, path, before.as_ref());
-            if looked.secret != was_secret {
+            let check = ContentCheck::of(dir, path, before.as_ref());
+            if check.secret != was_secret {
                 return None;
             }
-            self.survey.look(path, looked);
+            self.survey.note_check(path, check);
         }
         Some(())
     }
@@ -185,12 +185,12 @@ impl Patch {
     fn remove(&mut self, path: &Path, kind: FileType) -> Option<()> {
         let ordinary = self.is_ordinary(path, kind) && !self.survey.concerns(path);
         ordinary.then_some(())?;
-        self.survey.looked.remove(path);
+        self.survey.content_checks.remove(path);
         self.survey.with_names.retain(|it| !it.starts_with(path));
         self.survey.links.retain(|it| !it.starts_with(path));
         if kind.is_dir() {
             self.survey.read.remove_tree(path);
-            self.survey.looked.remove_tree(path);
+            self.survey.content_checks.remove_tree(path);
         }
         Some(())
     }

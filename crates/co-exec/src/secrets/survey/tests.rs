@@ -3,8 +3,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::{
-    Directory, Extent, FileStamp, Looked, MIN_PARALLEL_DIRECTORIES, MIN_PARALLEL_STAMPS, Packed,
-    PathMap, Survey, survey,
+    ContentCheck, Directory, Extent, FileStamp, MIN_PARALLEL_DIRECTORIES, MIN_PARALLEL_STAMPS,
+    Packed, PathMap, Survey, survey,
 };
 use crate::test_files;
 
@@ -137,7 +137,7 @@ fn stamp<V: Packed>(map: &mut PathMap<V>, stamp: fn(&mut V) -> &mut Option<FileS
 fn settled(dir: &Path) -> Survey {
     let mut found = survey(dir);
     stamp(&mut found.read, |dir| &mut dir.stamp);
-    stamp(&mut found.looked, |file| &mut file.stamp);
+    stamp(&mut found.content_checks, |file| &mut file.stamp);
     assert!(found.is_current());
     found
 }
@@ -312,12 +312,12 @@ fn without_stamps(mut survey: Survey) -> Survey {
             },
         );
     }
-    for (path, looked) in survey.looked.clone().iter() {
-        survey.looked.insert(
+    for (path, check) in survey.content_checks.clone().iter() {
+        survey.content_checks.insert(
             &path,
-            Looked {
+            ContentCheck {
                 stamp: None,
-                ..looked
+                ..check
             },
         );
     }

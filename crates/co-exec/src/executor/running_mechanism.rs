@@ -9,7 +9,7 @@ use crate::secrets::exposure::SecretWatch;
 
 /// The mechanism that confines a running command; see [`Confinement`](crate::Confinement).
 #[derive(Debug)]
-pub(crate) enum Held {
+pub(crate) enum RunningMechanism {
     Nobody,
     /// The launcher started the command. If the command is not confined, the launcher only limits it.
     Kernel(Box<ConfinedCommand>),
@@ -17,7 +17,7 @@ pub(crate) enum Held {
     Engine(Box<Inside>),
 }
 
-impl Held {
+impl RunningMechanism {
     pub(crate) fn confined(&self) -> Option<&ConfinedCommand> {
         match self {
             Self::Kernel(confined) => Some(confined),
