@@ -48,7 +48,8 @@ pub struct Workspace {
 #[derive(Default)]
 struct LatestSnapshot {
     snapshot: Snapshot,
-    /// The moment just before the snapshot, from which on the file watcher is asked for changes; none if no watcher ran.
+    /// The mark of the file watcher for the moment just before the snapshot; none if no watcher ran. The watcher reports the
+    /// changes since a mark.
     mark: Option<ChangeMark>,
     /// The time of the snapshot; none before the first snapshot.
     taken: Option<Instant>,

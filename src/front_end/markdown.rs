@@ -349,8 +349,8 @@ impl Page {
         self.gap(1 + usize::from(self.last == Last::Remark))
     }
 
-    /// Returns a line break if the text does not end with one. The text of the answer then begins in a new line, so that it can
-    /// be folded.
+    /// Returns a line break if the text so far does not end with one. So the answer begins in a new line, and the reasoning above
+    /// it can be folded.
     pub(super) fn end_line(&mut self) -> String {
         self.gap(1)
     }

@@ -28,8 +28,8 @@ pub(super) struct EditCheckpoint {
 }
 
 impl CallContext {
-    /// Takes a checkpoint before a call during which files may change. `what` describes the call. A call that is not approved
-    /// changes nothing itself, but a job may change files meanwhile.
+    /// Takes a checkpoint before a call during which files may change. `what` describes the call. Calls that run unasked need a
+    /// checkpoint too: they change nothing themselves, but a job may change files while they run.
     pub async fn checkpoint(&self, what: String, decision: Decision) -> Option<CallCheckpoint> {
         if self.one_checkpoint {
             return None;

@@ -34,7 +34,7 @@ pub enum Allowance {
     Saved(PathBuf, co_policy::Pattern),
     /// The hosts that confined commands of the chat may contact.
     Hosts(Vec<AllowedHost>),
-    /// All text for the input of this job.
+    /// Permission for every later text that the model sends to the standard input of the job with this number.
     Job(u64),
     Everything,
     /// The saved permission to try commands of this workspace before co asks.

@@ -73,7 +73,7 @@ impl From<GitError> for String {
 pub struct OwnGit {
     pub executor: Executor,
     pub probe: SandboxProbe,
-    /// The judge of the workspace. git is confined for the same workspace.
+    /// The judge of the workspace. git runs confined to this workspace.
     pub judge: Arc<Judge>,
 }
 

@@ -30,8 +30,8 @@ pub struct CommandOutcome {
     /// True if the processes in `background` continue, because a person ran the command.
     pub kept: bool,
     pub wall: Duration,
-    /// The time at which the output was complete and the processes of the command had ended, unless `kept`. `None` if the command
-    /// did not run.
+    /// The time at which the output was complete and the processes of the command had ended, except processes that go on
+    /// running ([`Self::kept`]). `None` if the command did not run.
     pub ended: Option<Instant>,
     /// The length of the raw output in bytes.
     pub bytes: u64,

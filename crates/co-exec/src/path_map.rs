@@ -31,7 +31,8 @@ pub trait Packed: Clone {
 #[derive(Debug, Clone)]
 pub struct Unpacker<'a>(&'a [u8]);
 
-/// A map with paths as keys. Clones share the entries that were packed when the clone was made.
+/// A map with paths as keys, which stores most entries packed: as bytes, in one piece of memory. A clone shares the entries that
+/// are packed at the time of the cloning.
 #[derive(Debug, Clone)]
 pub struct PathMap<V> {
     packed: Arc<Table>,

@@ -130,7 +130,7 @@ pub struct Changes {
     pub dirs: Option<HashSet<Arc<Path>>>,
 }
 
-/// A log of the names that appear, disappear and move in the directories of a workspace. It begins when the log is created.
+/// A log of the names that have appeared, disappeared or moved in the directories of a workspace since the log was created.
 #[derive(Debug)]
 pub(crate) struct NameLog {
     watcher: Arc<Watcher>,

@@ -128,8 +128,8 @@ impl Fault {
         )
     }
 
-    /// Returns true if the failure was reported by a server that knows the protocol. Chat templates and some gateways report a
-    /// refused request in this way.
+    /// Returns true for a server error (status 500 or 502) with an explanation in the form that the protocol defines. Some
+    /// gateways, and servers whose chat template fails, refuse a request by such an error.
     pub fn is_explained(&self) -> bool {
         matches!(
             self,

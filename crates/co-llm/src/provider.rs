@@ -95,9 +95,9 @@ fn bound(delta: Result<Delta, Fault>, left: &mut usize) -> Vec<Result<Delta, Fau
 pub enum Delta {
     Text(String),
     Reasoning(String),
-    /// The signature of the reasoning before it. If no reasoning came before, the text is an encrypted block.
+    /// The signature of the preceding reasoning; if there was no reasoning, an encrypted block.
     ///
-    /// The text contains the name of the provider. Later requests send the signature only to this provider.
+    /// The string begins with the name of the provider, because later requests send the signature only to this provider.
     Signature(String),
     /// A complete call. Its arguments are a JSON object.
     Call(Call),

@@ -106,7 +106,7 @@ impl OptionList {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum OptionValue {
     None,
-    /// An optional value, which can only stand in the word of the option.
+    /// An optional value. It can only be in the same word as the option: `--color=always`.
     Attached,
     /// A required value, which stands in the word of the option or in the next word.
     Needed,

@@ -57,7 +57,7 @@ async fn what_no_longer_fits_is_summed_up() {
     chat.assert_shown("summed up");
 }
 
-/// The usage counts, whatever the summary is. The text stays in the file and on the screen.
+/// The tokens of a compaction are counted even if its summary is unusable. The compacted items stay in the file and on the screen.
 #[tokio::test]
 async fn compacting_by_hand_is_counted_and_takes_nothing_away() {
     let used = |input| {

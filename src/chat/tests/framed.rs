@@ -6,7 +6,8 @@ use super::chat::{Chat, asks_for, says};
 use super::jobs::job;
 use co_llm::transcript::Item;
 
-/// Splits a result of the last request at the ends of its frame, whose marks must be equal.
+/// Splits the result of the call `id` in the last request into the text before the output frame, the output, and the text after
+/// the frame. The opening and the closing tag of the frame must have the same mark.
 #[track_caller]
 fn parts<'a>(items: &'a [Item], id: &str) -> (&'a str, &'a str, &'a str) {
     let text = items

@@ -33,7 +33,7 @@ impl Scene {
         Some(layer)
     }
 
-    /// Runs scripts as trials, one after the other. A line `!` before a script means that it runs for real.
+    /// Runs scripts as trials, one after the other. A script that begins with `!` runs for real.
     #[track_caller]
     fn check(made: &str, scripts: &[&str]) {
         let scene = Self::new(made);

@@ -233,8 +233,8 @@ mod tests {
     use crate::process::pty::TerminalSize;
     use crate::process::{pty, streams};
 
-    /// Returns a reader of a terminal that all programs had closed, which the reader noticed, and that a program has opened
-    /// again.
+    /// Returns the reader of a terminal after these events: all programs closed the terminal, the reader noticed this, and a
+    /// program opened the terminal again.
     async fn reopened() -> (OutputReader, OwnedFd) {
         let (terminal, own) = pty::open(TerminalSize {
             columns: 80,

@@ -211,7 +211,7 @@ pub(super) fn links(name: &Path) -> Vec<PathBuf> {
     links
 }
 
-/// Returns the files and the directories of hooks that the person's own configuration of git names, if they exist.
+/// Returns the existing files and hook directories that are named in git's global configuration of the person.
 pub(super) fn configuration(home: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for base in [home.join(".gitconfig"), home.join(".config/git/config")] {
