@@ -162,16 +162,12 @@ fn check(runner: Runner, level: &[&str]) {
 
 #[test]
 fn a_hostile_client_reaches_nothing_more_from_a_trial() {
-    for runner in Runner::all() {
-        check(runner, TRIAL);
-    }
+    Runner::check_all(|runner| check(runner, TRIAL));
 }
 
 #[test]
 fn a_hostile_client_reaches_nothing_more_from_an_approved_command() {
-    for runner in Runner::all() {
-        check(runner, WORKSPACE);
-    }
+    Runner::check_all(|runner| check(runner, WORKSPACE));
 }
 
 /// Asks the proxy three times for a name, and then for another one that has the same addresses. Prints what comes.
