@@ -1,6 +1,5 @@
 //! The whole way with a real model.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
@@ -13,12 +12,6 @@ use super::scene::Scene;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(240);
 
 const MAKE: &str = "create the file notes.txt with touch notes.txt";
-
-/// Two tests at once would take each other's time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A scene with the real model behind a provider's wire format.
 fn scene(provider: &str) -> Scene {
@@ -61,18 +54,11 @@ fn closing(scene: &Scene) -> String {
     texts.filter_map(|item| item["text"].as_str()).collect()
 }
 
+/// One test, because two at once would take each other's time.
 #[test]
-fn it_makes_a_file_after_yes_and_remembers() {
-    let _alone = alone();
-    let scene = scene("openai");
-    scene.co(MAKE);
-    wait_ask(&scene);
-    scene.answer("y");
-    wait_turns(&scene, 1);
-    assert!(scene.workspace.exists("notes.txt"));
-    let closing = closing(&scene);
-    assert!(!closing.trim().is_empty());
-    assert!(scene.chat().contains(closing.trim()), "{}", scene.chat());
+fn it_makes_a_file_after_yes_over_both_wire_formats_and_remembers() {
+    drop(check_file("anthropic"));
+    let scene = check_file("openai");
     scene.co("list the files in this folder with ls -la");
     wait_turns(&scene, 2);
     let text = scene.wait_chat("· ls -la");
@@ -87,14 +73,16 @@ fn it_makes_a_file_after_yes_and_remembers() {
     assert_eq!(users, 2);
 }
 
-#[test]
-fn it_makes_a_file_over_the_other_wire_format_too() {
-    let _alone = alone();
-    let scene = scene("anthropic");
+/// Lets the model make a file after a yes.
+fn check_file(provider: &str) -> Scene {
+    let scene = scene(provider);
     scene.co(MAKE);
     wait_ask(&scene);
     scene.answer("y");
     wait_turns(&scene, 1);
     assert!(scene.workspace.exists("notes.txt"));
-    assert!(!closing(&scene).trim().is_empty());
+    let closing = closing(&scene);
+    assert!(!closing.trim().is_empty());
+    assert!(scene.chat().contains(closing.trim()), "{}", scene.chat());
+    scene
 }
