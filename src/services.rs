@@ -420,8 +420,12 @@ impl Services {
         blocking(move || read().map(|_| ())).await.ok();
     }
 
-    /// Removes the values of the workspace's secrets and the keys in `more` from a text for the model, and returns the text. The
-    /// text was made after the time `since`.
+    /// Removes the values of the workspace's secrets and the keys in `more` from a text for the model, and returns the text.
+    ///
+    /// A secret that is known from a check of the workspace after the time `complete_at` is removed. So this must be the time at
+    /// which the text was complete: an earlier check may miss a secret that the text contains. A call that only reads files may
+    /// give the time at which it began, because it checked then that the files are not secret.
+    ///
     ///
     /// # Errors
     /// The secrets cannot be found. The error is a line that the model gets in place of the text.
@@ -430,13 +434,13 @@ impl Services {
         workspace: &Path,
         text: &str,
         more: &[String],
-        since: Instant,
+        complete_at: Instant,
     ) -> Result<RedactedText, String> {
         if !self.config.redact {
             return Ok(text.to_owned().into());
         }
         let (redactor, text) = (self.redactor.with(more), text.to_owned());
-        let read = self.secret_values(workspace, Some(since));
+        let read = self.secret_values(workspace, Some(complete_at));
         let redact = move || Ok::<_, String>(redactor.with_values(read()?).redact(&text));
         (blocking(redact).await).map_err(|why| withheld(&why))
     }

@@ -165,21 +165,21 @@ impl CallContext {
         why.map(|why| format!("a plugin refuses it: {why}"))
     }
 
-    /// Returns a text for the model without secret values. `since` must be a time before the text was made. After a cancellation,
-    /// waits only for a short time.
+    /// Returns a text for the model without secret values; see [`Services::redact_for_model`] for `complete_at`. After a
+    /// cancellation, waits only for a short time.
     ///
     /// # Errors
     /// The secrets cannot be found, or not in time. The error is a line that the model gets in place of the text.
     pub async fn redact_for_model(
         &self,
         text: &str,
-        since: Instant,
+        complete_at: Instant,
     ) -> Result<RedactedText, String> {
         // If a program supplies the key of the provider, co knows the key only after the first request.
         let keys = self.provider.secrets();
         let redact = self
             .services
-            .redact_for_model(&self.workspace, text, &keys, since);
+            .redact_for_model(&self.workspace, text, &keys, complete_at);
         in_time(&self.cancel, redact).await
     }
 

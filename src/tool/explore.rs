@@ -106,7 +106,6 @@ fn shown(task: &str) -> String {
 /// A scout that runs. If this value is dropped, the scout ends.
 pub struct SentScout {
     running: JoinHandle<ScoutEnd>,
-    since: Instant,
     _ends: DropGuard,
 }
 
@@ -128,7 +127,6 @@ pub async fn send(context: &CallContext, asked: ScoutTask) -> Result<SentScout, 
     };
     Ok(SentScout {
         running: tokio::spawn(context.scouts.scout(own, asked)),
-        since: Instant::now(),
         _ends: cancel.drop_guard(),
     })
 }
@@ -147,7 +145,7 @@ impl SentScout {
         } = ended;
         let report = match report {
             // It may quote what has become known as a secret since the scout read it.
-            Ok(report) => context.redact_for_model(&report, self.since).await,
+            Ok(report) => context.redact_for_model(&report, Instant::now()).await,
             Err(why) => Err(why),
         };
         let took = match usage == Usage::default() {

@@ -676,7 +676,6 @@ impl ServerCall {
 
     /// Carries out the call.
     async fn run(self, context: &CallContext) -> Result<CallResult, CallHalt> {
-        let started = Instant::now();
         let config = &context.services.config;
         let start = start_of_server(context, &self.server);
         self.server.want(&start);
@@ -711,6 +710,7 @@ impl ServerCall {
         let (listener, events) = co_mcp::call_events();
         let call = ready.call(&self.tool, self.arguments.clone(), listener);
         let answer = self.follow(context, &ready, call, events).await?;
+        let answered = Instant::now();
         let closing = self.server.close_secrets(&start, &ready);
         if context.unless_cancelled(closing).await? {
             let words = "the result is withheld".to_owned();
@@ -718,8 +718,8 @@ impl ServerCall {
             return Ok(self.with_hosts(result, ready.new_hosts()));
         }
         let result = match answer {
-            Some(Ok(answer)) => self.result(context, &ready, answer, started).await,
-            Some(Err(error)) => self.failed(context, &ready, &error, started).await,
+            Some(Ok(answer)) => self.result(context, &ready, answer, answered).await,
+            Some(Err(error)) => self.failed(context, &ready, &error, answered).await,
             None => {
                 let limit = limit.as_secs();
                 let words = format!("no answer within {limit} s (mcp_timeout)");
@@ -805,7 +805,7 @@ impl ServerCall {
         context: &CallContext,
         ready: &ReadyServer,
         answer: ToolAnswer,
-        started: Instant,
+        answered: Instant,
     ) -> CallResult {
         let is_error = answer.is_error;
         let has_image = |it: &AnswerPart| matches!(it, AnswerPart::Image { .. });
@@ -826,7 +826,7 @@ impl ServerCall {
             );
         }
         let hint = level_hint(&self.server.settings, &text).filter(|_| is_error);
-        let (told, end) = match redact(context, ready, &text, started).await {
+        let (told, end) = match redact(context, ready, &text, answered).await {
             Ok(RedactedText { text, hidden }) => {
                 let text = middle_cut(&text, context.services.executor.settings().max_output);
                 let (end, text) = (lead.len() + text.len(), format!("{lead}{text}"));
@@ -847,7 +847,7 @@ impl ServerCall {
         context: &CallContext,
         ready: &ReadyServer,
         error: &CallError,
-        started: Instant,
+        answered: Instant,
     ) -> CallResult {
         let CallError::Refused(words) = error else {
             let told = format!("The call failed: {error}.");
@@ -857,7 +857,7 @@ impl ServerCall {
         let lead = "The tool server refused the call:\n";
         let words = printable(start_of(words, LONGEST_WORDS));
         let hint = level_hint(&self.server.settings, &words);
-        let told = redact(context, ready, &words, started);
+        let told = redact(context, ready, &words, answered);
         let (text, hidden) = match told.await {
             Ok(RedactedText { text, hidden }) => (text, hidden),
             Err(withheld) => (format!("[{withheld}]"), 0),
@@ -980,13 +980,13 @@ async fn redact(
     context: &CallContext,
     ready: &ReadyServer,
     text: &str,
-    started: Instant,
+    complete_at: Instant,
 ) -> Result<RedactedText, String> {
     let own = match context.services.config.redact {
         true => ready.secrets.hide(text),
         false => text.to_owned().into(),
     };
-    let told = context.redact_for_model(&own.text, started).await?;
+    let told = context.redact_for_model(&own.text, complete_at).await?;
     Ok(RedactedText {
         text: told.text,
         hidden: own.hidden + told.hidden,

@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::json;
 
 use crate::support::http::Reply;
+use crate::support::mounted::Mounted;
+use crate::support::runner::am_root;
 use crate::support::workspace::Workspace;
 use crate::support::{DEADLINE, proc};
 
@@ -216,6 +218,23 @@ fn a_setting_shows_all_secrets_to_confined_commands() {
     scene.approve();
     scene.wait_turns(1);
     assert!(scene.told(1).contains("MODE=of the file"));
+}
+
+#[test]
+fn a_secret_that_an_approved_command_makes_and_prints_is_hidden() {
+    let command = "echo API_TOKEN=violet-harbor-lamp > .env; echo it is violet-harbor-lamp";
+    let scene = Scene::with(json!({ "auto_confirm": true }), &[]);
+    // co does not watch a workspace in which another file system is mounted.
+    let place = scene.workspace.path().join("mounted");
+    std::fs::create_dir(&place).unwrap();
+    let _mounted = am_root().then(|| Mounted::new(&place));
+    scene.server.reply(Reply::shell("1", command));
+    scene.server.reply(Reply::text("Done."));
+    scene.co("go on");
+    scene.wait_turns(1);
+    let told = scene.told(1);
+    assert!(told.contains("it is "), "{told}");
+    assert!(!told.contains("it is violet-harbor-lamp"), "{told}");
 }
 
 #[test]

@@ -9,7 +9,8 @@ use super::scene::Scene;
 use super::servers::{calls, scene_of, tool, tools, wait_runs};
 use crate::cli::trial_hosts::FileServer;
 use crate::support::http::Reply;
-use crate::support::runner::python;
+use crate::support::mounted::Mounted;
+use crate::support::runner::{am_root, python};
 use crate::support::workspace::Workspace;
 
 /// Returns a scene with a server at the level `workspace`.
@@ -274,6 +275,24 @@ fn a_server_that_nothing_confines_asks_each_time_and_has_the_home_of_the_person(
     assert_eq!(lines[0]["command"], "mcp:s:look {\"a\":1}");
     assert_eq!(lines[0]["decided"], "person");
     assert_eq!(lines[0]["confinement"], "none");
+}
+
+#[test]
+fn a_secret_that_an_unconfined_server_makes_and_prints_is_hidden() {
+    let script = json!({ "sh": "echo 'API_TOKEN=violet-harbor-lamp' > .env; echo it is violet-harbor-lamp" });
+    let scene = scene_at(
+        &tools(json!({ "make": [script] })),
+        json!({ "allow": ["mcp:s"] }),
+        &json!({ "confinement": "none" }),
+    );
+    // co does not watch a workspace in which another file system is mounted.
+    let place = scene.workspace.path().join("mounted");
+    fs::create_dir(&place).unwrap();
+    let _mounted = am_root().then(|| Mounted::new(&place));
+    turn(&scene, 1, &["make"], &[]);
+    let told = scene.outcome(1, "c1_0");
+    assert!(told.contains("it is "), "{told}");
+    assert!(!told.contains("violet-harbor-lamp"), "{told}");
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::path::Path;
 use std::process::{Command, Output};
 
 use super::hostile::python;
 use super::scene::{SOMEBODY, Scene, am_root, stdout};
 use super::trial::{check_in, users};
+use crate::support::mounted::Mounted;
 
 #[test]
 fn a_directory_of_the_workspace_moves_only_as_a_copy() {
@@ -197,26 +197,6 @@ fn a_layer_on_a_file_system_without_overlays_starts_nothing() {
         "{why}"
     );
     assert_eq!(why.lines().count(), 1, "{why}");
-}
-
-/// Mounts a file system, and unmounts it at the end.
-struct Mounted<'a>(&'a Path);
-
-impl<'a> Mounted<'a> {
-    fn new(at: &'a Path) -> Self {
-        let done = Command::new("mount")
-            .args(["-t", "tmpfs", "co"])
-            .arg(at)
-            .status();
-        assert!(done.unwrap().success());
-        Self(at)
-    }
-}
-
-impl Drop for Mounted<'_> {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0).status();
-    }
 }
 
 #[test]

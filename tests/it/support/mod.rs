@@ -3,6 +3,7 @@
 
 pub(crate) mod http;
 pub(crate) mod model;
+pub(crate) mod mounted;
 pub(crate) mod nvim;
 pub(crate) mod pids;
 pub(crate) mod proc;
