@@ -240,25 +240,14 @@ impl Watchers {
         changes
     }
 
-    /// Makes a watcher on a thread of its own with a low priority, so that it does not slow down the first call of a chat. A thread
-    /// cannot raise its priority again, and the calling thread will read the queue of events.
-    fn make(root: &Path) -> Result<Watcher, UnwatchedReason> {
-        let make = || {
-            // If this fails, the first call is slower.
-            let _low = rustix::process::nice(NICE_INCREMENT);
-            Watcher::new(root)
-        };
-        thread::scope(|scope| {
-            let thread = thread::Builder::new().name("watcher start".to_owned());
-            let making = thread.spawn_scoped(scope, make)?;
-            making.join().unwrap_or_else(|it| resume_unwind(it))
-        })
-    }
-
     /// Watches a workspace until nobody has asked for its changes for [`IDLE_LIMIT`].
     fn watch(slots: &Weak<Slots>, root: &Path) {
         let watchers = || slots.upgrade().map(Self);
-        let made = Self::make(root).map(Arc::new);
+        // So the start does not slow down the first call of a chat.
+        let made = match at_low_priority(|| Watcher::new(root)) {
+            Ok(made) => made.map(Arc::new),
+            Err(error) => Err(error.into()),
+        };
         let Some(all) = watchers() else {
             return;
         };
@@ -373,6 +362,24 @@ const NAMES: ReadFlags = ReadFlags::CREATE
     .union(ReadFlags::DELETE)
     .union(ReadFlags::MOVED_FROM)
     .union(ReadFlags::MOVED_TO);
+
+/// Runs `work` on a thread of its own with a low priority. The calling thread keeps its priority, which a thread cannot raise
+/// again.
+///
+/// # Errors
+/// The thread cannot start.
+fn at_low_priority<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
+    let work = || {
+        // If this fails, the work only slows down others.
+        let _low = rustix::process::nice(NICE_INCREMENT);
+        work()
+    };
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("watcher start".to_owned());
+        let working = thread.spawn_scoped(scope, work)?;
+        Ok(working.join().unwrap_or_else(|it| resume_unwind(it)))
+    })
+}
 
 impl Watcher {
     /// Starts to watch the workspace `root`. Takes some microseconds for each directory.

@@ -157,10 +157,10 @@ fn a_watcher_starts_in_the_background_and_again_after_its_end() {
 
 #[test]
 fn only_the_start_of_a_watcher_has_a_low_priority() {
-    let dir = tempfile::tempdir().unwrap();
     let nice = || rustix::process::getpriority_process(None).unwrap();
     let before = nice();
-    Watchers::make(dir.path()).unwrap();
+    let inside = at_low_priority(nice).unwrap();
+    assert_eq!(inside, (before + NICE_INCREMENT).min(19));
     assert_eq!(nice(), before);
 }
 
