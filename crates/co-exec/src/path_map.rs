@@ -146,11 +146,16 @@ impl<V: Packed> PathMap<V> {
         self.changed.insert(key.into(), Some(value));
     }
 
-    /// Adds the entries of another map, and replaces those with the same paths. Neither map may have packed entries.
-    pub fn append(&mut self, mut other: Self) {
-        debug_assert!(self.packed.bytes.is_empty() && other.packed.bytes.is_empty());
-        self.changed.append(&mut other.changed);
-        self.len = self.changed.len();
+    /// Adds the entries of another map, and replaces those with the same paths. Fast if neither map has packed entries.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        if self.packed.bytes.is_empty() && other.packed.bytes.is_empty() {
+            self.changed.append(&mut other.changed);
+            self.len = self.changed.len();
+            return;
+        }
+        for (path, value) in other.iter() {
+            self.insert(&path, value);
+        }
     }
 
     pub fn remove(&mut self, path: &Path) {
@@ -401,6 +406,26 @@ mod tests {
     fn path() -> impl Strategy<Value = PathBuf> {
         let name = proptest::sample::select(vec!["a", "b", "a-b", "b c", "\u{e4}"]);
         proptest::collection::vec(name, 1..4).prop_map(|names| names.join("/").into())
+    }
+
+    #[test]
+    fn an_appended_map_replaces_entries_whether_packed_or_not() {
+        let of = |entries: &[(&str, u64)], is_packed: bool| {
+            let mut map = PathMap::default();
+            for (path, value) in entries {
+                map.insert(Path::new(path), *value);
+            }
+            if is_packed {
+                map.pack();
+            }
+            map
+        };
+        for packed in [[false, false], [true, false], [false, true], [true, true]] {
+            let mut map = of(&[("a", 1), ("b", 2)], packed[0]);
+            map.append(of(&[("b", 3), ("c", 4)], packed[1]));
+            assert_eq!(all(&map), all(&of(&[("a", 1), ("b", 3), ("c", 4)], false)));
+            assert_eq!(map.len(), 3, "{packed:?}");
+        }
     }
 
     proptest! {

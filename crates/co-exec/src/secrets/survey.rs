@@ -100,7 +100,7 @@ pub struct Survey {
     with_source: Vec<PathBuf>,
 }
 
-/// The scope of a walk through a workspace.
+/// The scope of a walk through a workspace, and the number of its threads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extent<'a> {
     /// Files and directories outside the workspace. A hard link in the workspace to one of these files is secret.
@@ -120,7 +120,7 @@ struct Directory {
     stamp: Option<FileStamp>,
     /// The entries of the directory. `None` if some of them could not be read.
     entries: Option<Listing>,
-    /// The files in the directory that contain a private key although their names do not show this.
+    /// The files in the directory that contain a private key although their names do not show this, sorted.
     keys: Arc<[PathBuf]>,
 }
 
@@ -357,7 +357,7 @@ struct Walk<'a> {
     sources: Vec<PathBuf>,
     /// Symbolic links that have the name of a secret.
     links: Vec<PathBuf>,
-    /// The files of the last directory that contain a private key although their names do not show this.
+    /// The files of the last directory that contain a private key although their names do not show this, sorted.
     keys: Arc<[PathBuf]>,
     /// True if the walk was cut short.
     cut_short: bool,
@@ -585,7 +585,10 @@ impl<'a> Walk<'a> {
     /// Returns whether a file in an open directory is secret by its content. Reads the file only if it has changed.
     fn is_secret(&mut self, dir: &LazyDir<'_>, path: &Path, name: &str) -> bool {
         if !content::decides(name) {
-            return self.keys.iter().any(|key| key == path);
+            return self
+                .keys
+                .binary_search_by(|key| key.as_path().cmp(path))
+                .is_ok();
         }
         let before = self.context.before.content_checks.get(path);
         if let Some(before) = &before
@@ -885,7 +888,7 @@ impl ContentCheck {
     }
 }
 
-/// Returns the files in a directory that contain a private key. `path` is the directory, and `below` its path relative to the
+/// Returns the files in a directory that contain a private key, sorted. `path` is the directory, and `below` its path relative to the
 /// workspace.
 ///
 /// The result is cached with the directory, because checking all these files before each command would take too long.
@@ -909,7 +912,9 @@ fn find_keys(
                 .fill(file, buffer)
                 .is_ok_and(|size| content::holds_key(&buffer[..size]))
     });
-    keys.map(|file| path.join(file)).collect()
+    let mut keys: Vec<_> = keys.map(|file| path.join(file)).collect();
+    keys.sort();
+    keys.into()
 }
 
 /// Returns true if a path, relative to its workspace, is a directory of generated files or is inside one.
