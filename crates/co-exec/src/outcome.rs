@@ -31,7 +31,7 @@ pub struct CommandOutcome {
     pub kept: bool,
     pub wall: Duration,
     /// The time at which the output was complete and the processes of the command had ended, except processes that go on
-    /// running ([`Self::kept`]). `None` if the command did not run.
+    /// running ([`Self::kept`]). `None` if co did not follow the command to its end.
     pub ended: Option<Instant>,
     /// The length of the raw output in bytes.
     pub bytes: u64,
@@ -68,7 +68,7 @@ impl CommandOutcome {
         !self.was_ended() && !self.ok()
     }
 
-    /// Returns the time `ended`, or the present time if the command did not run. The text of the outcome is not newer.
+    /// Returns the time `ended`, or the present time if there is none. The output of the command is not newer.
     pub fn ended_or_now(&self) -> Instant {
         self.ended.unwrap_or_else(Instant::now)
     }

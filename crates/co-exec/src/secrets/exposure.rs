@@ -140,14 +140,14 @@ impl SecretWatch {
         state.phase = Phase::Running;
     }
 
-    /// Returns the secrets that the command may have read until the time `since`, including those that an earlier call found. If
+    /// Returns the secrets that the command may have read until the time `until`, including those that an earlier call found. If
     /// co cannot search the whole workspace, returns the workspace.
     ///
     /// Blocks on files.
-    pub(crate) fn exposed(&self, since: Instant) -> Vec<PathBuf> {
+    pub(crate) fn exposed(&self, until: Instant) -> Vec<PathBuf> {
         let mut state = self.state.lock();
         if state.exposed.is_empty() && state.phase != Phase::Ended {
-            state.exposed = self.look(&mut state, since);
+            state.exposed = self.look(&mut state, until);
         }
         state.exposed.clone()
     }
@@ -161,10 +161,10 @@ impl SecretWatch {
         drop(names);
     }
 
-    /// Finds secrets that the command could read since the last call. Uses a survey that was checked after the time `since`.
-    fn look(&self, state: &mut WatchState, since: Instant) -> Vec<PathBuf> {
+    /// Finds secrets that the command could read since the last call. Uses a survey that was checked after the time `until`.
+    fn look(&self, state: &mut WatchState, until: Instant) -> Vec<PathBuf> {
         let git_is_busy = state.names.as_ref().is_some_and(NameWatch::is_git_busy);
-        let now = self.surveys.since(&self.workspace, since);
+        let now = self.surveys.since(&self.workspace, until);
         let may_write = self.closed_by == ClosedBy::WritableMounts && state.phase == Phase::Running;
         let mut own = may_write;
         let everywhere = vec![self.workspace.clone()];
@@ -217,11 +217,11 @@ impl SecretWatch {
         exposed
     }
 
-    /// If the output until the time `since` may contain a secret, returns a line that replaces the output for a model.
+    /// If the output until the time `until` may contain a secret, returns a line that replaces the output for a model.
     ///
     /// Blocks on files.
-    pub(crate) fn withheld(&self, since: Instant) -> Option<String> {
-        let exposed = self.exposed(since);
+    pub(crate) fn withheld(&self, until: Instant) -> Option<String> {
+        let exposed = self.exposed(until);
         let name = |path: &PathBuf| {
             let shown = path.strip_prefix(&self.workspace).unwrap_or(path);
             co_text::printable(&shown.display().to_string())
