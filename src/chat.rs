@@ -190,9 +190,9 @@ impl Chat {
                 open = self.count.ended() => self.counted(&open),
                 question = self.contexts.question() => self.contexts.ask(question, &mut self.questions),
                 event = self.commit.next_event() => self.commit_event(event).await,
-                news = self.agent.process.news() => {
+                event = self.agent.process.next_event() => {
                     let name = self.model.agent().unwrap_or_default();
-                    if self.agent.take_news(&self.context, name, news) {
+                    if self.agent.take_idle_event(&self.context, name, event) {
                         self.show_state();
                     }
                 }

@@ -52,10 +52,10 @@ impl IdleAgent {
         }
     }
 
-    /// Waits for news of an agent before its first turn: the end of its start, or a message. Never completes if there is no such
+    /// Waits for an event of an agent before its first turn: the end of its start, or a message. Never completes if there is no such
     /// agent. This method is cancel safe.
-    pub async fn news(&mut self) -> IdleEvent {
-        let news = match self {
+    pub async fn next_event(&mut self) -> IdleEvent {
+        let event = match self {
             Self::Starting(start) => {
                 let process = (&mut start.task).await;
                 *self = process.ok().flatten().into();
@@ -64,10 +64,10 @@ impl IdleAgent {
             Self::Ready(process) if process.is_new => process.hear_before_turn().await,
             Self::None | Self::Ready(_) => return future::pending().await,
         };
-        if let IdleEvent::Ended = news {
+        if let IdleEvent::Ended = event {
             *self = Self::None;
         }
-        news
+        event
     }
 
     /// Waits for a running start, and returns its process. If `cancel` is cancelled meanwhile, the start ends first.

@@ -343,8 +343,8 @@ impl Progress {
     }
 
     /// Handles an event of a call of co's own tools.
-    async fn own_news(&mut self, news: OwnCallEvent) -> Result<(), Halt> {
-        match news {
+    async fn own_call_event(&mut self, event: OwnCallEvent) -> Result<(), Halt> {
+        match event {
             OwnCallEvent::Asked(mut asked) => {
                 if asked.cancel.is_cancelled() || self.turn.context.cancel.is_cancelled() {
                     return Ok(());
@@ -375,8 +375,8 @@ impl Progress {
     /// Refuses further calls of co's own tools, and waits for the end of the running one.
     async fn end_own_calls(&mut self) -> Result<(), Halt> {
         while self.own.end_prompt() {
-            let news = self.own.next().await;
-            self.own_news(news).await?;
+            let event = self.own.next().await;
+            self.own_call_event(event).await?;
         }
         Ok(())
     }
@@ -526,7 +526,7 @@ impl Progress {
                 () = tokio::time::sleep_until(gives_way.unwrap_or(now)), if gives_way.is_some() => {
                     self.output.give_way().await?;
                 }
-                news = self.own.next() => self.own_news(news).await?,
+                event = self.own.next() => self.own_call_event(event).await?,
                 Some(wish) = self.new_wishes.recv() => {
                     self.wish(process, &wish).await?;
                     self.tell_state(process).await?;

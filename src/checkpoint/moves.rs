@@ -57,13 +57,13 @@ impl<'a> MovedFiles<'a> {
         let mut same: HashMap<&Blob, MadeFiles<'a>> = HashMap::new();
         for it in made.into_values() {
             if let Some(blob) = blob(&it.after) {
-                same.entry(blob).or_default().insert(by_end(&it.path), it);
+                same.entry(blob).or_default().insert(reversed(&it.path), it);
             }
         }
         gone.retain(|it| {
             let same = blob(&it.before).and_then(|it| same.get_mut(it));
             let found = same.and_then(|same| {
-                let end = nearest(same, &by_end(&it.path)).next()?.0.clone();
+                let end = nearest(same, &reversed(&it.path)).next()?.0.clone();
                 same.remove(&end)
             });
             !moves.add(it, found)
@@ -71,7 +71,7 @@ impl<'a> MovedFiles<'a> {
         let mut made: MadeFiles<'a> = same.into_values().flatten().collect();
         let is_few = gone.len() * made.len() <= MOST_PAIRS;
         for change in gone {
-            let end = by_end(&change.path);
+            let end = reversed(&change.path);
             let near = nearest(&made, &end);
             let near = near.take_while(|(other, _)| is_few || other.first() == end.first());
             let most = if is_few { MOST_PAIRS } else { MOST_OF_NAME };
@@ -102,7 +102,7 @@ impl<'a> MovedFiles<'a> {
     }
 }
 
-fn by_end(path: &Path) -> ReversedPath<'_> {
+fn reversed(path: &Path) -> ReversedPath<'_> {
     path.components().rev().collect()
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio_util::sync::CancellationToken;
 
-use self::nodes::{SnapshotFile, SnapshotFiles};
+use self::nodes::{SnapshotNode, SnapshotNodes};
 use super::change::{Change, Entry};
 use super::store::Store;
 use crate::buffers::OpenBuffers;
@@ -52,7 +52,7 @@ pub(super) struct Differences {
 /// The files of a workspace at one moment. Ignored files, secret files and caches are left out.
 #[derive(Debug)]
 pub(super) struct Snapshot {
-    nodes: SnapshotFiles,
+    nodes: SnapshotNodes,
     taken: SystemTime,
     /// The files with several hard links. They may change through a path that is not watched.
     linked: BTreeSet<String>,
@@ -86,7 +86,7 @@ struct SnapshotConditions {
 impl Default for Snapshot {
     fn default() -> Self {
         Self {
-            nodes: SnapshotFiles::default(),
+            nodes: SnapshotNodes::default(),
             taken: SystemTime::UNIX_EPOCH,
             linked: BTreeSet::new(),
             bytes: 0,
@@ -181,7 +181,7 @@ impl Snapshot {
             let is_linked = node.is_linked();
             let node = match same {
                 Some(node) => node,
-                None => match SnapshotFile::read(dir, name.as_ref(), &node, store) {
+                None => match SnapshotNode::read(dir, name.as_ref(), &node, store) {
                     Ok(Some(node)) => node,
                     Ok(None) => continue,
                     Err(why) => return Err(Box::new((now, why.to_string()))),
@@ -227,7 +227,7 @@ impl Snapshot {
     /// snapshot.
     fn differences(
         &self,
-        (before, after): (&SnapshotFiles, &SnapshotFiles),
+        (before, after): (&SnapshotNodes, &SnapshotNodes),
         all_inodes: impl Fn() -> HashSet<(u64, u64)>,
         root: &Dir,
     ) -> Differences {
@@ -267,7 +267,7 @@ impl Snapshot {
     }
 }
 
-impl SnapshotFile {
+impl SnapshotNode {
     /// Reads a file whose metadata is `node`. Returns `None` for a device or FIFO.
     fn read(dir: &Dir, name: &Path, node: &Node, store: &Store) -> io::Result<Option<Self>> {
         // Before it is read: it may change meanwhile.
@@ -298,12 +298,12 @@ fn is_there(root: &Dir, path: &str) -> bool {
 }
 
 /// Returns true if two nodes are the same file with the same content. If there are no copies, compares only the stamps.
-fn is_same(one: &SnapshotFile, other: &SnapshotFile) -> bool {
+fn is_same(one: &SnapshotNode, other: &SnapshotNode) -> bool {
     let has_copy = !matches!(one.entry, Entry::File { blob: None, .. });
     one.entry == other.entry && (has_copy || one.stamp == other.stamp)
 }
 
-fn change(path: String, before: Option<SnapshotFile>, after: Option<SnapshotFile>) -> Change {
+fn change(path: String, before: Option<SnapshotNode>, after: Option<SnapshotNode>) -> Change {
     Change {
         path: path.into(),
         before: before.map(|node| node.entry),

@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use self::clean::CleanMode;
+use self::clean::CleanAction;
 use self::held::{FILES, is_at, is_held};
 pub(super) use self::merge::EndedTrial;
 use self::merge::{LayerPair, Merge};
@@ -93,7 +93,7 @@ impl IgnoredLayer {
                 }
                 let whole = !top.join(MOVING).exists();
                 let mut trash = Trash::new(all, removals);
-                if !whole || clean::clean(&files, root, CleanMode::Remove(&mut trash)).is_err() {
+                if !whole || clean::clean(&files, root, CleanAction::Remove(&mut trash)).is_err() {
                     discard(&top, &mut trash)?;
                     continue;
                 }
@@ -106,7 +106,7 @@ impl IgnoredLayer {
                     most,
                     removals: removals.clone(),
                 };
-                let is_clean = is_alone || clean::clean(&files, root, CleanMode::Check)?;
+                let is_clean = is_alone || clean::clean(&files, root, CleanAction::Check)?;
                 return Ok(is_clean.then_some(opened));
             }
             std::thread::sleep(RETRY_INTERVAL);

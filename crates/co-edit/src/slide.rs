@@ -17,9 +17,9 @@ pub(crate) struct PreferredLines<R, A> {
 }
 
 /// Moves the hunks that only remove lines or only add lines. If such a hunk gives the same text in several places, moves it to
-/// the place where `wanted` returns true for the largest number of its lines. At least one unchanged line stays between two
+/// the place where the largest number of its lines is preferred. At least one unchanged line stays between two
 /// hunks.
-pub(crate) fn slide<R, A>(hunks: &mut [Hunk], old: &[&str], wanted: &PreferredLines<R, A>)
+pub(crate) fn slide<R, A>(hunks: &mut [Hunk], old: &[&str], preferred: &PreferredLines<R, A>)
 where
     R: Fn(usize) -> bool,
     A: Fn(usize, &str) -> bool,
@@ -29,8 +29,8 @@ where
         let last = hunks.get(index + 1).map_or(old.len(), |it| it.at.start - 1);
         let hunk = &mut hunks[index];
         match (hunk.at.is_empty(), hunk.text.is_empty()) {
-            (false, true) => slide_removal(hunk, old, (first, last), &wanted.removed),
-            (true, false) => slide_addition(hunk, old, (first, last), &wanted.added),
+            (false, true) => slide_removal(hunk, old, (first, last), &preferred.removed),
+            (true, false) => slide_addition(hunk, old, (first, last), &preferred.added),
             _ => {}
         }
     }
@@ -40,9 +40,9 @@ fn slide_removal(
     hunk: &mut Hunk,
     old: &[&str],
     (first, last): (usize, usize),
-    is_wanted: impl Fn(usize) -> bool,
+    is_preferred: impl Fn(usize) -> bool,
 ) {
-    let count = |at: usize| i64::from(is_wanted(at));
+    let count = |at: usize| i64::from(is_preferred(at));
     let (start, end) = (hunk.at.start, hunk.at.end);
     // The gain over the place of the diff.
     let mut best = (0, start);
@@ -75,14 +75,15 @@ fn slide_addition(
     hunk: &mut Hunk,
     old: &[&str],
     (first, last): (usize, usize),
-    is_wanted: impl Fn(usize, &str) -> bool,
+    is_preferred: impl Fn(usize, &str) -> bool,
 ) {
     let added: VecDeque<&str> = lines(&hunk.text).into();
     if added.len() > MAX_MOVE {
         return;
     }
-    let count =
-        |at: usize, added: &VecDeque<&str>| added.iter().filter(|line| is_wanted(at, line)).count();
+    let count = |at: usize, added: &VecDeque<&str>| {
+        added.iter().filter(|line| is_preferred(at, line)).count()
+    };
     let start = hunk.at.start;
     let mut best = (count(start, &added), start, added.clone());
     let mut moved = added.clone();
@@ -122,11 +123,11 @@ mod tests {
 
     fn slid(old: &str, new: &str, wanted: usize) -> Vec<Hunk> {
         let mut found = hunks(old, new);
-        let wanted = PreferredLines {
+        let preferred = PreferredLines {
             removed: |at| at == wanted,
             added: |at, _: &str| at == wanted,
         };
-        slide(&mut found, &lines(old), &wanted);
+        slide(&mut found, &lines(old), &preferred);
         found
     }
 

@@ -160,11 +160,11 @@ impl Weave {
         let mut changes = hunks(&text, &accepted.text);
         // Of equal lines, those that are not the author's stay as they are.
         let differs = |it: &WovenLine| it.is_shown() != it.is_base(author);
-        let wanted = PreferredLines {
+        let preferred = PreferredLines {
             removed: |at: usize| differs(&self.lines[known[at]]),
             added: |_, _: &str| false,
         };
-        slide(&mut changes, &lines(&text), &wanted);
+        slide(&mut changes, &lines(&text), &preferred);
         let mut changes = changes.into_iter().peekable();
         let mut index = 0;
         let mut woven: Vec<WovenLine> = Vec::new();
@@ -271,7 +271,7 @@ impl Weave {
             EditBy::Author(own) => mark.author == own.author,
             EditBy::TakingBack(author) => mark.author == author,
         };
-        let wanted = PreferredLines {
+        let preferred = PreferredLines {
             removed: |at: usize| {
                 self.lines[shown[at]]
                     .open_mark()
@@ -284,7 +284,7 @@ impl Weave {
                 gone.any(|it| it.text == text && it.gone.as_ref().is_some_and(is_own))
             },
         };
-        slide(changes, old, &wanted);
+        slide(changes, old, &preferred);
     }
 
     fn places(&self, is: impl Fn(&WovenLine) -> bool) -> Vec<usize> {

@@ -89,7 +89,7 @@ pub enum Confinement {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Mechanism<'a> {
     /// Nothing confines the command, but it may have limits.
-    Nobody,
+    None,
     /// The kernel, which the launcher has set up.
     Kernel(Level<'a>),
     /// A container engine.
@@ -100,7 +100,7 @@ impl Confinement {
     /// Returns the mechanism that confines the command. The mechanism contains the parts of the level.
     pub(crate) fn mechanism(&self) -> Mechanism<'_> {
         match self {
-            Self::Plain => Mechanism::Nobody,
+            Self::Plain => Mechanism::None,
             Self::ReadOnly { workspace } => Mechanism::Kernel(read_only::level(workspace)),
             Self::Workspace {
                 workspace,
@@ -145,7 +145,7 @@ impl Confinement {
     pub fn level(&self) -> Option<Level<'_>> {
         match self.mechanism() {
             Mechanism::Kernel(level) => Some(level),
-            Mechanism::Nobody | Mechanism::Engine(_) => None,
+            Mechanism::None | Mechanism::Engine(_) => None,
         }
     }
 
@@ -153,7 +153,7 @@ impl Confinement {
     /// nothing confines the command.
     fn parts(&self) -> Option<(&'static str, &'static str, ClosedSecrets<'_>)> {
         match self.mechanism() {
-            Mechanism::Nobody => None,
+            Mechanism::None => None,
             Mechanism::Kernel(level) => Some((level.name, level.words, level.secrets)),
             Mechanism::Engine(level) => Some((level.name, level.words, level.secrets)),
         }

@@ -242,7 +242,7 @@ impl Executor {
         let timeout = self.timeout(&spec)?;
         let ready = match spec.confinement.mechanism() {
             Mechanism::Engine(level) => Some(self.ready(level, &spec).await?),
-            Mechanism::Nobody | Mechanism::Kernel(_) => None,
+            Mechanism::None | Mechanism::Kernel(_) => None,
         };
         let path = match self.settings.login_path && ready.is_none() {
             true => {
@@ -371,7 +371,7 @@ impl Executor {
         let mechanism = match (inside, started.confined.take()) {
             (Some(inside), _) => RunningMechanism::Engine(Box::new(inside)),
             (None, Some(confined)) => RunningMechanism::Kernel(Box::new(confined)),
-            (None, None) => RunningMechanism::Nobody,
+            (None, None) => RunningMechanism::None,
         };
         let number = inner.next.fetch_add(1, Ordering::Relaxed);
         let running = running_command::supervise(NewCommand {

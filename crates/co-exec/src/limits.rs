@@ -118,7 +118,7 @@ impl CommandLimits {
         let level = match mechanism {
             // The engine limits a container.
             Mechanism::Engine(_) => return Self::default(),
-            Mechanism::Nobody => None,
+            Mechanism::None => None,
             Mechanism::Kernel(level) => Some(level),
         };
         let mut limits = Self::default();

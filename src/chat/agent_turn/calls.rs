@@ -220,15 +220,15 @@ impl CallLog {
     /// call that represents the sub-agent. Returns the id of the call, and the piece that shows the call if it is new.
     pub(super) fn of_sub_agent(
         &mut self,
-        news: &SubAgentText,
+        more: &SubAgentText,
         title: String,
         id: impl FnOnce() -> String,
     ) -> (ToolCallId, Option<AgentPiece>) {
-        let own = ToolCallId::new(format!("sub-agent {}", news.session));
+        let own = ToolCallId::new(format!("sub-agent {}", more.session));
         let refers = |call: &ToolCall| {
             let mut content = call.content.iter();
             content.any(
-                |it| matches!(it, ToolCallContent::Session(it) if it.session_id == news.session),
+                |it| matches!(it, ToolCallContent::Session(it) if it.session_id == more.session),
             )
         };
         let mut calls = self.calls.iter();
@@ -236,31 +236,31 @@ impl CallLog {
         let key = found.map_or(own.clone(), |(key, _)| key.clone());
         let known = self.calls.get_mut(&key).filter(|it| !it.has_ended());
         if let Some(known) = known {
-            known.streamed.push(&news.text);
+            known.streamed.push(&more.text);
             known.stale = known.closed;
             if key == own {
                 known.call.title = title;
-                if news.is_idle {
+                if more.is_idle {
                     known.call.status = ToolCallStatus::Completed;
                 }
-                if news.is_idle && known.closed {
+                if more.is_idle && known.closed {
                     (known.closed, known.id) = (false, id());
                     return (key.clone(), Some(AgentPiece::Call(key)));
                 }
             }
             return (key, None);
         }
-        if news.text.trim().is_empty() {
+        if more.text.trim().is_empty() {
             return (key, None);
         }
         let call = ToolCall::new(own.clone(), title)
             .kind(ToolKind::Think)
-            .status(match news.is_idle {
+            .status(match more.is_idle {
                 true => ToolCallStatus::Completed,
                 false => ToolCallStatus::InProgress,
             });
         let mut logged = LoggedCall::new(call, id());
-        logged.streamed.push(news.text.trim_start());
+        logged.streamed.push(more.text.trim_start());
         self.calls.insert(own.clone(), logged);
         (own.clone(), Some(AgentPiece::Call(own)))
     }

@@ -31,6 +31,7 @@ struct SubAgent {
     last: Option<SubAgentTextKind>,
 }
 
+/// The kind of a text of a sub-agent. Pieces of one kind that follow each other become one paragraph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SubAgentTextKind {
     Says,
@@ -199,9 +200,9 @@ impl SubAgents {
 
 impl SubAgent {
     /// Returns the text of a piece. If the piece begins a new text, `words` precede it.
-    fn say(&mut self, saying: SubAgentTextKind, words: &str, content: &ContentBlock) -> String {
+    fn say(&mut self, kind: SubAgentTextKind, words: &str, content: &ContentBlock) -> String {
         let content = block_text(content);
-        match self.last.replace(saying) == Some(saying) {
+        match self.last.replace(kind) == Some(kind) {
             true => content,
             false => format!("\n{words}{content}"),
         }

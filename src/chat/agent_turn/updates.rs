@@ -165,27 +165,27 @@ impl Progress {
             _ => String::new(),
         };
         let agents = &mut self.updates.agents;
-        let news = match update {
+        let more = match update {
             SessionUpdate::SubagentUpdate(update) => Some(agents.announced(update)),
             SessionUpdate::SessionMessage(message) => agents.message(&session, message),
             SessionUpdate::SessionMessageChunk(chunk) => agents.message_chunk(&session, &chunk),
             update => Some(agents.said(session, update, &unread)),
         };
-        match news {
-            Some(news) => self.sub_agent_news(process, news).await,
+        match more {
+            Some(more) => self.sub_agent_text(process, more).await,
             // A message between agents of which the agent never told.
             None => self.tell_odd(&text).await,
         }
     }
 
-    async fn sub_agent_news(
+    async fn sub_agent_text(
         &mut self,
         process: &mut AgentProcess,
-        news: SubAgentText,
+        more: SubAgentText,
     ) -> Result<(), Halt> {
-        let title = self.updates.agents.title(&news.session);
+        let title = self.updates.agents.title(&more.session);
         let id = self.turn.call_id();
-        let (call, piece) = self.output.log.of_sub_agent(&news, title, || id);
+        let (call, piece) = self.output.log.of_sub_agent(&more, title, || id);
         self.called(process, piece, &call, None).await
     }
 

@@ -242,14 +242,14 @@ impl ChatAgent {
         }
     }
 
-    /// Handles news of an agent before its first turn. Returns false if the state of its session is unchanged.
-    pub(in crate::chat) fn take_news(
+    /// Handles an event of an agent before its first turn. Returns false if the state of its session is unchanged.
+    pub(in crate::chat) fn take_idle_event(
         &mut self,
         context: &ChatContext,
         name: &str,
-        news: IdleEvent,
+        event: IdleEvent,
     ) -> bool {
-        match news {
+        match event {
             IdleEvent::Waits => return false,
             IdleEvent::Ended => {
                 let text = format!("{name} has ended; the first prompt starts it anew");

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::super::chat_context::ChatContext;
 use super::event::UndoEvent;
-use super::review::{FoundChanges, Review, ReviewBase, find_open};
+use super::review::{FoundChanges, OpenSince, Review, find_open};
 use super::task::UndoTask;
 use super::texts::{NO_CHANGES, entries};
 use crate::blocking::blocking;
@@ -77,7 +77,7 @@ impl UndoTask {
 
     async fn find_all(&self) -> Result<(Review, Vec<FileChange>), String> {
         let found = FoundChanges {
-            works: find_open(&self.services, &self.transcript, ReviewBase::Start).await?,
+            works: find_open(&self.services, &self.transcript, OpenSince::Start).await?,
             base: None,
             left_out: Vec::new(),
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::review::{OpenWork, ReviewBase, find_open};
+use super::review::{OpenSince, OpenWork, find_open};
 use crate::checkpoint::PartKind;
 use crate::protocol::{NewLines, OpenLines, OpenSummary};
 use crate::services::Services;
@@ -37,7 +37,7 @@ impl Count {
         let services = Arc::clone(services);
         tokio::spawn(async move {
             let works = match transcript {
-                Some(transcript) => find_open(&services, &transcript, ReviewBase::Accepted).await,
+                Some(transcript) => find_open(&services, &transcript, OpenSince::Accepted).await,
                 None => Ok(Vec::new()),
             };
             match works {

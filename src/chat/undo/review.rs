@@ -82,18 +82,18 @@ pub(super) struct FoundChanges {
 
 /// The state with which the files are compared to find the open changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReviewBase {
+pub(super) enum OpenSince {
     /// The state that the person accepted last.
     Accepted,
     /// The state before the first change of the chat.
     Start,
 }
 
-/// Returns the open changes of a chat, separately for each workspace. `since` is the state since which changes are open.
+/// Returns the open changes of a chat, separately for each workspace. `open_since` is the state from which on changes are open.
 pub(super) async fn find_open(
     services: &Arc<Services>,
     transcript: &str,
-    since: ReviewBase,
+    open_since: OpenSince,
 ) -> Result<Vec<OpenWork>, String> {
     let (checkpoints, chat) = (Arc::clone(&services.checkpoints), transcript.to_owned());
     let read = move || match checkpoints.records(&chat) {
@@ -116,7 +116,7 @@ pub(super) async fn find_open(
         let (checkpoints, chat) = (Arc::clone(&services.checkpoints), transcript.to_owned());
         let (root, copies) = (workspace.clone(), Arc::clone(&store));
         let read =
-            move || KnownChanges::read(&checkpoints, &chat, records, &root, (since, &copies));
+            move || KnownChanges::read(&checkpoints, &chat, records, &root, (open_since, &copies));
         let mut known = blocking(read).await?;
         let paths: Vec<_> = known.round.paths().map(|it| workspace.join(it)).collect();
         if paths.is_empty() {
@@ -150,7 +150,7 @@ impl KnownChanges {
         chat: &str,
         own: Vec<Record>,
         root: &Path,
-        (base, store): (ReviewBase, &Store),
+        (open_since, store): (OpenSince, &Store),
     ) -> io::Result<Self> {
         // What others changed before is in the files as this chat found them.
         let since = own.first().and_then(|it| it.at);
@@ -158,7 +158,7 @@ impl KnownChanges {
         let (others, chats): (Vec<_>, Vec<_>) = others.into_iter().unzip();
         let chats = without_copies(std::iter::once(own).chain(chats));
         let mut records = in_order(chats);
-        if base == ReviewBase::Start {
+        if open_since == OpenSince::Start {
             records.retain(|(_, it)| !matches!(it.by, ChangeCause::Accepted { .. }));
         }
         Ok(Self {
@@ -352,7 +352,7 @@ impl UndoTask {
         self.record_open().await?;
         match base {
             None => Ok(FoundChanges {
-                works: find_open(&self.services, &self.transcript, ReviewBase::Accepted).await?,
+                works: find_open(&self.services, &self.transcript, OpenSince::Accepted).await?,
                 base: None,
                 left_out: Vec::new(),
             }),

@@ -10,7 +10,7 @@ use co_exec::regular::FileStamp;
 
 /// A file or directory of a snapshot.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct SnapshotFile {
+pub(super) struct SnapshotNode {
     pub(super) stamp: FileStamp,
     /// True if the [`FileStamp`] of the file is old enough that every later change of the file changes the stamp.
     pub(super) settled: bool,
@@ -19,18 +19,18 @@ pub(super) struct SnapshotFile {
 
 /// The files of a snapshot, by their paths relative to the workspace.
 #[derive(Debug, Clone, Default)]
-pub(super) struct SnapshotFiles(PathMap<SnapshotFile>);
+pub(super) struct SnapshotNodes(PathMap<SnapshotNode>);
 
-impl SnapshotFiles {
+impl SnapshotNodes {
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    pub(super) fn get(&self, path: &str) -> Option<SnapshotFile> {
+    pub(super) fn get(&self, path: &str) -> Option<SnapshotNode> {
         self.0.get(path.as_ref())
     }
 
-    pub(super) fn insert(&mut self, path: &str, node: SnapshotFile) {
+    pub(super) fn insert(&mut self, path: &str, node: SnapshotNode) {
         self.0.insert(path.as_ref(), node);
     }
 
@@ -39,17 +39,17 @@ impl SnapshotFiles {
     }
 
     #[cfg(test)]
-    pub(super) fn iter(&self) -> impl Iterator<Item = (String, SnapshotFile)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (String, SnapshotNode)> {
         let nodes = self.0.iter();
         nodes.filter_map(|(path, node)| Some((text(path)?, node)))
     }
 
-    pub(super) fn values(&self) -> impl Iterator<Item = SnapshotFile> {
+    pub(super) fn values(&self) -> impl Iterator<Item = SnapshotNode> {
         self.0.iter().map(|(_, node)| node)
     }
 
     /// Returns all files in two parts. If there are many files, both parts have about the same length.
-    pub(super) fn halves(&self) -> [impl Iterator<Item = (PathBuf, SnapshotFile)>; 2] {
+    pub(super) fn halves(&self) -> [impl Iterator<Item = (PathBuf, SnapshotNode)>; 2] {
         self.0.halves()
     }
 
@@ -69,7 +69,7 @@ impl SnapshotFiles {
     pub(super) fn beside(
         &self,
         other: &Self,
-    ) -> impl Iterator<Item = (String, SnapshotFile, Option<SnapshotFile>)> {
+    ) -> impl Iterator<Item = (String, SnapshotNode, Option<SnapshotNode>)> {
         let mut others = other.0.iter().peekable();
         self.0.iter().filter_map(move |(path, node)| {
             // As the map orders them.
@@ -117,7 +117,7 @@ pub(super) fn below(dir: &str) -> String {
     }
 }
 
-impl Packed for SnapshotFile {
+impl Packed for SnapshotNode {
     fn pack(&self, bytes: &mut Vec<u8>) {
         self.stamp.pack(bytes);
         bytes.push(self.settled.into());
@@ -186,9 +186,9 @@ mod tests {
     use crate::checkpoint::change::Blob;
 
     /// Returns something that differs by its number.
-    fn known(mode: u32) -> SnapshotFile {
+    fn known(mode: u32) -> SnapshotNode {
         let blob = (mode % 4 == 1).then(|| Blob::of(b"x"));
-        SnapshotFile {
+        SnapshotNode {
             stamp: FileStamp::of("/".as_ref()).unwrap(),
             settled: mode.is_multiple_of(2),
             entry: match mode {
@@ -212,8 +212,8 @@ mod tests {
             steps in proptest::collection::vec((path(), 0..6_u32), 0..60),
             changes in proptest::collection::vec((path(), 0..6_u32), 0..6),
         ) {
-            let (mut nodes, mut plain) = (SnapshotFiles::default(), BTreeMap::new());
-            let apply = |nodes: &mut SnapshotFiles, plain: &mut BTreeMap<String, SnapshotFile>, steps| {
+            let (mut nodes, mut plain) = (SnapshotNodes::default(), BTreeMap::new());
+            let apply = |nodes: &mut SnapshotNodes, plain: &mut BTreeMap<String, SnapshotNode>, steps| {
                 for (path, mode) in steps {
                     let path: String = path;
                     match mode {
@@ -228,7 +228,7 @@ mod tests {
                     }
                 }
             };
-            let all = |nodes: &SnapshotFiles| -> BTreeMap<_, _> {
+            let all = |nodes: &SnapshotNodes| -> BTreeMap<_, _> {
                 nodes.iter().collect()
             };
             apply(&mut nodes, &mut plain, steps);

@@ -53,7 +53,7 @@ impl Snapshot {
             has_caches,
             ..
         } = update;
-        let (mut before, mut after) = (SnapshotFiles::default(), SnapshotFiles::default());
+        let (mut before, mut after) = (SnapshotNodes::default(), SnapshotNodes::default());
         for (path, node) in &new {
             if let Some(old) = self.nodes.get(path) {
                 before.insert(path, old);
@@ -64,7 +64,7 @@ impl Snapshot {
         }
         let inodes = || self.nodes.values().map(|node| node.stamp.inode()).collect();
         let found = self.differences((&before, &after), inodes, source.dir);
-        let bytes = |nodes: &SnapshotFiles| nodes.values().map(|node| node.copied()).sum::<u64>();
+        let bytes = |nodes: &SnapshotNodes| nodes.values().map(|node| node.copied()).sum::<u64>();
         let size = (self.bytes + bytes(&after)).saturating_sub(bytes(&before));
         let files = self.nodes.len() + after.len() - before.len();
         if size > MOST_BYTES || files > walk::MAX_ENTRIES {
@@ -146,7 +146,7 @@ struct Update<'a> {
     /// The ignore rules of directories, by the paths of the directories.
     rules: BTreeMap<String, IgnoreRules>,
     /// The files that were read again; a value is `None` if the file no longer exists.
-    new: BTreeMap<String, Option<SnapshotFile>>,
+    new: BTreeMap<String, Option<SnapshotNode>>,
     linked: BTreeSet<String>,
     /// The directories that have been read.
     done: HashSet<String>,
@@ -227,7 +227,7 @@ impl Update<'_> {
         if (known.as_ref()).is_some_and(|it| it.settled && it.stamp == node.stamp) {
             return Some(Some(()));
         }
-        let Some(new) = SnapshotFile::read(dir, name.as_ref(), &node, self.source.store).ok()?
+        let Some(new) = SnapshotNode::read(dir, name.as_ref(), &node, self.source.store).ok()?
         else {
             return Some(None);
         };
@@ -256,7 +256,7 @@ impl Update<'_> {
         Some(())
     }
 
-    fn set(&mut self, path: &str, node: Option<SnapshotFile>) {
+    fn set(&mut self, path: &str, node: Option<SnapshotNode>) {
         if node.is_none() {
             self.linked.remove(path);
         }
@@ -271,7 +271,7 @@ impl Update<'_> {
     }
 
     /// Returns the current state of the file at a path.
-    fn now(&self, path: &str) -> Option<SnapshotFile> {
+    fn now(&self, path: &str) -> Option<SnapshotNode> {
         match self.new.get(path) {
             Some(new) => new.clone(),
             None => self.before.nodes.get(path),

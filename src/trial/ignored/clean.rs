@@ -14,7 +14,7 @@ use co_exec::beneath::{Dir, Kind, Node};
 use co_exec::regular::ChangeTime;
 
 /// Says whether [`clean`] removes the files, or only checks for them.
-pub(super) enum CleanMode<'a, 'b> {
+pub(super) enum CleanAction<'a, 'b> {
     Check,
     Remove(&'a mut Trash<'b>),
 }
@@ -33,7 +33,11 @@ struct DirToClean {
 ///
 /// # Errors
 /// The files cannot be read or removed.
-pub(super) fn clean(files: &Path, root: &Path, mut action: CleanMode<'_, '_>) -> io::Result<bool> {
+pub(super) fn clean(
+    files: &Path,
+    root: &Path,
+    mut action: CleanAction<'_, '_>,
+) -> io::Result<bool> {
     let (layer, workspace) = (Dir::open_own(files)?, Dir::open(root)?);
     let mut todo = vec![DirToClean {
         path: PathBuf::new(),
@@ -48,8 +52,8 @@ pub(super) fn clean(files: &Path, root: &Path, mut action: CleanMode<'_, '_>) ->
         let mode = dir.itself()?.mode;
         if mode & 0o700 != 0o700 {
             match action {
-                CleanMode::Check => return Ok(false),
-                CleanMode::Remove(_) => dir.set_mode("", mode | 0o700)?,
+                CleanAction::Check => return Ok(false),
+                CleanAction::Remove(_) => dir.set_mode("", mode | 0o700)?,
             }
         }
         let whole = root.join(&path);
@@ -74,8 +78,8 @@ pub(super) fn clean(files: &Path, root: &Path, mut action: CleanMode<'_, '_>) ->
             };
             if !stays || tree::is_too_deep(&inner) {
                 match &mut action {
-                    CleanMode::Check => return Ok(false),
-                    CleanMode::Remove(trash) => trash.take(&dir, &name)?,
+                    CleanAction::Check => return Ok(false),
+                    CleanAction::Remove(trash) => trash.take(&dir, &name)?,
                 }
             } else if both {
                 let above = rules.clone().filter(|_| !is_ignored);
@@ -84,7 +88,7 @@ pub(super) fn clean(files: &Path, root: &Path, mut action: CleanMode<'_, '_>) ->
         }
         visited.push((path, mode, rules.is_some()));
     }
-    if let CleanMode::Remove(_) = action {
+    if let CleanAction::Remove(_) = action {
         for (path, mode, only_above) in visited.into_iter().rev() {
             restore(&layer, &workspace, &path, mode, only_above)?;
         }

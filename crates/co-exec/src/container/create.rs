@@ -48,7 +48,7 @@ pub(super) fn arguments(
         // The caller's files are the caller's inside too.
         args.push("--userns=keep-id".into());
     }
-    let mounts = mounts::arguments((workspace, read_only), &container.covers, masks);
+    let mounts = mounts::arguments((workspace, read_only), &container.mounted, masks);
     args.extend(mounts?);
     args.extend([container.image(), "-c", IDLE_SCRIPT].map(OsString::from));
     Ok(args)

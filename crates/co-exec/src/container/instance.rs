@@ -26,7 +26,7 @@ pub(crate) struct Container {
     pub(crate) engine: Engine,
     pub(crate) name: String,
     pub(super) purpose: ContainerUse,
-    pub(super) covers: Vec<MountedPath>,
+    pub(super) mounted: Vec<MountedPath>,
     pub(super) settings: ContainerSettings,
     /// The placeholders that are covered by mounts of the container, so they must exist as long as the container.
     placeholders: Placeholders,
@@ -44,13 +44,13 @@ impl Container {
         name: String,
         purpose: ContainerUse,
         settings: ContainerSettings,
-        (covers, placeholders): (Vec<MountedPath>, Placeholders),
+        (mounted, placeholders): (Vec<MountedPath>, Placeholders),
     ) -> Self {
         Self {
             engine,
             name,
             purpose,
-            covers,
+            mounted,
             settings,
             placeholders,
             removed: AtomicBool::new(false),
@@ -72,7 +72,7 @@ impl Container {
     /// Returns a secret that the container does not hide, because another program has moved or replaced the file since the
     /// container was created.
     pub(crate) fn unhidden(&self, protected: &ProtectedPaths) -> Option<PathBuf> {
-        mounts::unhidden(protected, &self.covers)
+        mounts::unhidden(protected, &self.mounted)
     }
 
     /// Returns the name of the container's image.

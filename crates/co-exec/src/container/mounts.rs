@@ -27,30 +27,30 @@ pub(super) struct MountedPath {
 enum MountedPathKind {
     /// The command may change the file or the contents of the directory, but cannot rename the path itself.
     Pinned,
-    Held,
+    ReadOnly,
     Hidden,
 }
 
-/// Returns sorted covers for the protected paths that exist. Skips symbolic links, which cannot be covered; their targets have
-/// covers of their own.
-pub(super) fn covers(protected: &ProtectedPaths) -> Vec<MountedPath> {
+/// Returns the protected paths that exist, sorted. Each gets a mount of its own. Skips symbolic links, over which nothing can be
+/// mounted; their targets are protected paths too.
+pub(super) fn mounted_paths(protected: &ProtectedPaths) -> Vec<MountedPath> {
     let kinds = [
         (&protected.hidden, MountedPathKind::Hidden),
-        (&protected.held, MountedPathKind::Held),
+        (&protected.held, MountedPathKind::ReadOnly),
         (&protected.writable, MountedPathKind::Pinned),
         (&protected.pinned, MountedPathKind::Pinned),
     ];
     let all = kinds
         .into_iter()
         .flat_map(|(paths, kind)| paths.iter().map(move |path| (path, kind)));
-    let mut covers: Vec<MountedPath> = Vec::new();
+    let mut mounted: Vec<MountedPath> = Vec::new();
     for (path, kind) in all {
         let Ok(facts) = path.symlink_metadata() else {
             continue;
         };
         // The first kind of a path is the strictest.
-        if !facts.is_symlink() && covers.iter().all(|cover| cover.path != *path) {
-            covers.push(MountedPath {
+        if !facts.is_symlink() && mounted.iter().all(|it| it.path != *path) {
+            mounted.push(MountedPath {
                 path: path.clone(),
                 kind,
                 file: (facts.dev(), facts.ino(), facts.created().ok()),
@@ -58,17 +58,17 @@ pub(super) fn covers(protected: &ProtectedPaths) -> Vec<MountedPath> {
             });
         }
     }
-    covers.sort();
-    covers
+    mounted.sort();
+    mounted
 }
 
-/// Returns a secret that `covers` do not hide. Either the file was missing when the covers were made, or it is missing now, or
+/// Returns a secret that no mount in `mounted` hides. Either the file was missing when the mounts were made, or it is missing now, or
 /// another file has replaced it.
-pub(super) fn unhidden(protected: &ProtectedPaths, covers: &[MountedPath]) -> Option<PathBuf> {
-    let now = self::covers(protected);
+pub(super) fn unhidden(protected: &ProtectedPaths, mounted: &[MountedPath]) -> Option<PathBuf> {
+    let now = mounted_paths(protected);
     let is_hidden = |path: &&PathBuf| {
         let mut hidden = now.iter().filter(|it| it.kind == MountedPathKind::Hidden);
-        hidden.any(|it| it.path == **path && covers.contains(it))
+        hidden.any(|it| it.path == **path && mounted.contains(it))
     };
     protected.hidden.iter().find(|it| !is_hidden(it)).cloned()
 }
@@ -103,13 +103,13 @@ impl Masks {
     }
 }
 
-/// Returns the engine's arguments that mount the workspace and its covers. The engine mounts outer paths first.
+/// Returns the engine's arguments that mount the workspace and the paths in `mounted`. The engine mounts outer paths first.
 ///
 /// # Errors
 /// The masks cannot be created.
 pub(super) fn arguments(
     (workspace, read_only): (&Path, bool),
-    covers: &[MountedPath],
+    mounted: &[MountedPath],
     masks: &Masks,
 ) -> std::io::Result<Vec<OsString>> {
     let mut args = Vec::new();
@@ -117,16 +117,16 @@ pub(super) fn arguments(
         args.extend(["--mount".into(), mount_text(source, target, read_only)]);
     };
     mount(workspace, OsStr::new(WORKSPACE_INSIDE), read_only);
-    for cover in covers {
-        let Ok(below) = cover.path.strip_prefix(workspace) else {
+    for mounted_path in mounted {
+        let Ok(below) = mounted_path.path.strip_prefix(workspace) else {
             continue;
         };
         let target = Path::new(WORKSPACE_INSIDE).join(below);
         let target = target.as_os_str();
-        match cover.kind {
-            MountedPathKind::Hidden => mount(&masks.path(cover.directory)?, target, true),
-            MountedPathKind::Held => mount(&cover.path, target, true),
-            MountedPathKind::Pinned => mount(&cover.path, target, read_only),
+        match mounted_path.kind {
+            MountedPathKind::Hidden => mount(&masks.path(mounted_path.directory)?, target, true),
+            MountedPathKind::ReadOnly => mount(&mounted_path.path, target, true),
+            MountedPathKind::Pinned => mount(&mounted_path.path, target, read_only),
         }
     }
     Ok(args)
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_takes_the_place_of_another_needs_a_new_cover() {
+    fn a_file_that_takes_the_place_of_another_needs_a_new_mount() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         std::fs::write(path("secret"), "").unwrap();
@@ -181,15 +181,15 @@ mod tests {
             held: ["link", "missing", "secret"].map(path).into(),
             ..ProtectedPaths::default()
         };
-        let before = covers(&protected);
+        let before = mounted_paths(&protected);
         assert_eq!(before.len(), 1, "{before:?}");
         assert_eq!(before[0].kind, MountedPathKind::Hidden);
         std::fs::write(path("secret"), "more").unwrap();
-        assert_eq!(covers(&protected), before);
+        assert_eq!(mounted_paths(&protected), before);
         assert_eq!(unhidden(&protected, &before), None);
         std::fs::write(path("new"), "").unwrap();
         std::fs::rename(path("new"), path("secret")).unwrap();
-        let after = covers(&protected);
+        let after = mounted_paths(&protected);
         assert_ne!(after, before);
         assert_eq!(unhidden(&protected, &before), Some(path("secret")));
         assert_eq!(unhidden(&protected, &after), None);
@@ -204,7 +204,7 @@ mod tests {
             path("secret").symlink_metadata().unwrap().created().ok()
         };
         let made = replace();
-        let before = covers(&protected);
+        let before = mounted_paths(&protected);
         while made.is_some() && replace() == made {}
         let replaced = Some(path("secret")).filter(|_| made.is_some());
         assert_eq!(unhidden(&protected, &before), replaced);

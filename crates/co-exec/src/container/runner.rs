@@ -67,8 +67,8 @@ impl Containers {
     ) -> Result<Arc<Container>, EngineFault> {
         let slot = self.slot(purpose);
         let mut current = slot.lock().await;
-        let covers = mounts::covers(protected);
-        let same = |it: &&Arc<Container>| it.covers == covers && it.settings == *settings;
+        let mounted = mounts::mounted_paths(protected);
+        let same = |it: &&Arc<Container>| it.mounted == mounted && it.settings == *settings;
         if let Some(container) = current.as_ref().filter(same) {
             if container.was_suspected() {
                 self.restore(container).await?;
@@ -92,7 +92,7 @@ impl Containers {
             self.name(purpose),
             purpose.clone(),
             settings.clone(),
-            (mounts::covers(protected), placeholders),
+            (mounts::mounted_paths(protected), placeholders),
         ));
         self.note(&container);
         self.create(&container).await?;

@@ -10,7 +10,7 @@ use crate::secrets::exposure::SecretWatch;
 /// The mechanism that confines a running command; see [`Confinement`](crate::Confinement).
 #[derive(Debug)]
 pub(crate) enum RunningMechanism {
-    Nobody,
+    None,
     /// The launcher started the command. If the command is not confined, the launcher only limits it.
     Kernel(Box<ConfinedCommand>),
     /// A container engine runs the command. The process is the engine's client.
@@ -21,20 +21,20 @@ impl RunningMechanism {
     pub(crate) fn confined(&self) -> Option<&ConfinedCommand> {
         match self {
             Self::Kernel(confined) => Some(confined),
-            Self::Nobody | Self::Engine(_) => None,
+            Self::None | Self::Engine(_) => None,
         }
     }
 
     pub(crate) fn inside(&self) -> Option<&Inside> {
         match self {
             Self::Engine(inside) => Some(inside),
-            Self::Nobody | Self::Kernel(_) => None,
+            Self::None | Self::Kernel(_) => None,
         }
     }
 
     pub(crate) fn level(&self) -> &'static str {
         match self {
-            Self::Nobody => NO_LEVEL,
+            Self::None => NO_LEVEL,
             Self::Kernel(confined) => confined.level,
             Self::Engine(inside) => inside.level(),
         }
@@ -43,7 +43,7 @@ impl RunningMechanism {
     /// Returns the watch for secrets that appear where the command can read.
     pub(crate) fn secrets(&self) -> Option<&SecretWatch> {
         match self {
-            Self::Nobody => None,
+            Self::None => None,
             Self::Kernel(confined) => confined.secrets(),
             Self::Engine(inside) => inside.secrets.as_ref(),
         }
@@ -52,7 +52,7 @@ impl RunningMechanism {
     /// Returns files that other programs run or read as configuration, and that appeared while the command ran.
     pub(crate) fn appeared(&self) -> Vec<PathBuf> {
         match self {
-            Self::Nobody => Vec::new(),
+            Self::None => Vec::new(),
             Self::Kernel(confined) => confined.appeared(),
             Self::Engine(inside) => inside.watched.changed(),
         }

@@ -161,9 +161,7 @@ impl Supervisor {
         let wall = self.began.elapsed();
         let (mut cause, background) = match self.mechanism {
             RunningMechanism::Engine(_) => self.end_inside(cause, wall).await,
-            RunningMechanism::Nobody | RunningMechanism::Kernel(_) => {
-                (cause, self.end(cause).await)
-            }
+            RunningMechanism::None | RunningMechanism::Kernel(_) => (cause, self.end(cause).await),
         };
         let kept = cause == Cause::Exit && self.keeps() && !background.is_empty();
         if !kept {

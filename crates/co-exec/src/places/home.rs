@@ -25,7 +25,7 @@ pub(crate) struct PackageTool {
     pub(crate) home: String,
     #[serde(default)]
     places: String,
-    pub(crate) elsewhere: PackageRelocation,
+    pub(crate) relocation: PackageRelocation,
 }
 
 /// The way to make a toolchain keep its packages in another directory.

@@ -305,7 +305,7 @@ impl Launcher {
     /// Returns the secrets that a confinement closes on this system. Returns `None` if it closes no secrets.
     fn closed_by<'a>(&self, confinement: &'a Confinement) -> Option<ClosedSecrets<'a>> {
         match confinement.mechanism() {
-            Mechanism::Nobody => None,
+            Mechanism::None => None,
             Mechanism::Kernel(level) => self.closed(level),
             Mechanism::Engine(level) => {
                 Some(level.secrets).filter(|secrets| *secrets.shown != ShownSecrets::Everything)

@@ -32,7 +32,7 @@ mod tests;
 /// The most directory entries in a survey. A larger workspace is never surveyed completely.
 const MAX_ENTRIES: usize = 2_000_000;
 
-/// The most directory entries that are read at or below one private path; see [`Extent::private`].
+/// The most directory entries that are read at or below one private path; see [`WalkOptions::private`].
 const MAX_PRIVATE: usize = 2_000;
 
 /// Subdirectories of a git directory that contain branches and objects.
@@ -91,7 +91,7 @@ pub struct Survey {
     /// The files that may be secret by their content, with the results of checking them.
     content_checks: PathMap<ContentCheck>,
     /// The files of `content_checks` that have several hard links. They can change through directories that are not watched.
-    with_names: BTreeSet<PathBuf>,
+    hard_linked: BTreeSet<PathBuf>,
     /// The symbolic links in the workspace, except in directories of generated files.
     links: BTreeSet<PathBuf>,
     /// The symbolic links that have the name of a secret, each with its canonical target.
@@ -102,7 +102,7 @@ pub struct Survey {
 
 /// The scope of a walk through a workspace, and the number of its threads.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Extent<'a> {
+pub(super) struct WalkOptions<'a> {
     /// Files and directories outside the workspace. A hard link in the workspace to one of these files is secret.
     pub private: &'a [PathBuf],
     /// The most directory entries to read. Cached entries do not count.
@@ -130,7 +130,7 @@ struct ContentCheck {
     /// The stamp of the file. `None` if the file must be read again.
     stamp: Option<FileStamp>,
     /// True if the file has several hard links, so that it can change through directories that are not watched.
-    has_names: bool,
+    has_hard_links: bool,
     secret: bool,
 }
 
@@ -243,23 +243,23 @@ impl Survey {
     }
 
     /// Surveys the workspace `root` again. Reads only directories and files that have changed since this survey.
-    pub(super) fn again(&self, root: &Path, extent: Extent<'_>) -> Self {
+    pub(super) fn again(&self, root: &Path, options: WalkOptions<'_>) -> Self {
         let opened = (root.canonicalize()).and_then(|path| Ok((Dir::open(&path)?, path)));
         let Ok((dir, path)) = opened else {
             return Self::default();
         };
         let root = Root { dir, path };
-        let (left, entries) = (AtomicUsize::new(extent.most), AtomicUsize::new(0));
+        let (left, entries) = (AtomicUsize::new(options.most), AtomicUsize::new(0));
         let mut walk = Walk::new(WalkContext {
             before: self,
-            extent,
+            options,
             root: &root,
             left: &left,
             entries: &entries,
         });
         walk.tree(&root.path, false);
         walk.follow(&root.path);
-        walk.hard_links(extent.private);
+        walk.hard_links(options.private);
         walk.finish()
     }
 
@@ -277,9 +277,9 @@ impl Survey {
 
     /// Records the result of checking the content of a file.
     fn note_check(&mut self, path: &Path, check: ContentCheck) {
-        match check.has_names {
-            true => self.with_names.insert(path.to_owned()),
-            false => self.with_names.remove(path),
+        match check.has_hard_links {
+            true => self.hard_linked.insert(path.to_owned()),
+            false => self.hard_linked.remove(path),
         };
         self.content_checks.insert(path, check);
     }
@@ -317,7 +317,7 @@ impl Survey {
 /// secret. So is a FIFO, because reading it would take a message that is meant for another program. Skips the objects and
 /// branches in git directories, because branches may have any name.
 pub fn survey(root: &Path) -> Survey {
-    let all = Extent {
+    let all = WalkOptions {
         private: &[],
         most: MAX_ENTRIES,
         changed: None,
@@ -335,7 +335,7 @@ pub(super) fn usable_threads() -> usize {
 #[derive(Clone, Copy)]
 struct WalkContext<'a> {
     before: &'a Survey,
-    extent: Extent<'a>,
+    options: WalkOptions<'a>,
     root: &'a Root,
     /// The number of directory entries that may still be read.
     left: &'a AtomicUsize,
@@ -454,7 +454,7 @@ impl<'a> Walk<'a> {
     /// Visits directories, in several threads if there are many.
     fn visit_level(&mut self, level: &[ToRead], found: &mut Subdirectories) {
         let context = self.context;
-        let threads = context.extent.threads;
+        let threads = context.options.threads;
         if threads == 1 || level.len() < MIN_PARALLEL_DIRECTORIES {
             level.iter().for_each(|dir| self.visit(dir, found));
             return;
@@ -547,7 +547,7 @@ impl<'a> Walk<'a> {
             root: _,
             read,
             content_checks,
-            with_names,
+            hard_linked,
             links,
             // The first thread adds these after the walk.
             outside: _,
@@ -566,7 +566,7 @@ impl<'a> Walk<'a> {
         mine.complete &= complete;
         mine.read.append(read);
         mine.content_checks.append(content_checks);
-        mine.with_names.extend(with_names);
+        mine.hard_linked.extend(hard_linked);
         mine.links.extend(links);
     }
 
@@ -577,7 +577,7 @@ impl<'a> Walk<'a> {
         dir.starts_with(&self.survey.root)
             && self
                 .context
-                .extent
+                .options
                 .changed
                 .is_some_and(|it| !may_differ(it))
     }
@@ -592,7 +592,7 @@ impl<'a> Walk<'a> {
         }
         let before = self.context.before.content_checks.get(path);
         if let Some(before) = &before
-            && !before.has_names
+            && !before.has_hard_links
             && self.is_unchanged(dir.path)
         {
             self.survey.content_checks.insert(path, before.clone());
@@ -626,7 +626,7 @@ impl<'a> Walk<'a> {
         let opened = dir.open();
         let itself = opened.as_ref().ok().and_then(|dir| dir.itself().ok());
         let stamp = itself.map(|node| node.stamp);
-        let changed = self.context.extent.changed;
+        let changed = self.context.options.changed;
         let is_told = changed.is_some_and(|changed| changed.contains(path));
         let before = before.filter(|_| !is_told);
         let before = before.filter(|dir| dir.stamp.is_some() && dir.stamp == stamp);
@@ -845,13 +845,13 @@ impl Packed for Directory {
 impl Packed for ContentCheck {
     fn pack(&self, bytes: &mut Vec<u8>) {
         pack_stamp(self.stamp, bytes);
-        bytes.extend([u8::from(self.has_names), u8::from(self.secret)]);
+        bytes.extend([u8::from(self.has_hard_links), u8::from(self.secret)]);
     }
 
     fn unpack(bytes: &mut Unpacker<'_>) -> Option<Self> {
         Some(Self {
             stamp: unpack_stamp(bytes)?,
-            has_names: bytes.number()? == 1,
+            has_hard_links: bytes.number()? == 1,
             secret: bytes.number()? == 1,
         })
     }
@@ -882,7 +882,7 @@ impl ContentCheck {
         Self {
             // Before it is read: it may change meanwhile.
             stamp: stamp.filter(FileStamp::is_settled),
-            has_names: node.is_some_and(|node| node.names > 1),
+            has_hard_links: node.is_some_and(|node| node.names > 1),
             secret: same.map_or_else(look, |file| file.secret),
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::survey::{Extent, Survey, usable_threads};
+use super::survey::{Survey, WalkOptions, usable_threads};
 use crate::watcher::{ChangeMark, Changes, Watchers};
 
 /// The most directory entries that are read while a caller waits. A thread reads the rest of a larger workspace in the
@@ -92,11 +92,11 @@ impl Surveys {
             },
         };
         let survey = known.unwrap_or_else(|| {
-            let extent = Extent {
+            let options = WalkOptions {
                 changed: dirs.as_ref(),
-                ..self.extent(self.at_once)
+                ..self.options(self.at_once)
             };
-            Arc::new(last.survey.again(root, extent))
+            Arc::new(last.survey.again(root, options))
         });
         let mut all = self.last.lock();
         let known = all.entry(root.to_owned()).or_default();
@@ -151,7 +151,7 @@ impl Surveys {
     /// Blocks on files.
     pub fn survey_whole(&self, root: &Path) -> Arc<Survey> {
         let last = self.last.lock().get(root).cloned().unwrap_or_default();
-        self.keep(root, last.survey.again(root, self.extent(usize::MAX)))
+        self.keep(root, last.survey.again(root, self.options(usize::MAX)))
     }
 
     /// Drops the surveys that were not checked for the time `time`. Keeps the paths of their secrets.
@@ -168,7 +168,7 @@ impl Surveys {
     fn read_the_rest(&self, root: &Path, survey: &Arc<Survey>) -> bool {
         let (surveys, root, first) = (self.clone(), root.to_owned(), Arc::clone(survey));
         let work = move || {
-            let survey = first.again(&root, surveys.extent(usize::MAX));
+            let survey = first.again(&root, surveys.options(usize::MAX));
             surveys.keep(&root, survey);
         };
         let thread = std::thread::Builder::new().name("survey".to_owned());
@@ -191,8 +191,8 @@ impl Surveys {
             .unwrap_or_default()
     }
 
-    fn extent(&self, most: usize) -> Extent<'_> {
-        Extent {
+    fn options(&self, most: usize) -> WalkOptions<'_> {
+        WalkOptions {
             private: &self.private,
             most,
             changed: None,

@@ -129,6 +129,7 @@ async fn with_manager(
     }
 }
 
+/// The token that a caller needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WantedToken {
     /// The token that is kept, renewed if it ends soon.

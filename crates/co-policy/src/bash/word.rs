@@ -41,7 +41,7 @@ impl Word {
         let raw = source.get(span.clone()).unwrap_or_default();
         let mut scanner = Scanner::default();
         scanner.scan(raw);
-        let forms = expand_braces(&scanner.letters);
+        let forms = expand_braces(&scanner.chars);
         Self {
             span,
             literal: !scanner.dynamic && forms.len() == 1,
@@ -74,7 +74,7 @@ struct WordChar {
 
 #[derive(Default)]
 struct Scanner {
-    letters: Vec<WordChar>,
+    chars: Vec<WordChar>,
     dynamic: bool,
 }
 
@@ -148,7 +148,7 @@ impl Scanner {
     }
 
     fn push(&mut self, char: char, quoted: bool) {
-        self.letters.push(WordChar { char, quoted });
+        self.chars.push(WordChar { char, quoted });
     }
 }
 
@@ -167,36 +167,31 @@ fn begins(next: char) -> bool {
 }
 
 /// Expands brace lists such as `{a,b}`. A list of numbers, `{1..3}`, stays as written.
-fn expand_braces(letters: &[WordChar]) -> Vec<String> {
-    let text = |letters: &[WordChar]| letters.iter().map(|it| it.char).collect::<String>();
-    let Some((open, commas, close)) = first_list(letters) else {
-        return vec![text(letters)];
+fn expand_braces(chars: &[WordChar]) -> Vec<String> {
+    let text = |chars: &[WordChar]| chars.iter().map(|it| it.char).collect::<String>();
+    let Some((open, commas, close)) = first_list(chars) else {
+        return vec![text(chars)];
     };
     let mut forms = Vec::new();
     let starts = [open].into_iter().chain(commas.iter().copied());
     let ends = commas.iter().copied().chain([close]);
     for (start, end) in starts.zip(ends) {
-        let choice = [
-            &letters[..open],
-            &letters[start + 1..end],
-            &letters[close + 1..],
-        ]
-        .concat();
+        let choice = [&chars[..open], &chars[start + 1..end], &chars[close + 1..]].concat();
         forms.extend(expand_braces(&choice));
         if forms.len() > MAX_FORMS {
-            return vec![text(letters), String::new()];
+            return vec![text(chars), String::new()];
         }
     }
     forms
 }
 
 /// Returns the indices of the first brace list: of its `{`, its commas and its `}`.
-fn first_list(letters: &[WordChar]) -> Option<(usize, Vec<usize>, usize)> {
-    let is = |at: usize, c: char| !letters[at].quoted && letters[at].char == c;
-    let opens = (0..letters.len()).filter(|at| is(*at, '{') && (*at == 0 || !is(at - 1, '$')));
+fn first_list(chars: &[WordChar]) -> Option<(usize, Vec<usize>, usize)> {
+    let is = |at: usize, c: char| !chars[at].quoted && chars[at].char == c;
+    let opens = (0..chars.len()).filter(|at| is(*at, '{') && (*at == 0 || !is(at - 1, '$')));
     opens.into_iter().find_map(|open| {
         let (mut depth, mut commas) = (0, Vec::new());
-        for at in open..letters.len() {
+        for at in open..chars.len() {
             if is(at, '{') {
                 depth += 1;
             } else if is(at, '}') {

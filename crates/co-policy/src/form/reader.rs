@@ -230,11 +230,11 @@ impl<'a> FormReader<'a> {
                 });
             } else if !position.dashes && is_option(rows, &word.text) {
                 match self.option(rows, depth, position.at, &mut scan) {
-                    ArgumentCount::Nothing => open.push(next),
-                    ArgumentCount::Next => open.push(after_value),
-                    ArgumentCount::Rest => drop(scan.ends.insert(next.at)),
-                    ArgumentCount::Unknown if self.both => open.extend([next, after_value]),
-                    ArgumentCount::Unknown => open.push(next),
+                    OptionArguments::Nothing => open.push(next),
+                    OptionArguments::Next => open.push(after_value),
+                    OptionArguments::Rest => drop(scan.ends.insert(next.at)),
+                    OptionArguments::Unknown if self.both => open.extend([next, after_value]),
+                    OptionArguments::Unknown => open.push(next),
                 }
             } else {
                 let assigns = rows.first().is_some_and(|row| row.assigns);
@@ -270,7 +270,7 @@ impl<'a> FormReader<'a> {
     }
 
     /// Reads the option at a position. Returns how it uses the next words.
-    fn option(&self, rows: &Rows, depth: usize, at: usize, scan: &mut Scan) -> ArgumentCount {
+    fn option(&self, rows: &Rows, depth: usize, at: usize, scan: &mut Scan) -> OptionArguments {
         let text = &self.words[at].text;
         let whole = rows.iter().any(|row| row.whole_options);
         if !text.starts_with("--") && !whole && !text.starts_with('+') {
@@ -289,11 +289,11 @@ impl<'a> FormReader<'a> {
         }
         let takes = match (attached, found.value) {
             (Some(_), _) | (None, Some(OptionValue::None | OptionValue::Attached)) => {
-                ArgumentCount::Nothing
+                OptionArguments::Nothing
             }
-            (None, Some(OptionValue::Needed)) => ArgumentCount::Next,
-            (None, Some(OptionValue::Rest)) => ArgumentCount::Rest,
-            (None, None) => ArgumentCount::Unknown,
+            (None, Some(OptionValue::Needed)) => OptionArguments::Next,
+            (None, Some(OptionValue::Rest)) => OptionArguments::Rest,
+            (None, None) => OptionArguments::Unknown,
         };
         if let (Some(value), None, true) = (attached, found.value, self.both) {
             scan.operands.insert(Operand {
@@ -313,7 +313,7 @@ impl<'a> FormReader<'a> {
         at: usize,
         letters: &str,
         scan: &mut Scan,
-    ) -> ArgumentCount {
+    ) -> OptionArguments {
         for (place, letter) in letters.char_indices() {
             let found = self.find_option(rows, &format!("-{letter}"));
             let rest = &letters[place + letter.len_utf8()..];
@@ -321,27 +321,34 @@ impl<'a> FormReader<'a> {
             let is_last = rest.is_empty();
             match found.value {
                 Some(OptionValue::None) => {
-                    self.add(depth, at, found, None, ArgumentCount::Nothing, scan);
+                    self.add(depth, at, found, None, OptionArguments::Nothing, scan);
                 }
                 Some(_) if !is_last => {
-                    self.add(depth, at, found, Some(value), ArgumentCount::Nothing, scan);
-                    return ArgumentCount::Nothing;
+                    self.add(
+                        depth,
+                        at,
+                        found,
+                        Some(value),
+                        OptionArguments::Nothing,
+                        scan,
+                    );
+                    return OptionArguments::Nothing;
                 }
                 Some(OptionValue::Attached) => {
-                    self.add(depth, at, found, None, ArgumentCount::Nothing, scan);
+                    self.add(depth, at, found, None, OptionArguments::Nothing, scan);
                 }
                 Some(OptionValue::Needed) => {
-                    self.add(depth, at, found, None, ArgumentCount::Next, scan);
-                    return ArgumentCount::Next;
+                    self.add(depth, at, found, None, OptionArguments::Next, scan);
+                    return OptionArguments::Next;
                 }
                 Some(OptionValue::Rest) => {
-                    self.add(depth, at, found, None, ArgumentCount::Rest, scan);
-                    return ArgumentCount::Rest;
+                    self.add(depth, at, found, None, OptionArguments::Rest, scan);
+                    return OptionArguments::Rest;
                 }
                 None => {
                     let takes = match is_last {
-                        true => ArgumentCount::Unknown,
-                        false => ArgumentCount::Nothing,
+                        true => OptionArguments::Unknown,
+                        false => OptionArguments::Nothing,
                     };
                     let attached = (self.both && !is_last).then_some(value);
                     if let Some(value) = attached {
@@ -357,7 +364,7 @@ impl<'a> FormReader<'a> {
                 }
             }
         }
-        ArgumentCount::Nothing
+        OptionArguments::Nothing
     }
 
     fn add(
@@ -366,13 +373,13 @@ impl<'a> FormReader<'a> {
         at: usize,
         found: FoundOption,
         attached: Option<&str>,
-        takes: ArgumentCount,
+        takes: OptionArguments,
         scan: &mut Scan,
     ) {
         let reads_next = match takes {
-            ArgumentCount::Nothing | ArgumentCount::Rest => false,
-            ArgumentCount::Next => true,
-            ArgumentCount::Unknown => self.both,
+            OptionArguments::Nothing | OptionArguments::Rest => false,
+            OptionArguments::Next => true,
+            OptionArguments::Unknown => self.both,
         };
         let next = self.words.get(at + 1).filter(|_| reads_next);
         let own = self.words[at].at;
@@ -435,9 +442,9 @@ impl<'a> FormReader<'a> {
     }
 }
 
-/// The number of words after an option that the option uses.
+/// The words after an option that belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ArgumentCount {
+enum OptionArguments {
     Nothing,
     /// The next word is the option's value.
     Next,

@@ -39,7 +39,7 @@ pub(super) fn find(
 ) -> TrialPackages {
     let mut found = TrialPackages::default();
     for tool in package_tools() {
-        let variable = tool.elsewhere.variable();
+        let variable = tool.relocation.variable();
         let named = kept.named.iter().find(|(name, _)| *name == variable);
         let home = named.map_or_else(|| kept.home.join(&tool.home), |(_, path)| path.clone());
         match home.canonicalize() {
@@ -122,8 +122,8 @@ fn lead_to(
     caches: &Path,
 ) -> Option<(OsString, OsString)> {
     let place = caches.join(&tool.name).into_os_string();
-    let variable = OsStr::new(tool.elsewhere.variable());
-    let value = match &tool.elsewhere {
+    let variable = OsStr::new(tool.relocation.variable());
+    let value = match &tool.relocation {
         PackageRelocation::Home(_) | PackageRelocation::Packages(_) => place,
         PackageRelocation::JavaOption(_, option) => {
             // Maven divides the options at blanks.

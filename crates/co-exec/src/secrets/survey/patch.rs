@@ -37,7 +37,7 @@ impl Survey {
     pub(in super::super) fn is_current_outside(&self) -> bool {
         let outside = self.read_outside.iter();
         let dirs = outside.map(|(path, dir)| (path, dir.stamp));
-        let files = self.with_names.iter();
+        let files = self.hard_linked.iter();
         let files = files.filter_map(|path| Some((path, self.content_checks.get(path)?.stamp)));
         let mut all = dirs.chain(files);
         all.all(|(path, stamp)| stamp.is_some() && stamp == FileStamp::of(path))
@@ -186,7 +186,7 @@ impl Patch {
         let ordinary = self.is_ordinary(path, kind) && !self.survey.concerns(path);
         ordinary.then_some(())?;
         self.survey.content_checks.remove(path);
-        self.survey.with_names.retain(|it| !it.starts_with(path));
+        self.survey.hard_linked.retain(|it| !it.starts_with(path));
         self.survey.links.retain(|it| !it.starts_with(path));
         if kind.is_dir() {
             self.survey.read.remove_tree(path);

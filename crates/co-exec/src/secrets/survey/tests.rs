@@ -3,8 +3,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::{
-    ContentCheck, Directory, Extent, FileStamp, MIN_PARALLEL_DIRECTORIES, MIN_PARALLEL_STAMPS,
-    Packed, PathMap, Survey, survey,
+    ContentCheck, Directory, FileStamp, MIN_PARALLEL_DIRECTORIES, MIN_PARALLEL_STAMPS, Packed,
+    PathMap, Survey, WalkOptions, survey,
 };
 use crate::test_files;
 
@@ -26,13 +26,13 @@ fn again(before: &Survey, dir: &Path, most: usize) -> Survey {
 }
 
 fn with_threads(threads: usize, before: &Survey, dir: &Path, most: usize) -> Survey {
-    let extent = Extent {
+    let options = WalkOptions {
         private: &[],
         most,
         changed: None,
         threads,
     };
-    before.again(dir, extent)
+    before.again(dir, options)
 }
 
 fn relative(paths: &[PathBuf], root: &Path) -> Vec<String> {
