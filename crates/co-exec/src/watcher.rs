@@ -570,8 +570,7 @@ impl Tree {
         };
         if flags.intersects(NAMES) {
             self.forget(inotify, &child);
-        }
-        if flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
+            // After an exchange of two names, the directory has already got the name that the event takes away.
             self.add(inotify, child.into())?;
         } else if flags.contains(ReadFlags::ATTRIB) {
             // It, or what is below it, may be readable now.
@@ -590,14 +589,13 @@ impl Tree {
     fn add(&mut self, inotify: &OwnedFd, dir: Arc<Path>) -> Result<(), UnwatchedReason> {
         let mut flags = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE;
         flags |= WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE | WatchFlags::ATTRIB;
-        flags |= WatchFlags::MOVE_SELF | WatchFlags::ONLYDIR | WatchFlags::EXCL_UNLINK;
+        flags |= WatchFlags::MOVE_SELF | WatchFlags::ONLYDIR;
         let mut todo = vec![dir];
         while let Some(path) = todo.pop() {
             if path.as_os_str().len() >= MAX_PATH_BYTES {
                 // Nothing of co's reads it.
                 continue;
             }
-            self.touch(Arc::clone(&path));
             let below = path.strip_prefix(&self.root).unwrap_or(&path);
             let opened = self.dir.dir(below);
             let watched = opened.as_ref().map(|dir| {
@@ -607,6 +605,7 @@ impl Tree {
             let error = match (&opened, watched) {
                 (Ok(dir), Ok(Ok(watch))) => {
                     self.watches.insert(watch, &path);
+                    self.touch(Arc::clone(&path));
                     if self.watches.len() > self.most {
                         return Err(UnwatchedReason::Size);
                     }
@@ -623,7 +622,10 @@ impl Tree {
             };
             use std::io::ErrorKind::{NotADirectory, NotFound, Other, PermissionDenied};
             match error.kind() {
-                PermissionDenied => drop(self.closed.insert(path)),
+                PermissionDenied => {
+                    self.touch(Arc::clone(&path));
+                    self.closed.insert(path);
+                }
                 // If it comes back, or was replaced by a link, that is an event of the directory above.
                 NotADirectory | NotFound | Other if *path != *self.root => {}
                 _ => return Err(error.into()),

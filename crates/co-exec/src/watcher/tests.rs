@@ -1,5 +1,8 @@
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::symlink;
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::*;
 use crate::test_files;
@@ -87,6 +90,34 @@ fn a_directory_that_becomes_a_link_is_no_longer_watched() {
     fs::write(outside.join("x"), "x").unwrap();
     assert!(scene.after("true").is_empty());
     assert_eq!(scene.after("echo y > d/a/b/c"), ["d/a/b"]);
+}
+
+#[test]
+fn directories_that_exchange_their_names_stay_watched() {
+    let mut scene = Scene::new(&["a/deep/x", "b/deep/x"]);
+    let exchange = |one: &str, other: &str| {
+        let [one, other] = [one, other].map(|it| scene.root.join(it));
+        renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+    };
+    exchange("a", "b");
+    exchange("a/deep", "b/deep");
+    scene.after("true");
+    for dir in ["a", "a/deep", "b", "b/deep"] {
+        assert_eq!(scene.after(&format!("echo y > {dir}/new")), [dir]);
+    }
+    assert_eq!(scene.watcher.directories(), 5);
+}
+
+#[test]
+fn a_write_through_a_name_that_is_gone_is_told() {
+    let mut scene = Scene::new(&["a/one"]);
+    let mut file = File::options()
+        .append(true)
+        .open(scene.root.join("a/one"))
+        .unwrap();
+    scene.after("ln a/one a/other; rm a/one");
+    file.write_all(b"y").unwrap();
+    assert_eq!(scene.after("true"), ["a"]);
 }
 
 #[test]
