@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -402,6 +402,20 @@ fn ignored_and_secret_files_are_not_copied_and_not_deleted() {
         .map(|it| fs::read_to_string(it).unwrap())
         .collect();
     assert_eq!(packs, ["build\nbeforeafterbuild\na\n"]);
+}
+
+#[test]
+fn a_gitignore_that_is_a_link_has_no_rules() {
+    let scene = Scene::new();
+    scene.write("conf/ig", "hid\n");
+    scene.write("one/hid/f", "before");
+    symlink("conf/ig", scene.at(".gitignore")).unwrap();
+    let found = scene.call(|| scene.write("conf/ig", "other\n"));
+    assert_eq!(paths(&found.changes), ["conf/ig"]);
+    let found = scene.call(|| scene.write("one/hid/f", "after"));
+    assert_eq!(paths(&found.changes), ["one/hid/f"]);
+    scene.take_back(&found.changes);
+    assert_eq!(scene.read("one/hid/f"), "before");
 }
 
 #[test]

@@ -465,19 +465,28 @@ fn rules_for_git_that_never_end_are_not_waited_for() {
 }
 
 #[test]
-fn rules_for_git_that_are_links_hold_unless_they_lead_to_a_device() {
+fn ignore_files_that_are_links_have_no_rules_except_gits_own() {
     let place = Place::new(&[("a", "a"), ("b", "b"), ("rules", "b\n")]);
-    symlink("rules", place.work.join(".gitignore")).unwrap();
-    let seen = place.take("list_files", json!({})).unwrap();
-    assert_eq!(seen.text, ".gitignore (a link)\na\nrules\n");
-    fs::remove_file(place.work.join(".gitignore")).unwrap();
-    symlink("/dev/null", place.work.join(".gitignore")).unwrap();
-    let seen = place.take("list_files", json!({})).unwrap();
-    assert_eq!(seen.text, ".gitignore (a link)\na\nb\nrules\n");
-    fs::remove_file(place.work.join(".gitignore")).unwrap();
-    symlink("/dev/zero", place.work.join(".gitignore")).unwrap();
-    let seen = place.take("list_files", json!({})).unwrap();
-    assert_eq!(seen.text, "", "{}", seen.summary);
+    let listed = || place.take("list_files", json!({})).unwrap().text;
+    for name in [".gitignore", ".ignore"] {
+        for target in ["rules", "/dev/null", "/dev/zero"] {
+            let link = place.work.join(name);
+            symlink(target, &link).unwrap();
+            assert_eq!(listed(), format!("{name} (a link)\na\nb\nrules\n"));
+            fs::remove_file(link).unwrap();
+        }
+    }
+    let exclude = place.work.join(".git/info/exclude");
+    fs::create_dir_all(exclude.parent().unwrap()).unwrap();
+    for (target, seen) in [
+        ("../../rules", "a\nrules\n"),
+        ("/dev/null", "a\nb\nrules\n"),
+        ("/dev/zero", ""),
+    ] {
+        symlink(target, &exclude).unwrap();
+        assert_eq!(listed(), seen);
+        fs::remove_file(&exclude).unwrap();
+    }
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! The ignore rules of git, for the directories of a walk and for single paths.
 
+use std::fs::Metadata;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
 
-use co_exec::beneath;
+use co_exec::beneath::{self, Dir};
 
 /// The ignore files of each directory. The rules of an earlier file have precedence.
 pub(crate) const RULES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
@@ -104,9 +106,28 @@ impl IgnoreRules {
     }
 }
 
-/// Returns the content of an ignore file.
+/// Returns the content of an ignore file. `path` is a canonical directory, followed by one of [`RULES`]. As in git, a symbolic
+/// link in the place of a `.gitignore` has no rules. The same holds for an `.ignore`.
 pub(crate) fn text(path: &Path) -> Option<Vec<u8>> {
-    beneath::read_resolved(path, MOST_BYTES).ok()
+    let (dir, name) = (path.parent()?, path.file_name()?);
+    let bytes = match may_be_link(path) {
+        true => beneath::read_resolved(path, MOST_BYTES),
+        false => Dir::open(dir).and_then(|dir| dir.read(name, MOST_BYTES)),
+    };
+    bytes.ok()
+}
+
+/// Returns the metadata of an ignore file.
+pub(super) fn metadata(path: &Path) -> io::Result<Metadata> {
+    match may_be_link(path) {
+        true => path.metadata(),
+        false => path.symlink_metadata(),
+    }
+}
+
+/// Returns true if an ignore file may be a symbolic link: git follows the link of an ignore file in its own directory.
+fn may_be_link(path: &Path) -> bool {
+    path.ends_with(RULES[2])
 }
 
 fn matcher(dir: &Path, text: &[u8]) -> Gitignore {

@@ -229,7 +229,7 @@ fn unfit_rules(dir: &Path) -> Option<PathBuf> {
     RULES
         .iter()
         .map(|name| dir.join(name))
-        .find(|path| path.metadata().is_ok_and(|meta| unfit(path, &meta)))
+        .find(|path| ignore_rules::metadata(path).is_ok_and(|meta| unfit(path, &meta)))
 }
 
 fn unfit(path: &Path, meta: &Metadata) -> bool {
