@@ -28,7 +28,8 @@ local function is_sendable(value, depth)
   if type(value) == 'string' then
     return utf8.valid(value)
   elseif type(value) ~= 'table' then
-    return type(value) == 'number' or type(value) == 'boolean' or value == vim.NIL
+    local is_finite = type(value) == 'number' and value - value == 0
+    return is_finite or type(value) == 'boolean' or value == vim.NIL
   end
   local list = vim.islist(value)
   for key, item in pairs(value) do
@@ -45,7 +46,7 @@ end
 ---@return string? problem
 local function check_sendable(value)
   return not is_sendable(value, NESTED)
-      and 'made of UTF-8 texts, numbers, true, false, lists and tables with names'
+      and 'made of UTF-8 texts, finite numbers, true, false, lists and tables with names'
     or nil
 end
 

@@ -175,6 +175,38 @@ describe('the backend', function()
     same(1, #nvim:lua('return _G.notices'))
   end)
 
+  it('is not sent what Neovim cannot pack, and Neovim goes on', function()
+    local nvim, received = with('ready')
+    nvim:lua("require('co').setup({ extra_body = { a = 2 ^ 53 } }) vim.cmd('Co! first')")
+    neovim.wait('the run', function()
+      return #received() == 2
+    end)
+    for value, told in pairs({
+      ['0 / 0'] = 'the number ',
+      ['math.huge'] = 'the number inf',
+      ['print'] = 'a function',
+      ['{ 1, a = 2 }'] = 'a table that is neither a list nor has only names',
+      ['_G'] = 'a table with more than 100 levels',
+      ['{ [vim.type_idx] = vim.types.float, [vim.val_idx] = 0 / 0 }'] = 'a table that is neither',
+    }) do
+      nvim:lua(([[
+        _G.notices = {}
+        _G.loop = {}
+        _G.loop.loop = _G.loop
+        _G.taken = require('co.backend').send({ type = 'prompt', context = { %s } })
+      ]]):format(value == '_G' and 'loop' or value))
+      same(false, nvim:lua('return _G.taken'), value)
+      nvim:wait('return #_G.notices > 0')
+      local notice = nvim:lua('return _G.notices[1]')
+      yes(notice:find('the message "prompt" has ' .. told, 1, true), notice)
+    end
+    nvim:lua("vim.cmd('Co! last')")
+    neovim.wait('the last run', function()
+      return #received() == 3
+    end)
+    same({ 'run', 'last' }, { received()[3].type, received()[3].command })
+  end)
+
   it('with another path is told to need a restart', function()
     local nvim = with('ready')
     nvim:lua("vim.cmd('Co! a')")

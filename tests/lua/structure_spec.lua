@@ -51,6 +51,8 @@ local FUNNELS = {
   ['vim%.ui%.select'] = { 'ui/select' },
   -- For blanks alone, their time grows with the square of the number of these.
   ['vim%.trim'] = { 'ui/printable', 'install' },
+  -- Neovim ends at a number that is not finite or has more than 53 bits.
+  ['mpack'] = {},
   ['trimempty'] = { 'chat/send' },
 }
 

@@ -238,12 +238,24 @@ describe('settings', function()
     local problems = nvim:lua("return require('co.config').problems()")
     table.sort(problems)
     same({
-      'setup: the setting "api_key_file" must be made of UTF-8 texts, numbers, true, false, lists and tables with names',
+      'setup: the setting "api_key_file" must be made of UTF-8 texts, finite numbers, true, false, lists and tables with names',
       'setup: the setting "bin" must be the path of the co-nvim executable',
-      'setup: the setting "extra_body" must be made of UTF-8 texts, numbers, true, false, lists and tables with names',
-      'setup: the setting "headers" must be made of UTF-8 texts, numbers, true, false, lists and tables with names',
+      'setup: the setting "extra_body" must be made of UTF-8 texts, finite numbers, true, false, lists and tables with names',
+      'setup: the setting "headers" must be made of UTF-8 texts, finite numbers, true, false, lists and tables with names',
       'setup: there is no setting 1; give each its name, such as { model = "x" }',
     }, problems)
+  end)
+
+  it('that are no finite numbers are left out at any depth', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      vim.g.co = {
+        max_output_tokens = 0 / 0, context_limit = math.huge, unknown = -math.huge,
+        extra_body = { temperature = 0 / 0 }, model = 'm', max_steps = 2 ^ 53,
+      }
+    ]])
+    same({ model = 'm', max_steps = 2 ^ 53 }, nvim:lua("return require('co.config').settings()"))
+    same(4, #nvim:lua("return require('co.config').problems()"))
   end)
 
   it('given late hold at once, those of keys in buffers made from then on', function()

@@ -6,7 +6,7 @@ local M = {}
 local config = require('co.config')
 local executable = require('co.backend.executable')
 local log = require('co.ui.log')
-local message_limit = require('co.backend.message_limit')
+local message_check = require('co.backend.message_check')
 local notify = require('co.ui.notify')
 local textlock = require('co.ui.textlock')
 local version = require('co.version')
@@ -251,11 +251,11 @@ function M.start_early(begins_chat)
 end
 
 --- Sends a message, and starts the backend if none runs. The message waits for the handshake and for a restart. A
---- message that is too long is refused with a notice.
+--- message that is too long, or has a value that cannot be sent, is refused with a notice.
 ---@param message co.FromEditor
 ---@return boolean taken
 function M.send(message)
-  local problem = message_limit.problem(message)
+  local problem = message_check.problem(message)
   if problem then
     notify.error(problem)
     return false
