@@ -116,6 +116,11 @@ impl ChangeTime {
         Self(since.saturating_add(nanos))
     }
 
+    /// Returns a time shortly before now. Every file that changes from now on has a later change time.
+    pub fn shortly_ago() -> Self {
+        Self::from(SystemTime::now() - FILE_TIME_RESOLUTION)
+    }
+
     /// Returns true if a file with this change time was changed before `start`.
     pub fn is_before(self, start: Self) -> bool {
         let second = |it: Self| it.0.div_euclid(NANOS_PER_SECOND);

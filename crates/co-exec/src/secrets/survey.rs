@@ -18,7 +18,7 @@ use super::content;
 use crate::beneath::{self, Dir, MAX_PATH_BYTES};
 use crate::parallel;
 use crate::path_map::{Packed, PathMap, Unpacker, pack_bytes};
-use crate::regular::FileStamp;
+use crate::regular::{ChangeTime, FileStamp};
 use crate::repository;
 use listing::Listing;
 
@@ -94,8 +94,10 @@ pub struct Survey {
     hard_linked: BTreeSet<PathBuf>,
     /// The symbolic links in the workspace, except in directories of generated files.
     links: BTreeSet<PathBuf>,
-    /// The symbolic links that have the name of a secret, each with its canonical target.
-    followed: Vec<(PathBuf, Option<PathBuf>)>,
+    /// The symbolic links that have the name of a secret.
+    followed: Vec<FollowedLink>,
+    /// The private paths ([`WalkOptions::private`]) with their stamps. A hard link to a file of the workspace may be made in them.
+    private: Vec<(PathBuf, Option<FileStamp>)>,
     /// Directories that have the name of a secret but also contain source text, so that they are not closed as a whole.
     with_source: Vec<PathBuf>,
 }
@@ -124,6 +126,16 @@ struct Directory {
     keys: Arc<[PathBuf]>,
 }
 
+/// A symbolic link, and the file to which it leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct FollowedLink {
+    path: PathBuf,
+    /// The canonical path of the target. `None` if the target does not exist.
+    target: Option<PathBuf>,
+    /// The device and the inode of the target.
+    inode: Option<(u64, u64)>,
+}
+
 /// The result of checking the content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ContentCheck {
@@ -145,8 +157,7 @@ impl Survey {
             let path = path.strip_prefix(&self.root).unwrap_or(path);
             stamp.is_some() && stamp == FileStamp::below(&root, path, AtFlags::empty())
         };
-        let mut outside = self.read_outside.iter();
-        if self.read.is_empty() || !outside.all(|(path, dir)| is_same(path, dir.stamp)) {
+        if self.read.is_empty() || !self.is_current_outside() {
             return None;
         }
         let changed = |half: usize| -> HashSet<Arc<Path>> {
@@ -173,6 +184,38 @@ impl Survey {
             _ => parallel::map([0, 1], changed),
         };
         Some(found.into_iter().flatten().collect())
+    }
+
+    /// Returns this survey without the stamps of directories in which a file that may hold a private key was changed after
+    /// `start`, so that they are read again. A write into a file leaves the stamp of its directory as it is.
+    pub(super) fn without_rewritten(self: &Arc<Self>, start: ChangeTime) -> Arc<Self> {
+        let Ok(root) = Dir::open(&self.root) else {
+            return Arc::clone(self);
+        };
+        let is_rewritten = |(path, dir): &(PathBuf, Directory)| {
+            let below = path.strip_prefix(&self.root).unwrap_or(path);
+            let stamp =
+                |name| FileStamp::below(&root, &below.join(name), AtFlags::SYMLINK_NOFOLLOW);
+            let entries = dir.entries.as_ref();
+            let mut files = entries.into_iter().flat_map(|it| key_candidates(below, it));
+            files.any(|name| stamp(name).is_some_and(|it| !it.changed().is_before(start)))
+        };
+        let rewritten = |half: usize| -> Vec<(PathBuf, Directory)> {
+            let dirs = self.read.halves().into_iter().nth(half).into_iter();
+            dirs.flatten().filter(is_rewritten).collect()
+        };
+        let mut rewritten = parallel::map([0, 1], rewritten)
+            .into_iter()
+            .flatten()
+            .peekable();
+        if rewritten.peek().is_none() {
+            return Arc::clone(self);
+        }
+        let mut survey = Self::clone(self);
+        for (path, dir) in rewritten {
+            survey.read.insert(&path, Directory { stamp: None, ..dir });
+        }
+        Arc::new(survey)
     }
 
     /// Returns true if nothing has changed since this survey.
@@ -554,6 +597,7 @@ impl<'a> Walk<'a> {
             cut: _,
             read_outside: _,
             followed: _,
+            private: _,
             with_source: _,
         } = theirs;
         let mine = &mut self.survey;
@@ -721,8 +765,13 @@ impl<'a> Walk<'a> {
     fn follow(&mut self, root: &Path) {
         for link in std::mem::take(&mut self.links) {
             let real = link.canonicalize();
-            let followed = (link.clone(), real.as_ref().ok().cloned());
-            self.survey.followed.push(followed);
+            let target = real.as_ref().ok().cloned();
+            let stamp = target.as_deref().and_then(FileStamp::of);
+            self.survey.followed.push(FollowedLink {
+                path: link.clone(),
+                target,
+                inode: stamp.map(|it| it.inode()),
+            });
             let Ok(real) = real else {
                 // The file may be made later.
                 self.survey.outside.push(link);
@@ -757,6 +806,8 @@ impl<'a> Walk<'a> {
 
     /// Finds other hard links to secret files, and to files in the private paths.
     fn hard_links(&mut self, private: &[PathBuf]) {
+        let stamps = private.iter().map(|it| (it.clone(), FileStamp::of(it)));
+        self.survey.private = stamps.collect();
         let survey = &self.survey;
         let known = (survey.files.iter())
             .chain(&survey.within)
@@ -898,23 +949,30 @@ fn find_keys(
     entries: &Listing,
     buffer: &mut [u8],
 ) -> Arc<[PathBuf]> {
-    if is_generated(below) {
-        return Arc::default();
-    }
-    let files = entries.iter().filter(|(_, kind)| kind.is_file());
-    let keys = files.map(|(file, _)| file).filter(|file| {
-        let name = file.to_string_lossy();
-        // First what excludes most files.
-        content::may_hold_key(&name)
-            && !content::decides(&name)
-            && !names::is_secret(&name)
-            && dir
-                .fill(file, buffer)
-                .is_ok_and(|size| content::holds_key(&buffer[..size]))
+    let keys = key_candidates(below, entries).filter(|file| {
+        dir.fill(file, buffer)
+            .is_ok_and(|size| content::holds_key(&buffer[..size]))
     });
     let mut keys: Vec<_> = keys.map(|file| path.join(file)).collect();
     keys.sort();
     keys.into()
+}
+
+/// Returns the files of a directory that must be searched for a private key although their names do not show that they are secret.
+/// `below` is the path of the directory, relative to the workspace.
+fn key_candidates<'a>(
+    below: &Path,
+    entries: &'a Listing,
+) -> impl Iterator<Item = &'a OsStr> + use<'a> {
+    let is_searched = !is_generated(below);
+    let files = entries
+        .iter()
+        .filter(move |(_, kind)| is_searched && kind.is_file());
+    files.map(|(file, _)| file).filter(|file| {
+        let name = file.to_string_lossy();
+        // First what excludes most files.
+        content::may_hold_key(&name) && !content::decides(&name) && !names::is_secret(&name)
+    })
 }
 
 /// Returns true if a path, relative to its workspace, is a directory of generated files or is inside one.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::survey::{Survey, WalkOptions, usable_threads};
+use crate::regular::ChangeTime;
 use crate::watcher::{ChangeMark, Changes, Watchers};
 
 /// The most directory entries that are read while a caller waits. A thread reads the rest of a larger workspace in the
@@ -34,6 +35,9 @@ struct Last {
     mark: Option<ChangeMark>,
     /// The time of the last check that the survey is up to date. `None` before the first check.
     checked: Option<Instant>,
+    /// A time after which no file was searched for private keys again, unless its directory has changed or the watcher told of the
+    /// file. `None` before the first survey.
+    keys_found: Option<ChangeTime>,
     /// True while a thread reads the rest of the workspace.
     goes_on: bool,
     /// The paths where earlier surveys found secrets but the last survey did not. If there are too many, some are missing.
@@ -72,12 +76,18 @@ impl Surveys {
     ///
     /// The survey of a large workspace is incomplete at first, and a thread reads the rest. Blocks on files.
     pub fn current(&self, root: &Path) -> Arc<Survey> {
-        let last = self.last.lock().get(root).cloned().unwrap_or_default();
+        let mut last = self.last.lock().get(root).cloned().unwrap_or_default();
         if last.goes_on {
             return last.survey;
         }
         let checked = Some(Instant::now());
+        let now = ChangeTime::shortly_ago();
         let Changes { mark, dirs } = self.watchers.changes(root, last.mark.as_ref());
+        if let (true, None, Some(start)) = (mark.is_some(), &dirs, last.keys_found) {
+            // Nobody has watched the files until this mark.
+            last.survey = last.survey.without_rewritten(start);
+        }
+        let keys_found = last.keys_found.filter(|_| mark.is_none()).or(Some(now));
         let dirs = dirs.filter(|_| !last.survey.cut);
         let unwatched = || (!last.survey.cut).then(|| last.survey.changed()).flatten();
         let known = match &dirs {
@@ -107,12 +117,15 @@ impl Surveys {
         if Arc::ptr_eq(&known.survey, &survey) {
             known.mark = mark;
             known.checked = checked;
+            known.keys_found = keys_found;
             return survey;
         }
         *known = Last {
-            goes_on: survey.cut && self.read_the_rest(root, &survey),
+            goes_on: survey.cut
+                && self.read_the_rest(root, &survey, last.keys_found.unwrap_or(now)),
             mark,
             checked,
+            keys_found,
             ..known.next(Arc::clone(&survey))
         };
         survey
@@ -151,7 +164,9 @@ impl Surveys {
     /// Blocks on files.
     pub fn survey_whole(&self, root: &Path) -> Arc<Survey> {
         let last = self.last.lock().get(root).cloned().unwrap_or_default();
-        self.keep(root, last.survey.again(root, self.options(usize::MAX)))
+        let now = ChangeTime::shortly_ago();
+        let survey = last.survey.again(root, self.options(usize::MAX));
+        self.keep(root, survey, last.keys_found.unwrap_or(now))
     }
 
     /// Drops the surveys that were not checked for the time `time`. Keeps the paths of their secrets.
@@ -159,27 +174,33 @@ impl Surveys {
         for last in self.last.lock().values_mut() {
             let is_used = |checked: Instant| checked.elapsed() < time;
             if !last.goes_on && !last.checked.is_some_and(is_used) {
-                *last = last.next(Arc::default());
+                *last = Last {
+                    keys_found: None,
+                    ..last.next(Arc::default())
+                };
             }
         }
     }
 
     /// Starts a thread that completes a survey. Returns true if the thread has started.
-    fn read_the_rest(&self, root: &Path, survey: &Arc<Survey>) -> bool {
+    fn read_the_rest(&self, root: &Path, survey: &Arc<Survey>, keys_found: ChangeTime) -> bool {
         let (surveys, root, first) = (self.clone(), root.to_owned(), Arc::clone(survey));
         let work = move || {
             let survey = first.again(&root, surveys.options(usize::MAX));
-            surveys.keep(&root, survey);
+            surveys.keep(&root, survey, keys_found);
         };
         let thread = std::thread::Builder::new().name("survey".to_owned());
         thread.spawn(work).is_ok()
     }
 
-    fn keep(&self, root: &Path, survey: Survey) -> Arc<Survey> {
+    fn keep(&self, root: &Path, survey: Survey, keys_found: ChangeTime) -> Arc<Survey> {
         let survey = Arc::new(survey);
         let mut all = self.last.lock();
         let known = all.entry(root.to_owned()).or_default();
-        *known = known.next(Arc::clone(&survey));
+        *known = Last {
+            keys_found: Some(keys_found),
+            ..known.next(Arc::clone(&survey))
+        };
         survey
     }
 
@@ -211,6 +232,7 @@ impl Last {
             closed_earlier: Arc::new(gone.take(MAX_EARLIER).cloned().collect()),
             mark: None,
             checked: None,
+            keys_found: self.keys_found,
             goes_on: false,
             survey,
         }
@@ -226,6 +248,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::regular::FileStamp;
     use crate::secrets::survey;
     use crate::test_files;
 
@@ -313,6 +336,59 @@ mod tests {
         let mut found = surveys.current(&root).files.clone();
         found.sort();
         assert_eq!(found, [root.join("notes"), root.join("other")]);
+    }
+
+    #[test]
+    fn a_link_that_is_made_outside_makes_a_file_secret() {
+        for is_watched in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let top = dir.path().canonicalize().unwrap();
+            let root = top.join("work");
+            for name in [".ssh/id", "outside/real", "work/a/notes", "work/b/plain"] {
+                test_files::write(&top, name, "x");
+            }
+            std::os::unix::fs::symlink(top.join("outside/real"), root.join(".env")).unwrap();
+            let surveys = Surveys::new(vec![top.join(".ssh")]);
+            if is_watched {
+                start_watcher(&surveys, &root);
+            }
+            assert!(surveys.current(&root).files.is_empty());
+            fs::hard_link(root.join("a/notes"), top.join(".ssh/other")).unwrap();
+            assert_eq!(surveys.current(&root).files, [root.join("a/notes")]);
+            fs::remove_file(top.join("outside/real")).unwrap();
+            fs::hard_link(root.join("b/plain"), top.join("outside/real")).unwrap();
+            let both = [root.join("a/notes"), root.join("b/plain")];
+            assert_eq!(surveys.current(&root).files, both);
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_written_before_a_watcher_starts_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        test_files::write(&root, "one/plain", "x");
+        let is_settled = || FileStamp::of(&root.join("one")).unwrap().is_settled();
+        let late = Instant::now() + DEADLINE;
+        while !is_settled() {
+            assert!(Instant::now() < late, "the clock stands still");
+            std::thread::yield_now();
+        }
+        let surveys = Surveys::default();
+        assert!(surveys.current(&root).files.is_empty());
+        let key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEF\n";
+        fs::write(root.join("one/plain"), key).unwrap();
+        start_watcher(&surveys, &root);
+        assert_eq!(surveys.current(&root).files, [root.join("one/plain")]);
+    }
+
+    /// Starts the watcher of a workspace, and waits until it answers.
+    fn start_watcher(surveys: &Surveys, root: &Path) {
+        let late = Instant::now() + DEADLINE;
+        while surveys.watchers().changes(root, None).mark.is_none() {
+            surveys.watch(root);
+            assert!(Instant::now() < late, "no watcher started");
+            std::thread::yield_now();
+        }
     }
 
     #[test]
@@ -414,11 +490,8 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let root = dir.path().canonicalize().unwrap();
             let surveys = Surveys::default();
-            let late = Instant::now() + DEADLINE;
-            while is_watched && surveys.watchers().changes(&root, None).mark.is_none() {
-                surveys.watch(&root);
-                assert!(Instant::now() < late, "no watcher started");
-                std::thread::yield_now();
+            if is_watched {
+                start_watcher(&surveys, &root);
             }
             surveys.current(&root);
             for step in steps {

@@ -33,7 +33,7 @@ impl Survey {
     }
 
     /// Returns true if everything outside the watched directories is unchanged: directories outside the workspace, the targets of
-    /// symbolic links, and files with several hard links.
+    /// symbolic links, files with several hard links, and the private paths.
     pub(in super::super) fn is_current_outside(&self) -> bool {
         let outside = self.read_outside.iter();
         let dirs = outside.map(|(path, dir)| (path, dir.stamp));
@@ -41,7 +41,11 @@ impl Survey {
         let files = files.filter_map(|path| Some((path, self.content_checks.get(path)?.stamp)));
         let mut all = dirs.chain(files);
         all.all(|(path, stamp)| stamp.is_some() && stamp == FileStamp::of(path))
-            && (self.followed.iter()).all(|(link, real)| link.canonicalize().ok() == *real)
+            && self.followed.iter().all(FollowedLink::is_same)
+            && self
+                .private
+                .iter()
+                .all(|(path, stamp)| *stamp == FileStamp::of(path))
     }
 
     /// Returns whether a path may be secret, contain a secret, or be inside a secret directory.
@@ -61,6 +65,15 @@ impl Survey {
                 .flatten()
                 .chain(above)
                 .any(|it| it.starts_with(path))
+    }
+}
+
+impl FollowedLink {
+    /// Returns true if the link still leads to the same file.
+    fn is_same(&self) -> bool {
+        let inode = |path: &PathBuf| FileStamp::of(path).map(|it| it.inode());
+        self.path.canonicalize().ok() == self.target
+            && self.target.as_ref().and_then(inode) == self.inode
     }
 }
 
