@@ -1,5 +1,7 @@
 //! The changes of each call, and the way back.
 
+use std::fs;
+
 use serde_json::json;
 
 use super::chat::{Chat, call, done, eventually, says, tool};
@@ -242,6 +244,31 @@ async fn what_stays_is_named() {
             .any(|it| it.starts_with("perhaps not by it · ")),
         "{texts:?}"
     );
+}
+
+#[tokio::test]
+async fn an_undo_that_fails_can_be_tried_again() {
+    let mut chat = Chat::new([vec![call("1", "echo new > a"), done()], says("Done.")]);
+    chat.write("a", "old\n");
+    fs::hard_link(chat.work.join("a"), chat.work.join("b")).unwrap();
+    prepare(&chat);
+    chat.say("go");
+    chat.approve().await;
+    assert_eq!(chat.ended().await, "done");
+    chat.command("undo", "");
+    chat.approve().await;
+    let (_, said) = chat.noticed().await;
+    assert!(said.starts_with("nothing was changed"), "{said}");
+    assert!(said.contains("a was not changed: it has 2 names"), "{said}");
+    fs::remove_file(chat.work.join("b")).unwrap();
+    chat.command("undo", "");
+    chat.approve().await;
+    chat.noticed().await;
+    assert_eq!(chat.read("a"), "old\n");
+    chat.command("redo", "");
+    chat.approve().await;
+    chat.noticed().await;
+    assert_eq!(chat.read("a"), "new\n");
 }
 
 #[tokio::test]

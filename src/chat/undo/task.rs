@@ -219,9 +219,13 @@ impl UndoTask {
             Arc::clone(&self.services.checkpoints),
             self.transcript.clone(),
         );
-        let unkept = blocking(move || checkpoints.append(&chat, &record))
-            .await
-            .err();
+        // If everything failed, the next `/undo` tries it again.
+        let counts = has_changed || done.failed.is_empty();
+        let append = move || match counts {
+            true => checkpoints.append(&chat, &record),
+            false => Ok(()),
+        };
+        let unkept = blocking(append).await.err();
         // The end of the turn records what this could not.
         let _later = self.record_open().await;
         let mut text = self.words(&done, has_changed, (left_alone, &reasons));
