@@ -68,7 +68,8 @@ impl GivenSettings {
         self.layer_of(name) == Some(SettingsLayer::Environment)
     }
 
-    fn layer_of(&self, name: &str) -> Option<SettingsLayer> {
+    /// Returns the layer of the value of a setting.
+    pub(super) fn layer_of(&self, name: &str) -> Option<SettingsLayer> {
         self.values.get(name).map(|(_, layer)| *layer)
     }
 

@@ -48,6 +48,7 @@ impl Layers<'_> {
         let mut loader = Loader {
             given: GivenSettings::new((self.env)("HOME").map(PathBuf::from)),
             problems: Vec::new(),
+            wrong: Vec::new(),
         };
         if let Some(file) = self.file {
             loader.file(file);
@@ -56,6 +57,7 @@ impl Layers<'_> {
         loader.lua(self.lua);
         loader.given.layer = SettingsLayer::Environment;
         loader.environment(self.env, self.variables);
+        loader.tell_consequences();
         loader.tell_misdirected();
         LoadedSettings {
             given: loader.given,
@@ -87,6 +89,15 @@ fn read(file: &Path) -> std::io::Result<String> {
 struct Loader {
     given: GivenSettings,
     problems: Vec<String>,
+    wrong: Vec<WrongValue>,
+}
+
+/// A wrong value. The sentence about it lacks the consequence, which depends on the later layers.
+struct WrongValue {
+    setting: &'static Setting,
+    layer: SettingsLayer,
+    /// The index of the sentence in `Loader::problems`.
+    problem: usize,
 }
 
 impl Loader {
@@ -173,10 +184,24 @@ impl Loader {
         ));
     }
 
+    /// Adds the consequence to the sentence about each wrong value. A later layer may have replaced the value.
+    fn tell_consequences(&mut self) {
+        for wrong in &self.wrong {
+            let name = wrong.setting.name;
+            let counts = self.given.layer_of(name) == Some(wrong.layer);
+            let problem = &mut self.problems[wrong.problem];
+            problem.push_str("; ");
+            problem.push_str(match wrong.setting.strict && counts {
+                true => NO_PROMPT,
+                false => "that value is left out",
+            });
+        }
+    }
+
     /// Reports a wrong value. The suggestion comes first in the sentence, because the screen may cut its end.
     fn tell(
         &mut self,
-        setting: &Setting,
+        setting: &'static Setting,
         layer: &str,
         text: Option<&str>,
         took: Result<(), BadValue>,
@@ -187,15 +212,16 @@ impl Loader {
         let right = setting.kind.choices().iter().map(|&it| it.to_owned());
         let near = text.and_then(|text| names::nearest(right, text));
         let hint = near.map(|near| format!(": did you mean {near}? It"));
+        self.wrong.push(WrongValue {
+            setting,
+            layer: self.given.layer,
+            problem: self.problems.len(),
+        });
         self.problems.push(format!(
-            "the setting {} in {layer}{} must be {}; {}",
+            "the setting {} in {layer}{} must be {}",
             setting.name,
             hint.unwrap_or_default(),
             setting.kind.accepts(),
-            match setting.strict {
-                true => NO_PROMPT,
-                false => "that value is left out",
-            }
         ));
     }
 }

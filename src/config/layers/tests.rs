@@ -103,3 +103,39 @@ fn a_pipe_is_not_read() {
     assert_eq!(problems, [told]);
     assert!(config.wrong.unwrap().confines);
 }
+
+/// Checks the sentences about a file and settings from Lua, and that no prompt is sent exactly if a sentence says so.
+#[track_caller]
+fn check_file(file: &str, lua: &Value, told: &[&str]) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("config.toml");
+    std::fs::write(&path, file).unwrap();
+    let (config, problems) = load(Some(&path), lua, &|_| None);
+    let shown: Vec<_> = problems
+        .iter()
+        .map(|problem| problem.replace(path.to_str().unwrap(), "FILE"))
+        .collect();
+    assert_eq!(shown, told, "{file}");
+    let blocks = shown.iter().any(|problem| problem.ends_with(NO_PROMPT));
+    assert_eq!(config.wrong.is_some(), blocks, "{file}");
+}
+
+#[test]
+fn a_wrong_value_that_a_later_layer_replaces_is_left_out() {
+    let right = serde_json::json!({
+        "model": "m", "provider": "openai", "base_url": "http://127.0.0.1:1", "deny": [],
+    });
+    let left_out = |name: &str| {
+        let accepts = names::find(name).unwrap().accepts();
+        format!("the setting {name} in FILE must be {accepts}; that value is left out")
+    };
+    for wrong in ["model = 5", "base_url = 7", "deny = 5", "provider = 5"] {
+        let name = wrong.split(' ').next().unwrap();
+        check_file(wrong, &right, &[&left_out(name)]);
+    }
+    let told = "the setting model in FILE must be a text that is not empty; no prompt is sent until it is right";
+    check_file("model = 5", &Value::Null, &[told]);
+    let later = "the setting model in setup{} or vim.g.co must be a text that is not empty; no prompt is sent until it is right";
+    let wrong = serde_json::json!({ "model": 5 });
+    check_file("model = 5", &wrong, &[&left_out("model"), later]);
+}
