@@ -15,7 +15,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use co_exec::{CommandSpec, Executor, RunningCommand, Streams, TimeLimit};
+use co_exec::sandbox::SandboxRefusal;
+use co_exec::{CommandSpec, Error, Executor, RunningCommand, Streams, TimeLimit};
 use co_policy::HostRules;
 use co_proxy::{
     ForwardedPort, OuterProxy, Proxy, ProxyLimits, ProxySetup, SystemResolver, Target,
@@ -196,6 +197,15 @@ impl StartError {
     /// Returns true if the system refused to run the program for lack of permission.
     pub fn is_permission(&self) -> bool {
         matches!(self, Self::Command(error) if error.is_permission())
+    }
+
+    /// Returns true if the secrets of the workspace could not be hidden from the command. A person may let the command run all
+    /// the same.
+    pub fn is_unready(&self) -> bool {
+        let Self::Command(Error::Sandbox(refusal)) = self else {
+            return false;
+        };
+        matches!(refusal, SandboxRefusal::Unready(_))
     }
 }
 

@@ -12,6 +12,10 @@ use co_policy::secret_names;
 pub(crate) const NOT_EXECUTED: &str =
     "Do not repeat this command: it may not be executed here. Try another way.";
 
+/// The advice about a command that should run unasked, if secrets of the workspace could not be hidden from it.
+pub(crate) const UNREADY: &str =
+    "If the command is still needed, send it again: co then asks the person.";
+
 /// The advice about a command that failed at the read-only level.
 const CONFINED: &str = "It ran without write access and without network. If it failed because of that, send the same \
      command again: co then asks the person to allow both.";

@@ -12,7 +12,7 @@ use crate::protocol::{Asker, PlannedCommand};
 use crate::tool::call::{
     CANCELLED, CallEffect, CallResult, DecidedCall, NotRun, ReadyCall, RunningCall, joined,
 };
-use crate::tool::conditions::{Conditions, NOT_EXECUTED};
+use crate::tool::conditions::{Conditions, NOT_EXECUTED, UNREADY};
 use crate::tool::context::{CallContext, CallHalt, Questioner};
 use crate::tool::event::CallEvent;
 use crate::tool::job_list::{JobListRequest, JobView, StartedJob};
@@ -168,7 +168,7 @@ impl AllowedCommand {
             network::start(&services.executor, spec, streams, access).await
         };
         let started = context.unless_cancelled(started).await?;
-        started.map_err(|error| NotRun::Because(not_started(&error)))
+        started.map_err(|error| NotRun::Because(not_started(&error, self.exec.unasked)))
     }
 
     /// Records the start of a job, starts the job, and hands it over to the chat.
@@ -414,9 +414,11 @@ fn place_output(
     (redacted, [0, end])
 }
 
-/// Returns the result of a command that could not start. The person sees its first line.
-fn not_started(error: &StartError) -> String {
+/// Returns the result of a command that could not start. `unasked` is true if nobody was asked about it. The person sees the
+/// first line.
+fn not_started(error: &StartError, unasked: bool) -> String {
     match error.is_permission() {
+        true if unasked && error.is_unready() => format!("{error}\n{UNREADY}"),
         true => format!("{error}\n{NOT_EXECUTED}"),
         false => error.to_string(),
     }
@@ -424,7 +426,24 @@ fn not_started(error: &StartError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use co_exec::sandbox::{HidingRefusal, SandboxRefusal};
+
     use super::*;
+
+    #[test]
+    fn a_command_that_was_not_asked_about_may_be_sent_again_if_secrets_cannot_be_hidden() {
+        let told = |refusal: SandboxRefusal, unasked: bool| {
+            not_started(
+                &StartError::Command(co_exec::Error::Sandbox(refusal)),
+                unasked,
+            )
+        };
+        let unready = || SandboxRefusal::from(HidingRefusal::NotSurveyed("/work".into()));
+        assert!(told(unready(), true).ends_with(UNREADY));
+        assert!(told(unready(), false).ends_with(NOT_EXECUTED));
+        let unable = SandboxRefusal::Unable("no".to_owned());
+        assert!(told(unable, true).ends_with(NOT_EXECUTED));
+    }
 
     #[test]
     fn only_a_yes_to_the_command_itself_opens_secrets() {
