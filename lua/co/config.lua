@@ -20,6 +20,10 @@ local utf8 = require('co.ui.utf8')
 -- The deepest nesting of a setting.
 local NESTED = 64
 
+-- The backend gets it in place of a value that cannot be sent, and of settings that are no table. It accepts it nowhere: without
+-- it, the backend would take the setting as not given, and send prompts without the rules of `deny`.
+local WRONG = { vim.NIL }
+
 --- Returns whether Neovim can send `value` and the backend can read it.
 ---@param value any
 ---@param depth integer a table in itself has no end
@@ -59,6 +63,8 @@ local from_global
 local merged
 ---@type table<string, any>
 local others = {}
+-- A layer is no table.
+local unreadable = false
 ---@type string[]
 local problems = {}
 ---@type fun()[]
@@ -76,6 +82,7 @@ local function apply(into, layer, given)
   end
   if type(given) ~= 'table' then
     problems[#problems + 1] = ('%s must be a table of settings'):format(layer)
+    unreadable = true
     return
   end
   for name, value in pairs(given) do
@@ -88,6 +95,7 @@ local function apply(into, layer, given)
       )
     elseif problem then
       problems[#problems + 1] = ('%s: the setting "%s" must be %s'):format(layer, name, problem)
+      others[name] = not setting and WRONG or nil
     elseif name == 'keys' then
       for place, keys in pairs(value) do
         into.keys[place] = vim.tbl_extend('force', into.keys[place], keys)
@@ -105,6 +113,7 @@ end
 local function merge()
   local into, known = settings.defaults(), problems
   merged, others, problems, from_global = into, {}, {}, vim.g.co
+  unreadable = false
   apply(into, 'vim.g.co', from_global)
   apply(into, 'setup', from_setup)
   for _, problem in ipairs(problems) do
@@ -153,6 +162,9 @@ end
 ---@return table<string, any>
 function M.settings()
   M.get()
+  if unreadable then
+    return WRONG
+  end
   return next(others) and others or vim.empty_dict()
 end
 

@@ -86,6 +86,16 @@ fn read(file: &Path) -> std::io::Result<String> {
     }
 }
 
+/// Returns true if a value from TOML has `inf` or `nan`. They become null, which TOML itself does not have.
+fn has_non_finite(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.iter().any(has_non_finite),
+        Value::Object(table) => table.values().any(has_non_finite),
+        _ => false,
+    }
+}
+
 struct Loader {
     given: GivenSettings,
     problems: Vec<String>,
@@ -140,16 +150,25 @@ impl Loader {
     }
 
     fn map(&mut self, layer: &str, values: &serde_json::Map<String, Value>) {
+        let is_file = self.given.layer == SettingsLayer::File;
         for (name, value) in values {
-            if value.is_null() {
+            // `vim.NIL` unsets a setting.
+            if value.is_null() && !is_file {
                 continue;
             }
             let Some(setting) = names::find(name) else {
                 self.problems.push(names::unknown(name, layer));
                 continue;
             };
+            let value = match is_file && has_non_finite(value) {
+                true => &Value::Null,
+                false => value,
+            };
             let took = self.given.put(setting, value.clone());
             self.tell(setting, layer, value.as_str(), took);
+            if let (true, Some(problem)) = (value.is_null(), self.problems.last_mut()) {
+                problem.push_str(", not inf or nan");
+            }
         }
     }
 

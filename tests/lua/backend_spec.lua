@@ -171,7 +171,7 @@ describe('the backend', function()
     neovim.wait('four messages', function()
       return #received() == 4
     end)
-    same({ shell_max_timeout = 60, model = 'm' }, received()[3].settings)
+    same({ shell_max_timeout = 60, model = 'm', headers = { vim.NIL } }, received()[3].settings)
     same(1, #nvim:lua('return _G.notices'))
   end)
 

@@ -226,7 +226,7 @@ describe('settings', function()
     same('{}', nvim:lua("return vim.json.encode(require('co.config').settings())"))
   end)
 
-  it('that no backend could be told are left out', function()
+  it('that no backend could be told are told as wrong, not as unset', function()
     local nvim = neovim.start()
     nvim:lua([[
       require('co').setup({
@@ -234,7 +234,11 @@ describe('settings', function()
         api_key_file = '/tmp/jos\233',
       })
     ]])
-    same({ model = 'm' }, nvim:lua("return require('co.config').settings()"))
+    local wrong = { vim.NIL }
+    same(
+      { model = 'm', headers = wrong, extra_body = wrong, api_key_file = wrong },
+      nvim:lua("return require('co.config').settings()")
+    )
     local problems = nvim:lua("return require('co.config').problems()")
     table.sort(problems)
     same({
@@ -246,7 +250,7 @@ describe('settings', function()
     }, problems)
   end)
 
-  it('that are no finite numbers are left out at any depth', function()
+  it('that are no finite numbers are wrong at any depth', function()
     local nvim = neovim.start()
     nvim:lua([[
       vim.g.co = {
@@ -254,8 +258,30 @@ describe('settings', function()
         extra_body = { temperature = 0 / 0 }, model = 'm', max_steps = 2 ^ 53,
       }
     ]])
-    same({ model = 'm', max_steps = 2 ^ 53 }, nvim:lua("return require('co.config').settings()"))
+    local wrong = { vim.NIL }
+    same({
+      max_output_tokens = wrong,
+      context_limit = wrong,
+      unknown = wrong,
+      extra_body = wrong,
+      model = 'm',
+      max_steps = 2 ^ 53,
+    }, nvim:lua("return require('co.config').settings()"))
     same(4, #nvim:lua("return require('co.config').problems()"))
+  end)
+
+  it('that are no table are told as wrong, not as unset', function()
+    local nvim = neovim.start()
+    for _, value in ipairs({ '5', 'math.huge', "'deny'" }) do
+      nvim:lua('vim.g.co = ' .. value)
+      same({ vim.NIL }, nvim:lua("return require('co.config').settings()"))
+      same(
+        { 'vim.g.co must be a table of settings' },
+        nvim:lua("return require('co.config').problems()")
+      )
+    end
+    nvim:lua("vim.g.co = { model = 'm' }")
+    same({ model = 'm' }, nvim:lua("return require('co.config').settings()"))
   end)
 
   it('given late hold at once, those of keys in buffers made from then on', function()

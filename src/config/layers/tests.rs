@@ -121,6 +121,34 @@ fn check_file(file: &str, lua: &Value, told: &[&str]) {
 }
 
 #[test]
+fn a_number_that_is_not_finite_is_wrong_and_not_unset() {
+    let nothing = Value::Null;
+    let rules = "the setting deny in FILE must be a list of rules, each about one command, not inf or nan; no prompt is sent until it is right";
+    check_file("deny = inf", &nothing, &[rules]);
+    check_file("deny = nan", &nothing, &[rules]);
+    check_file("deny = [nan]", &nothing, &[rules]);
+    check_file(
+        "model = -inf",
+        &nothing,
+        &[
+            "the setting model in FILE must be a text that is not empty, not inf or nan; no prompt is sent until it is right",
+        ],
+    );
+    check_file(
+        "extra_body = { a = [{ b = nan }] }",
+        &nothing,
+        &["the setting extra_body in FILE must be a table, not inf or nan; that value is left out"],
+    );
+    for setting in settings() {
+        let home = Some(Path::new("/home"));
+        for wrong in [Value::Null, serde_json::json!([null])] {
+            let took = setting.kind.take(&mut Config::default(), &wrong, home);
+            assert!(took.is_err(), "{} takes {wrong}", setting.name);
+        }
+    }
+}
+
+#[test]
 fn a_wrong_value_that_a_later_layer_replaces_is_left_out() {
     let right = serde_json::json!({
         "model": "m", "provider": "openai", "base_url": "http://127.0.0.1:1", "deny": [],
