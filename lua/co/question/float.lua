@@ -498,7 +498,8 @@ end
 ---@private
 ---@param key string
 function Float:press(key)
-  if self.phase == 'done' then
+  -- Another window may show the buffer until `leave_other_windows` has run.
+  if self.phase == 'done' or not self:focused() then
     return
   elseif focus.ignores_keys() and not self:had_seen() then
     if not self.warned then
@@ -518,6 +519,28 @@ function Float:press(key)
   self.pressing = false
   if not ok then
     error(problem, 0)
+  end
+end
+
+--- Takes the buffer out of all other windows: its keys do nothing there, and its text would stay after the answer.
+---@private
+function Float:leave_other_windows()
+  if not api.nvim_buf_is_valid(self.buf) then
+    return
+  end
+  local here = api.nvim_get_current_win()
+  for _, win in ipairs(vim.fn.win_findbuf(self.buf)) do
+    if win ~= self.win then
+      -- It fails while the command-line window is open. After that, the window is entered again.
+      pcall(float_window.leave, win, self.buf)
+    end
+  end
+  if
+    not api.nvim_win_is_valid(here)
+    and self:is_open()
+    and api.nvim_win_get_tabpage(self.win) == api.nvim_get_current_tabpage()
+  then
+    guarded.go_to_window(self.win)
   end
 end
 
@@ -550,6 +573,14 @@ function Float:make_buffer()
         end
       end)
     end,
+  })
+  api.nvim_create_autocmd({ 'WinEnter', 'BufWinEnter' }, {
+    buffer = buf,
+    callback = vim.schedule_wrap(function()
+      textlock.when_unlocked(function()
+        self:leave_other_windows()
+      end, "the other windows with the float's buffer", true)
+    end),
   })
   api.nvim_create_autocmd({ 'WinScrolled', 'WinResized' }, {
     group = api.nvim_create_augroup('co.float.scrolled', {}),

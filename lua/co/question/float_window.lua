@@ -5,6 +5,7 @@ local api = vim.api
 local buffer = require('co.ui.buffer')
 local change_rows = require('co.question.change_rows')
 local float_place = require('co.question.float_place')
+local guarded = require('co.ui.guarded')
 
 local spans = api.nvim_create_namespace('co.approval')
 -- The largest number of columns of a float that is not large.
@@ -168,6 +169,24 @@ function M.set_options(win, destructive, signs)
   for name, value in pairs(vim.tbl_extend('error', options, change_rows.window_options())) do
     api.nvim_set_option_value(name, value, { win = win, scope = 'local' })
   end
+end
+
+--- Takes the buffer of the float out of another window. Closes a window that was split from the float; any other window
+--- shows its earlier buffer again.
+---@param win integer
+---@param buf integer the buffer of the float
+function M.leave(win, buf)
+  local earlier = api.nvim_win_call(win, function()
+    return vim.fn.bufnr('#')
+  end)
+  local has_earlier = earlier ~= buf and api.nvim_buf_is_valid(earlier)
+  -- A split takes over the options of the float.
+  local is_split = vim.wo[win].winhighlight:find('CoApproval', 1, true)
+  if (is_split or not has_earlier) and pcall(guarded.close_window, win) then
+    return
+  end
+  -- Neovim does not close the last window.
+  guarded.set_buf(win, has_earlier and earlier or api.nvim_create_buf(true, false))
 end
 
 return M
