@@ -421,6 +421,22 @@ describe('the approval float', function()
     nvim:wait_screen('touch file1')
   end)
 
+  it('says that a question waits only if it does', function()
+    local WAITS = 'the question still waits: :Co /approve shows it'
+    for _, keys in ipairs({ ':q!<CR>', ':bd<CR>', ':bwipeout!<CR>', ':bunload<CR>' }) do
+      local nvim = asked(ask(1))
+      nvim:keys(keys)
+      wait_answers(nvim, { { 1, 'deny' } })
+      nvim:settle()
+      same({}, nvim:lua('return _G.notices'), keys)
+    end
+    local nvim = asked(ask(1))
+    nvim:keys(':close<CR>')
+    nvim:wait_notice(WAITS)
+    reach(nvim, 'y')
+    wait_answers(nvim, { { 1, 'once' } })
+  end)
+
   it('a buffer that is wiped or deleted denies the question it showed', function()
     local nvim = asked(ask(1), ask(2), ask(3))
     nvim:keys(':bwipeout!<CR>')

@@ -95,6 +95,12 @@ function Float:is_open()
   return api.nvim_win_is_valid(self.win)
 end
 
+--- Returns whether the buffer exists, so that the window can be opened again with the same text.
+---@return boolean
+function Float:has_buffer()
+  return api.nvim_buf_is_loaded(self.buf)
+end
+
 --- Returns whether the float has the focus.
 ---@return boolean
 function Float:focused()
@@ -361,7 +367,7 @@ function Float:show(questions)
     self:ignore_keys()
   end
   self.page.question = question
-  if not api.nvim_buf_is_loaded(self.buf) then
+  if not self:has_buffer() then
     self:make_buffer()
   end
   if self:is_open() and api.nvim_win_get_tabpage(self.win) ~= api.nvim_get_current_tabpage() then

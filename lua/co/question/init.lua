@@ -362,7 +362,10 @@ local on_float = {
     end
     head.hidden = true
     vim.schedule(function()
-      if api.nvim_tabpage_is_valid(event.tab) then
+      -- If the buffer is gone too, `wiped` denies the question.
+      if not queue:find(head.id) or not float:has_buffer() then
+        return
+      elseif api.nvim_tabpage_is_valid(event.tab) then
         notify.info('the question still waits: :Co /approve shows it')
       else
         -- The person did not hide it: its tab page was closed.
