@@ -428,6 +428,22 @@ describe('a question that only the float answers', function()
     end)
   end
 
+  it('because a part of its last line is cut', function()
+    for _, display in ipairs({ 'lastline', 'truncate', '' }) do
+      local nvim = editor({ columns = 60, lines = 12 })
+      nvim:lua('vim.o.display = ...', display)
+      nvim:receive(ask(1, {
+        command = 'touch ' .. table.concat(neovim.numbered('file', 60), ' '),
+        reasons = { table.concat(neovim.numbered('reason', 60), ' ') },
+      }))
+      nvim:wait_screen('co 1/1', '@')
+      wait_seen(nvim)
+      nvim:keys(YES)
+      nvim:wait(FOCUSED)
+      same({}, answers(nvim))
+    end
+  end)
+
   it('takes no focus before the person has seen it', function()
     local nvim = editor()
     nvim:lua("receive({ ... }) vim.api.nvim_input('<F1>')", ask(1, { destructive = true }))

@@ -70,7 +70,12 @@ end
 ---@param cells boolean Neovim knows what the cells of the screen show
 ---@return co.sight.Visibility
 local function compare(win, cells)
+  local last = vim.fn.line('w$', win)
   for number, line in ipairs(api.nvim_buf_get_lines(api.nvim_win_get_buf(win), 0, -1, false)) do
+    if number > last then
+      -- `screenpos()` gives places in a line that does not fit, although '@' is drawn there ('display').
+      return 'cut'
+    end
     local starts = vim.str_utf_pos(line)
     starts[1] = starts[1] or 1
     for index, start in ipairs(starts) do
