@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local directory = require('co.ui.directory')
 local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
 local select = require('co.ui.select')
@@ -44,6 +45,8 @@ end
 function M.make(name, cwd)
   if not name:match('^%w[%w._-]*$') then
     notify.error('/worktree takes a name of letters, digits, "-", "_" and ".", such as fix-login')
+    return false
+  elseif not directory.existing(cwd) then
     return false
   end
   local dir = place(name, cwd)
