@@ -299,6 +299,31 @@ describe('the chat', function()
     same('co retrying', nvim:lua("return require('co').statusline()"))
   end)
 
+  it('takes its title when the command-line window is closed', function()
+    local nvim = chat({ screen = true })
+    nvim:receive(state('idle', { title = 'first' }))
+    nvim:wait("return vim.fn.bufexists('co://chat/1/co: first') == 1")
+    nvim:lua('vim.cmd.stopinsert()')
+    nvim:keys('<C-w>p')
+    nvim:keys('q:')
+    nvim:wait("return vim.fn.getcmdwintype() == ':'")
+    nvim:receive(state('idle', { title = 'second' }), state('thinking', { title = 'third' }))
+    nvim:wait("return require('co.chat.registry').get(1).state.title == 'third'")
+    nvim:wait_screen('thinking')
+    nvim:lua('vim.cmd.quit()')
+    nvim:wait("return vim.fn.bufexists('co://chat/1/co: third') == 1")
+    same(
+      { 'co://chat/1/co: third', 'co://chat/1/prompt' },
+      nvim:lua([[
+        local names = vim.tbl_map(vim.api.nvim_buf_get_name, vim.api.nvim_list_bufs())
+        names = vim.tbl_filter(function(name) return vim.startswith(name, 'co://') end, names)
+        table.sort(names)
+        return names
+      ]])
+    )
+    same({}, nvim:lua('return _G.notices'))
+  end)
+
   it('has its title in the name of its buffer, and stays what it was', function()
     local nvim = chat()
     nvim:keys(':wincmd p<CR>:edit one<CR>:edit two<CR>')

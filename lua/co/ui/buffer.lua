@@ -51,10 +51,45 @@ function M.titled(name, kind, about)
   return ('%s/%s: %s'):format(name, kind, (title:gsub('%.%w+$', '%0 ')))
 end
 
---- Gives a buffer another name.
+local RETRY_MS = 50
+
+-- The names that buffers get when the command-line window is closed.
+---@type table<integer, string>
+local later = {}
+local polling = false
+
+--- Gives buffers their names when the command-line window is closed. The person may ignore its event.
+local function rename_later()
+  if polling then
+    return
+  end
+  polling = true
+  vim.defer_fn(function()
+    polling = false
+    if vim.fn.getcmdwintype() ~= '' then
+      rename_later()
+      return
+    end
+    local names = later
+    later = {}
+    for buf, name in pairs(names) do
+      if api.nvim_buf_is_valid(buf) then
+        M.rename(buf, name)
+      end
+    end
+  end, RETRY_MS)
+end
+
+--- Gives a buffer another name: at once, or when the command-line window is closed. There, Neovim wipes out no buffer.
 ---@param buf integer
 ---@param name string
 function M.rename(buf, name)
+  if vim.fn.getcmdwintype() ~= '' then
+    later[buf] = name
+    rename_later()
+    return
+  end
+  later[buf] = nil
   local before = api.nvim_buf_get_name(buf)
   if before == name then
     return
