@@ -142,8 +142,12 @@ function Float:view()
       local more = change and change.more or 0
       return caption.title(self.phase, shown, hidden + more, width)
     end,
-    footer = function(width)
-      return caption.footer(self.phase, shown, self:focused(), width)
+    footer = function(hidden, width)
+      return caption.footer(self.phase, shown, {
+        focused = self:focused(),
+        whole = hidden == 0 and not shown.partial,
+        width = width,
+      })
     end,
   }
 end

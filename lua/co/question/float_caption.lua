@@ -24,13 +24,15 @@ end
 
 --- Returns the keys that work while the float does not have the focus, long and brief.
 ---@param question co.Question
+---@param whole boolean the whole question is visible
 ---@return string long
 ---@return string brief
-local function keys_from_elsewhere(question)
+local function keys_from_elsewhere(question, whole)
   local approve = ('%s to answer'):format(mapped_key('approve') or ':Co /approve')
   local opted_in = config.get().question_keys
   local entries = {}
-  for _, answer in ipairs(question.kind.alone(question) and {} or { 'yes', 'no' }) do
+  local only_there = not whole or question.kind.alone(question)
+  for _, answer in ipairs(only_there and {} or { 'yes', 'no' }) do
     local key = opted_in and answer_keys.keys[answer] or mapped_key(answer)
     if key then
       entries[#entries + 1] = ('%s %s'):format(key, answer)
@@ -80,20 +82,25 @@ local function fitting(width, long, brief)
   return vim.fn.strdisplaywidth(long) <= width and long or brief
 end
 
+--- The state of the window.
+---@class (exact) co.float_caption.Window
+---@field focused boolean
+---@field whole boolean the whole question is visible
+---@field width integer
+
 --- Returns the footer: the keys that work now.
 ---@param phase co.float.Phase
 ---@param page co.Page
----@param focused boolean
----@param width integer
+---@param window co.float_caption.Window
 ---@return string
-function M.footer(phase, page, focused, width)
-  local question = page.question
+function M.footer(phase, page, window)
+  local question, width = page.question, window.width
   if phase == 'edited' then
     return ' <CR> next question '
   elseif phase == 'done' or not question then
     return ''
-  elseif not focused then
-    return fitting(width, keys_from_elsewhere(question))
+  elseif not window.focused then
+    return fitting(width, keys_from_elsewhere(question, window.whole))
   elseif page.name == 'list' then
     return fitting(width, list_keys(page.list and page.list.approved or {}))
   elseif page.name == 'question' then

@@ -20,7 +20,7 @@ local SIGNS = 2
 ---@field signs boolean it has a column for signs
 ---@field share number the largest share of the screen's height, if `large` and `whole` are false
 ---@field title fun(hidden: number, width: number): string gets the number of lines that do not fit
----@field footer fun(width: integer): string
+---@field footer fun(hidden: number, width: integer): string
 
 --- Returns the number of cells of a line.
 ---@param line string
@@ -114,7 +114,7 @@ function M.geometry(lines, view)
     width = width,
     height = height,
     title = view.title(wanted - height, width),
-    footer = view.footer(width),
+    footer = view.footer(wanted - height, width),
     footer_pos = 'right',
   }
 end
