@@ -366,6 +366,33 @@ describe('completion', function()
     yes(vim.tbl_contains(complete(nvim, 'Co! cat notes.txt | s'), 'sort'))
   end)
 
+  it('of the command line knows the :Co from text before it', function()
+    local nvim = neovim.start()
+    local dir = neovim.dir()
+    vim.fn.writefile({}, dir .. '/notes.txt')
+    nvim:lua("vim.cmd('cd ' .. ...)", dir)
+    for _, before in ipairs({
+      '',
+      '  :',
+      '/Code/,/End/',
+      '/Co/,/Co /',
+      "'<,'>",
+      '1,2',
+      'silent tab ',
+      'cd /tmp/Core | ',
+      'cd /tmp/Co | ',
+      'cd Co | ',
+      'g/Co/',
+      'bufdo ',
+    }) do
+      same({ '/model' }, complete(nvim, before .. 'Co /model'), before)
+      same({ 'notes.txt' }, complete(nvim, before .. 'Co! ls no'), before)
+      same({ '@lsp:' }, complete(nvim, before .. 'Co say Co @ls'), before)
+      same({ 'notes.txt' }, complete(nvim, before .. 'Co! ls | Co no'), before)
+    end
+    same({}, complete(nvim, 'Co say Co /mod'))
+  end)
+
   it('of files gives names that mean the file', function()
     local nvim = neovim.start()
     local dir = neovim.dir()

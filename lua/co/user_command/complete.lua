@@ -190,6 +190,34 @@ local function slash_line(text)
   return name, given or ''
 end
 
+--- Returns whether Neovim reads the word after a part of a command line as the name of a command.
+---@param before string
+---@return boolean
+local function precedes_command(before)
+  if before:match('^[%s:]*$') then
+    return true
+  end
+  -- `nvim_parse_cmd` fails if a pattern of the range is found nowhere.
+  local ok, found = pcall(vim.fn.getcompletion, before .. 'checkhealth', 'cmdline')
+  return ok and vim.list_contains(found, 'checkhealth')
+end
+
+--- Returns the arguments of the `:Co` in a command line. Text before it may have its name too, such as a path or a pattern of its
+--- range. A `:Co` takes all that follows, so the first one counts.
+---@param line string
+---@return '!'|'' bang
+---@return string
+local function arguments_of(line)
+  for start, bang, rest in line:gmatch('()Co%f[^%w](!?)%s*()') do
+    if
+      precedes_command(line:sub(1, start --[[@as integer]] - 1))
+    then
+      return bang, line:sub(rest --[[@as integer]])
+    end
+  end
+  return '', ''
+end
+
 --- Completes `:Co` and `:Co!`.
 ---@param lead string
 ---@param line string
@@ -197,19 +225,19 @@ end
 ---@return string[]
 function M.command_line(lead, line, position)
   local before = line:sub(1, position - #lead)
-  local bang, rest = before:match('Co(!?)%s*(.*)$')
+  local bang, rest = arguments_of(before)
   if bang == '!' then
     local options = require('co.run.options')
     return shell_words(
-      rest or '',
+      rest,
       lead,
       vim.list_extend(vim.list_slice(options.for_shell), options.for_chats)
     )
   end
-  local slash, given = slash_line(rest or '')
+  local slash, given = slash_line(rest)
   if slash then
     return arguments(slash, given, lead, true)
-  elseif lead:sub(1, 1) == '/' and printable.trim(rest or '') == '' then
+  elseif lead:sub(1, 1) == '/' and printable.trim(rest) == '' then
     return slashes(lead, vim.fn.getcwd())
   elseif lead:sub(1, 1) == '@' then
     return contexts(lead, true)
