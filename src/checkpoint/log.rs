@@ -129,6 +129,11 @@ impl Record {
         self.changes.iter().map(|it| it.path.as_path())
     }
 
+    /// Returns the time since 1970; none if an older version of co wrote the record.
+    pub(super) fn time(&self) -> Option<Duration> {
+        self.at.map(|at| Duration::new(at, self.nanos))
+    }
+
     /// Returns true if the record says that the person accepted changes. Such a record changes no file.
     fn is_accepted(&self) -> bool {
         matches!(self.by, ChangeCause::Accepted { .. })

@@ -211,6 +211,11 @@ impl Snapshot {
         }
     }
 
+    /// Returns the time just before the files were read.
+    pub(super) fn taken(&self) -> SystemTime {
+        self.taken
+    }
+
     /// Adds the files of an older snapshot that are missing in this one.
     pub(super) fn with_rest_of(mut self, older: Self) -> Self {
         self.nodes.add_missing(&older.nodes);

@@ -97,6 +97,11 @@ impl Store {
         })
     }
 
+    /// Returns the directory of the store.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// Stores a copy of some bytes, and returns its name.
     ///
     /// # Errors

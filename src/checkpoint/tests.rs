@@ -19,6 +19,7 @@ use crate::test_tree::{self, Tree};
 use crate::workspace::edits::PlannedEdit;
 use crate::workspace::judge::{Judge, JudgeConfig};
 use co_edit::FileText;
+use co_llm::transcript::Decision;
 
 /// The variable with the directory of a scene, for a child that is killed.
 const CHILD: &str = "CO_TEST_UNTIL_KILLED";
@@ -354,6 +355,33 @@ fn two_chats_do_not_take_each_others_changes_back() {
     assert_eq!(paths(&second.changes), ["second"]);
     assert_eq!(first.unclear, [Path::new("either")]);
     assert_eq!(second.unclear, [Path::new("either")]);
+}
+
+#[test]
+fn chats_of_two_backends_do_not_take_each_others_changes_back() {
+    let scene = Scene::new();
+    let other = Scene::of(&scene.top);
+    scene.write("both", "0");
+    scene.workspace.prepare();
+    let first = scene.workspace.begin().unwrap();
+    let second = other.call(|| {
+        other.write("b/x", "second");
+        other.write("both", "second");
+    });
+    assert_eq!(paths(&second.changes), ["both", "b", "b/x"]);
+    let by = ChangeCause::command("sh".to_owned(), Decision::AutoConfirm);
+    let record = Record::new(0, by, other.workspace.root());
+    let record = second.in_record(record);
+    other.checkpoints.append("second", &record).unwrap();
+    scene.write("a/x", "first");
+    scene.write("both", "first");
+    let found = first.end();
+    assert_eq!(paths(&found.changes), ["both", "a", "a/x"]);
+    assert_eq!(found.unclear, [Path::new("b"), Path::new("b/x")]);
+    // Later, the files are free again.
+    let found = scene.call(|| scene.write("b/x", "first"));
+    assert_eq!(paths(&found.changes), ["b/x"]);
+    assert_eq!(found.unclear, [""; 0].map(Path::new));
 }
 
 #[test]

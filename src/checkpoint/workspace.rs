@@ -6,13 +6,13 @@ use std::mem::take;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
 
 use super::change::{Change, Entry};
 use super::head::HeadMove;
-use super::log::Record;
+use super::log::{self, Record};
 use super::snapshot::{Differences, Snapshot, SnapshotSource, entry_at};
 use super::store::Store;
 use crate::workspace::edits::PlannedEdit;
@@ -436,6 +436,7 @@ impl Workspace {
     /// their cause is unclear.
     fn step(&self, latest: &mut LatestSnapshot) -> Result<(), String> {
         let root = self.open();
+        let since = latest.snapshot.taken();
         // Before the snapshot: what changes meanwhile is read again.
         let Changes { mark, dirs } = self.judge.changes(latest.mark.as_ref());
         (latest.mark, latest.taken) = (mark, Some(Instant::now()));
@@ -445,7 +446,7 @@ impl Workspace {
                 let dirs = dirs.or_else(|| latest.snapshot.changed(&source));
                 if let Some(found) = dirs.and_then(|dirs| latest.snapshot.update(&source, &dirs)) {
                     let touched = take(&mut *self.touched.lock());
-                    self.attribute(&mut latest.open, found, &touched);
+                    self.attribute(&mut latest.open, found, (&touched, since));
                     return Ok(());
                 }
                 let taken = latest.snapshot.again(source);
@@ -460,7 +461,7 @@ impl Workspace {
                 let last = std::mem::replace(&mut latest.snapshot, now);
                 if !latest.open.is_empty() {
                     let found = last.changes(&latest.snapshot, root);
-                    self.attribute(&mut latest.open, found, &touched);
+                    self.attribute(&mut latest.open, found, (&touched, since));
                 }
                 *self.missing.lock() = None;
                 Ok(())
@@ -478,11 +479,12 @@ impl Workspace {
         }
     }
 
+    /// Assigns the changes since the snapshot at `since` to the running commands.
     fn attribute(
         &self,
         open: &mut [CheckpointChanges],
         found: Differences,
-        touched: &HashSet<PathBuf>,
+        (touched, since): (&HashSet<PathBuf>, SystemTime),
     ) {
         let Differences {
             changes,
@@ -492,9 +494,15 @@ impl Workspace {
         let open = open.iter_mut().filter(|it| it.is_job == only_jobs);
         let mut open: Vec<_> = open.collect();
         let alone = open.len() == 1 && self.runs.load(Ordering::Relaxed) == 0;
-        let (own, others): (Vec<_>, Vec<_>) = changes
-            .into_iter()
-            .partition(|it| alone && !touched.contains(&it.path));
+        let left = match &*open {
+            [only] if alone && !changes.is_empty() => self.left_by_others(only, since),
+            _ => HashSet::new(),
+        };
+        let (own, others): (Vec<_>, Vec<_>) = changes.into_iter().partition(|it| {
+            alone
+                && !touched.contains(&it.path)
+                && !left.contains(&(it.path.clone(), it.after.clone()))
+        });
         // A job and the turn of an agent may take hours: not each file that is saved meanwhile is named.
         let are_long = open.iter().all(|it| it.is_job || it.open_record.is_some());
         let is_named = |path: &PathBuf| !are_long || !touched.contains(path);
@@ -504,6 +512,25 @@ impl Workspace {
             checkpoint.found.changes.extend(own.iter().cloned());
             checkpoint.found.unclear.extend(unclear.iter().cloned());
         }
+    }
+
+    /// Returns the states in which other chats have left files, by their records since `since`. The chats may be of other
+    /// backends.
+    fn left_by_others(&self, open: &CheckpointChanges, since: SystemTime) -> HashSet<CurrentFile> {
+        let chat = open.open_record.as_ref().map_or("", |it| &it.chat);
+        let since = since.duration_since(SystemTime::UNIX_EPOCH);
+        let since = since.unwrap_or_default();
+        // The times of files come from a coarser clock.
+        let from = since.as_secs().saturating_sub(1);
+        let chats = log::others(self.store.dir(), chat, &self.root, Some(from));
+        let states = chats.into_iter().flat_map(|(_, records)| {
+            let records = records.into_iter().filter(|it| it.time() >= Some(since));
+            let states = records.flat_map(|it| it.changes);
+            let states = states.map(|it| (it.path, it.after));
+            // Of each file, the last state.
+            states.collect::<HashMap<_, _>>()
+        });
+        states.collect()
     }
 }
 
