@@ -99,11 +99,41 @@ local function are_keys(lhs)
   return vim.islist(list) and #wrong == 0
 end
 
---- Checks the keys of one buffer.
----@param given any
----@param known co.Keys
+-- The places whose actions all work in one buffer. In a chat, some keys are for the prompt only.
+local ONE_BUFFER = { 'shell', 'jobs', 'question' }
+
+--- Returns a problem if two actions have the same key.
+---@param place string
+---@param keys co.Keys
 ---@return string? problem
-local function check_keys(given, known)
+local function check_twice(place, keys)
+  ---@type table<string, string>
+  local actions = {}
+  local names = vim.tbl_keys(keys)
+  table.sort(names)
+  for _, action in ipairs(names) do
+    local lhs = keys[action] or {}
+    for _, key in ipairs(type(lhs) == 'table' and lhs or { lhs }) do
+      local other = actions[vim.keycode(key)]
+      if other and other ~= action then
+        return ('a table with another key for each action; %s has "%s" for "%s" and "%s"'):format(
+          place,
+          key,
+          other,
+          action
+        )
+      end
+      actions[vim.keycode(key)] = action
+    end
+  end
+end
+
+--- Checks the keys of one place.
+---@param given any
+---@param place string
+---@return string? problem
+local function check_keys(given, place)
+  local known = M.keys[place]
   if type(given) ~= 'table' then
     return 'a table of actions and keys'
   end
@@ -118,6 +148,9 @@ local function check_keys(given, known)
       return ('a table with a key, a list of keys or false for "%s"'):format(action)
     end
   end
+  if vim.list_contains(ONE_BUFFER, place) then
+    return check_twice(place, vim.tbl_extend('force', known, given))
+  end
 end
 
 --- Checks the keys of all buffers.
@@ -131,7 +164,7 @@ local function check_all_keys(value)
     if not M.keys[place] then
       return ('%s; not "%s"'):format(PLACES, place)
     end
-    local problem = check_keys(given, M.keys[place])
+    local problem = check_keys(given, place)
     if problem then
       return problem
     end
@@ -282,7 +315,8 @@ M.all = {
     help = [[
       Other keys for the plugin's buffers: a key, a list of keys, or false for
       none. Those of `question` are for its float; those after `help` are for
-      its menu. That of `editor` is for files of |co-run-editor|.]],
+      its menu. That of `editor` is for files of |co-run-editor|. Two actions of
+      `shell`, `jobs` or `question` cannot have the same key.]],
   },
 }
 
