@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::mem::take;
 use std::path::{Path, PathBuf};
 
 use super::change::{Change, Entry};
@@ -10,9 +11,10 @@ use super::snapshot::entry_at;
 use super::store::Store;
 use crate::buffers::OpenBuffers;
 use crate::protocol::{BufferChange, BufferText};
+use crate::workspace::edits::disk;
 use crate::workspace::edits::source::buffer_change;
 use co_edit::{FileText, RebaseResult, apply_hunks, hunks, rebase};
-use co_exec::beneath::Dir;
+use co_exec::beneath::{Dir, Node};
 
 /// The reason why co does not change a file.
 const CHANGED: &str = "it was changed later, in the same place";
@@ -26,6 +28,8 @@ pub struct Undo {
     pub buffers: Vec<(BufferChange, Change)>,
     /// The files that stay as they are, each with the reason.
     pub kept: Vec<(PathBuf, String)>,
+    /// True if a file stays because it has several hard links.
+    pub keeps_linked: bool,
 }
 
 /// The result of making the changes of an [`Undo`].
@@ -65,7 +69,36 @@ impl Undo {
                 undo.kept.push((path.to_owned(), why));
             }
         }
+        if let Ok(dir) = &dir {
+            undo.keep_linked(dir);
+        }
         undo
+    }
+
+    /// Leaves out the changes that would replace a file with several hard links.
+    fn keep_linked(&mut self, root: &Dir) {
+        let node = |change: &Change| root.node(&change.path).ok().flatten();
+        let inode = |node: Node| node.stamp.inode();
+        let goes = |change: &&Change| matches!(change.after, None | Some(Entry::Dir { .. }));
+        let gone = self.changes.iter().filter(goes).filter_map(node);
+        // They go before a file is replaced.
+        let gone: Vec<_> = gone.filter(Node::is_linked).map(inode).collect();
+        for change in take(&mut self.changes) {
+            let replaced = node(&change).filter(|_| change.is_of_content());
+            let checked = replaced.map_or(Ok(()), |mut node| {
+                let gone = gone.iter().filter(|it| **it == inode(node));
+                node.names = node.names.saturating_sub(gone.count() as u64);
+                disk::check_links(&node)
+            });
+            match checked {
+                Ok(()) => self.changes.push(change),
+                Err(why) => {
+                    self.kept.push((change.path, why.to_string()));
+                    self.keeps_linked = true;
+                }
+            }
+        }
+        self.kept.sort();
     }
 
     /// Returns the plan that makes `changes` in the workspace `root`. The changes have not been made in the workspace yet.
@@ -92,6 +125,13 @@ impl Change {
             before: self.after.clone(),
             after: self.before.clone(),
         }
+    }
+
+    /// Returns true if the change replaces the content of a file.
+    fn is_of_content(&self) -> bool {
+        let is_file = |it: &Entry| matches!(it, Entry::File { .. });
+        let both = [&self.before, &self.after].map(|it| it.as_ref().is_some_and(is_file));
+        both == [true, true] && !has_content_of(&self.before, &self.after)
     }
 
     /// Returns true if the change affects only a directory.

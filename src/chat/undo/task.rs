@@ -197,7 +197,7 @@ impl UndoTask {
             git,
             reasons,
         } = plan;
-        let left_alone = undo.kept.len();
+        let (left_alone, keeps_linked) = (undo.kept.len(), undo.keeps_linked);
         let by = self.by.clone();
         let on_disk = move |checkpoints: &Checkpoints, undo: Undo, root: &Path| {
             checkpoints.make(undo, root, by)
@@ -219,8 +219,8 @@ impl UndoTask {
             Arc::clone(&self.services.checkpoints),
             self.transcript.clone(),
         );
-        // If everything failed, the next `/undo` tries it again.
-        let counts = has_changed || done.failed.is_empty();
+        // If everything failed, or would have, the next `/undo` tries it again.
+        let counts = has_changed || done.failed.is_empty() && !keeps_linked;
         let append = move || match counts {
             true => checkpoints.append(&chat, &record),
             false => Ok(()),

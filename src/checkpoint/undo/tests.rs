@@ -250,6 +250,26 @@ fn nothing_is_written_through_a_link() {
 }
 
 #[test]
+fn a_file_with_hard_links_stays_unless_the_others_go() {
+    let scene = Scene::new();
+    scene.write("a", "old");
+    scene.write("b", "old");
+    fs::hard_link(scene.at("b"), scene.at("also_b")).unwrap();
+    let found = scene.call(|| {
+        fs::hard_link(scene.at("a"), scene.at("also_a")).unwrap();
+        scene.write("a", "new");
+        scene.write("b", "new");
+    });
+    let undo = scene.undo(&found.changes);
+    assert_eq!(paths(&undo.changes), ["a", "also_a"]);
+    let kept: Vec<_> = undo.kept.iter().map(|(path, _)| path.as_path()).collect();
+    assert_eq!(kept, [Path::new("also_b"), Path::new("b")]);
+    assert_eq!(scene.make(undo).failed, []);
+    assert_eq!(scene.read("a"), "old");
+    assert!(!scene.at("also_a").exists());
+}
+
+#[test]
 fn a_file_that_changes_after_the_question_is_left_alone() {
     let scene = Scene::new();
     scene.write("a", "before");

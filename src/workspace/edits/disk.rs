@@ -71,7 +71,11 @@ fn node(root: &Dir, path: impl AsRef<Path>) -> io::Result<Node> {
     root.node(path)?.ok_or(io::ErrorKind::NotFound.into())
 }
 
-fn check_links(node: &Node) -> io::Result<()> {
+/// Checks that a file has a single hard link.
+///
+/// # Errors
+/// The file has several hard links.
+pub(crate) fn check_links(node: &Node) -> io::Result<()> {
     match node.names {
         0 | 1 => Ok(()),
         names => Err(io::Error::other(format!(
