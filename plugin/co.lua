@@ -27,11 +27,13 @@ end, {
   desc = 'Ask co, or with ! run a command',
 })
 
--- <C-\><C-N> leaves whatever mode there is first: a key meant for the float must not land in a command line.
-local approve = '<C-\\><C-N><Cmd>lua require("co").approve()<CR>'
 local map = vim.keymap.set
-map({ 'n', 'x', 's', 'o', 'c' }, '<Plug>(co-approve)', approve, { desc = 'co: go to the question' })
-map('i', '<Plug>(co-approve)', '<C-\\><C-N><Cmd>lua require("co").approve("insert")<CR>')
+local approve = '<Cmd>lua require("co").approve()<CR>'
+local to_question = { desc = 'co: go to the question' }
+-- The function leaves the mode of an insert itself, because the float leads back to this mode.
+map({ 'n', 'i' }, '<Plug>(co-approve)', approve, to_question)
+-- <C-\><C-N> leaves whatever mode there is first: a key meant for the float must not land in a command line.
+map({ 'x', 's', 'o', 'c' }, '<Plug>(co-approve)', '<C-\\><C-N>' .. approve, to_question)
 map('t', '<Plug>(co-approve)', '<C-\\><C-N><Cmd>lua require("co").approve("terminal")<CR>')
 for answer, plug in pairs({
   yes = '<Plug>(co-yes)',

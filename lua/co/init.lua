@@ -15,7 +15,7 @@ function M.setup(settings)
 end
 
 --- Puts the cursor into the approval float, from any mode.
----@param from? 'insert'|'terminal' the mode to return to
+---@param from? 'insert'|'replace'|'terminal' the mode to return to
 function M.approve(from)
   require('co.question').focus(from)
 end

@@ -421,11 +421,12 @@ function Float:restore_focus()
     return
   end
   guarded.go_to_window(origin.win)
-  if origin.mode == 'insert' and api.nvim_get_mode().mode == 'n' then
-    -- In front of keys that were typed meanwhile: they are for this window.
-    api.nvim_feedkeys('gi', 'in', false)
-  elseif origin.mode == 'terminal' then
+  if origin.mode == 'terminal' then
     vim.cmd.startinsert()
+  elseif origin.mode and api.nvim_get_mode().mode == 'n' then
+    -- In front of keys that were typed meanwhile: they are for this window. `R` could not start after the last character.
+    local keys = origin.mode == 'replace' and 'gi<Insert>' or 'gi'
+    api.nvim_feedkeys(vim.keycode(keys), 'in', false)
   end
 end
 

@@ -3,7 +3,7 @@ local M = {}
 
 local api = vim.api
 
----@alias co.normal_mode.From 'insert'|'terminal'
+---@alias co.normal_mode.From 'insert'|'replace'|'terminal'
 
 -- The function that waits for normal mode.
 ---@type fun(from?: co.normal_mode.From)?
@@ -19,6 +19,18 @@ function M.continue(from)
   end
 end
 
+--- Returns the mode that a command may lead back to.
+---@param mode string as `nvim_get_mode()` tells it
+---@return co.normal_mode.From?
+local function origin(mode)
+  if mode:match('^R') or mode:match('^ni[RV]') then
+    return 'replace'
+  elseif mode:match('^i') or mode:match('^ni') then
+    return 'insert'
+  end
+  return mode:match('^t') and 'terminal' or nil
+end
+
 --- Leaves the present mode, then calls `act`.
 ---@param act fun(from?: co.normal_mode.From) gets the mode before
 function M.enter(act)
@@ -28,12 +40,12 @@ function M.enter(act)
     vim.schedule(act)
   elseif mode:match('^ni') then
     vim.cmd.stopinsert()
-    act('insert')
+    act(origin(mode))
   elseif mode == 'n' or mode:match('^nt') then
     act()
   else
     waiting = act
-    local from = mode:match('^[iR]') and '"insert"' or mode:match('^t') and '"terminal"' or ''
+    local from = vim.inspect(origin(mode))
     local keys = ('<C-\\><C-N><Cmd>lua require("co.ui.normal_mode").continue(%s)<CR>'):format(from)
     api.nvim_feedkeys(vim.keycode(keys), 'in', false)
   end
