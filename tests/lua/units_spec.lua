@@ -423,6 +423,80 @@ describe('completion', function()
   end)
 end)
 
+describe('a label', function()
+  local printable = require('co.ui.printable')
+
+  it('has the escapes of the backend', function()
+    same(
+      '\\u{1b}[31mred\\u{7f}\\u{202e}evil \\n\\r\\0\ttab',
+      printable.label('\27[31mred\127\226\128\174evil \n\r\0\ttab')
+    )
+    same(
+      'Größe · 日本語 ✓ 🙂 \255\226',
+      printable.label('Größe · 日本語 ✓ 🙂 \255\226')
+    )
+    same('a \\[31m!\\[x', (printable.for_plugins('a \\[31m![x')))
+    same('\\u{1b}', printable.for_plugins('\27'))
+  end)
+
+  it('escapes the characters that the backend escapes, and no others', function()
+    local source = table.concat(vim.fn.readfile(co_root .. '/crates/co-text/src/lib.rs'), '\n')
+    local body = assert(source:match('fn is_hidden.-\n}'))
+    local hidden = {}
+    for code = 0x80, 0x9f do
+      hidden[code] = true
+    end
+    for first, last in (body:gsub("'%.%.='", '-')):gmatch("'\\u{(%x+)}%-?\\?u?{?(%x*)}?'") do
+      last = last ~= '' and last or first
+      for code = tonumber(first, 16), tonumber(last, 16) do
+        hidden[code] = true
+      end
+    end
+    for _, range in ipairs({ { 0x80, 0xd7ff }, { 0xe000, 0x1d200 }, { 0xdff00, 0xe1100 } }) do
+      for code = range[1], range[2] do
+        local char = vim.fn.nr2char(code, true)
+        if (printable.label(char) ~= char) ~= (hidden[code] == true) then
+          error(('U+%x'):format(code))
+        end
+      end
+    end
+  end)
+
+  it('is what lists and winbars show', function()
+    local nvim = neovim.start()
+    local title = '\27[31mred\226\128\174evil'
+    local shown = '\\u{1b}[31mred\\u{202e}evil'
+    local function shows(what, text)
+      yes(text:find(shown, 1, true) and not text:find('\27', 1, true), what .. ': ' .. text)
+    end
+    shows(
+      'list',
+      nvim:lua(
+        [[
+      local label
+      vim.ui.select = function(items, opts) label = opts.format_item(items[1]) end
+      require('co.ui.select').show({ ... }, {}, function() end)
+      return label
+    ]],
+        title
+      )
+    )
+    shows(
+      'winbar',
+      nvim:lua(
+        [[
+      local state = { state = 'idle', title = ..., input = 0, output = 0, model = '', cwd = '/', confinement = '' }
+      return require('co.chat.winbar').text(state, nil, 100, '/')
+    ]],
+        title
+      )
+    )
+    nvim:lua("require('co.run').run(..., '/')", title)
+    nvim:lua("vim.cmd('Co /jobs')")
+    shows('jobs', nvim:lua('return vim.api.nvim_buf_get_lines(0, 0, 1, false)[1]'))
+  end)
+end)
+
 describe('the plugin file', function()
   it('requires nothing', function()
     local nvim = neovim.start({ bare = true })

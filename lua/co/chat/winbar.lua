@@ -89,7 +89,7 @@ end
 ---@param limit integer
 ---@return string
 function M.shorten(text, limit)
-  text = printable.line(text)
+  text = printable.label(text)
   if vim.api.nvim_strwidth(text) <= limit then
     return text
   end
@@ -165,7 +165,7 @@ function M.text(state, isolation, width, cwd)
   if state.cwd ~= cwd then
     parts[#parts + 1] = printable.path(state.cwd)
   end
-  parts = vim.tbl_map(printable.line, parts)
+  parts = vim.tbl_map(printable.label, parts)
   fit(parts, title, width)
   return ' ' .. table.concat(parts, SEPARATOR):gsub('%%', '%%%%') .. '%<'
 end

@@ -103,7 +103,7 @@ local function draw(buf)
     local number, who = origin(run)
     local head = ('%4s  '):format(number)
     local shown = cell(text, 18)
-    local command = printable.first_line(run.command)
+    local command = printable.label(printable.first_line(run.command))
     local rest = ('%8s  %s  %s'):format(clock(run), cell(who, 7), command)
     lines[index] = ('%s%s %s'):format(head, shown, rest)
     marks[index] = { #head, #head + #shown, group }

@@ -10,6 +10,53 @@ local NESTING = 80
 -- A line of a buffer has no line break, and a function of Vim gets no NUL.
 local ESCAPES = { ['\n'] = '\\n', ['\r'] = '\\r', ['\0'] = '\\0' }
 
+-- The control, zero-width and bidirectional characters of more than one byte, as ranges of code points. The backend has the same
+-- (`is_hidden` of co_text).
+local HIDDEN = {
+  { 0x80, 0xa0 },
+  { 0xad, 0xad },
+  { 0x34f, 0x34f },
+  { 0x61c, 0x61c },
+  { 0x115f, 0x1160 },
+  { 0x1680, 0x1680 },
+  { 0x17b4, 0x17b5 },
+  { 0x180b, 0x180f },
+  { 0x2000, 0x200f },
+  { 0x2028, 0x202f },
+  { 0x205f, 0x206f },
+  { 0x2800, 0x2800 },
+  { 0x3000, 0x3000 },
+  { 0x3164, 0x3164 },
+  { 0xfe00, 0xfe0f },
+  { 0xfeff, 0xfeff },
+  { 0xffa0, 0xffa0 },
+  { 0xfff0, 0xfffb },
+  { 0x1d173, 0x1d17a },
+  { 0xe0000, 0xe0fff },
+}
+
+-- A character of HIDDEN in UTF-8 begins with one of these bytes.
+local MAYBE_HIDDEN = '[\194\205\216\225-\227\239\240\243][\128-\191]+'
+
+--- Returns the escape of a control character.
+---@param char string a byte
+---@return string
+local function escape(char)
+  return ('\\u{%x}'):format(char:byte())
+end
+
+--- Returns the escape of a character of more than one byte; nil if the character is not hidden.
+---@param char string
+---@return string?
+local function escape_hidden(char)
+  local code = vim.fn.char2nr(char, true)
+  for _, range in ipairs(HIDDEN) do
+    if code >= range[1] and code <= range[2] then
+      return ('\\u{%x}'):format(code)
+    end
+  end
+end
+
 --- Returns the first bytes of a text. A character is not cut.
 ---@param text string
 ---@param most integer
@@ -39,6 +86,18 @@ function M.line(text, most)
     line = line:gsub('[%z\n\r]', ESCAPES)
   end
   return cut and line .. '…' or line
+end
+
+--- Returns a text as one line for a list, a menu or a winbar: control, zero-width and bidirectional characters are escaped, as the
+--- backend escapes them. See `line`.
+---@param text string
+---@return string
+function M.label(text)
+  local line = M.line(text)
+  if not line:find('[%c\128-\255]') then
+    return line
+  end
+  return (line:gsub('[\1-\8\11-\31\127]', escape):gsub(MAYBE_HIDDEN, escape_hidden))
 end
 
 --- Returns the first line of a text, cut if it is too long.
@@ -106,12 +165,12 @@ function M.too_deep(line)
   end
 end
 
---- Returns a text as one line for functions that other plugins replace, such as `vim.notify`. They may take it for markdown,
---- whose parser neither crashes at this line nor takes long.
+--- Returns a text as one line for functions that other plugins replace, such as `vim.notify`: a `label`. They may take it for
+--- markdown, whose parser neither crashes at this line nor takes long.
 ---@param text string
 ---@return string
 function M.for_plugins(text)
-  local line = M.line(text):gsub('!%[', '!\\[')
+  local line = M.label(text):gsub('!%[', '!\\[')
   local deep = M.too_deep(line)
   return deep and line:sub(1, deep - 1) .. '\\' .. line:sub(deep) or line
 end

@@ -102,8 +102,8 @@ local function pending()
     local first = vim.split(question.command, '\n', { plain = true })[1]
     lines[#lines + 1] = (' %d  %s  %s '):format(
       question.number,
-      question.kind.title(question),
-      first
+      printable.label(question.kind.title(question)),
+      printable.label(first)
     )
   end
   if #lines == 0 then
