@@ -14,15 +14,14 @@ local OTHER_ROWS = 3
 --- Returns the row of the bottom edge of a float.
 ---
 --- This is the top of an open question. It is the last row if there is no question or the float takes the focus. If the
---- float does not fit above the question, the question covers the float's bottom rows.
+--- question leaves no room for a row of text, it covers a part of the float.
 ---@param focus boolean
----@param rows integer the rows of text
 ---@return integer
-local function bottom(focus, rows)
+local function bottom(focus)
   local last = vim.o.lines - vim.o.cmdheight - 1
   for _, win in ipairs(focus and {} or api.nvim_tabpage_list_wins(0)) do
     if vim.bo[api.nvim_win_get_buf(win)].filetype == 'co-approval' then
-      return math.min(last, math.max(api.nvim_win_get_position(win)[1], rows + OTHER_ROWS))
+      return math.min(last, math.max(api.nvim_win_get_position(win)[1], OTHER_ROWS + 1))
     end
   end
   return last
@@ -45,10 +44,11 @@ local function open(lines, title, focus)
     width = math.max(width, vim.fn.strdisplaywidth(line))
   end
   width = math.max(1, math.min(width, vim.o.columns - 2, WIDTH)) --[[@as integer]]
+  local row = bottom(focus)
   local win = guarded.open_window(buf, focus, {
     relative = 'editor',
     anchor = 'SE',
-    row = bottom(focus, 1),
+    row = row,
     col = vim.o.columns,
     width = width,
     height = 1,
@@ -63,15 +63,15 @@ local function open(lines, title, focus)
     api.nvim_set_option_value(name, true, { win = win, scope = 'local' })
   end
   local wanted = api.nvim_win_text_height(win, {}).all
-  local row = bottom(focus, wanted)
   local height = math.max(1, math.min(wanted, row - OTHER_ROWS)) --[[@as integer]]
   local hidden = not focus and wanted - height or 0
+  local rest = hidden == 1 and '1 more row' or ('%d more rows'):format(hidden)
   api.nvim_win_set_config(win, {
     relative = 'editor',
     row = row,
     col = vim.o.columns,
     height = height,
-    footer = hidden > 0 and (' %d more rows: :Co /log '):format(hidden) or nil,
+    footer = hidden > 0 and (' %s: :Co /log '):format(rest) or nil,
     footer_pos = hidden > 0 and 'right' or nil,
   })
   return win

@@ -2,6 +2,7 @@
 local M = {}
 
 local focus = require('co.ui.focus')
+local log = require('co.ui.log')
 local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
 
@@ -109,6 +110,8 @@ local function pending()
   if #lines == 0 then
     notify.info('nothing waits for an answer')
   else
+    -- The log has the rows that do not fit.
+    log.add('waiting', table.concat(lines, '\n'))
     require('co.ui.popup').show(lines, ' waiting: :Co /approve {number} ')
   end
 end
