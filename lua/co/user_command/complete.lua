@@ -205,7 +205,7 @@ end
 --- Returns the arguments of the `:Co` in a command line. Text before it may have its name too, such as a path or a pattern of its
 --- range. A `:Co` takes all that follows, so the first one counts.
 ---@param line string
----@return '!'|'' bang
+---@return string bang
 ---@return string
 local function arguments_of(line)
   for start, bang, rest in line:gmatch('()Co%f[^%w](!?)%s*()') do
