@@ -142,6 +142,17 @@ fn no_prompt_is_sent_while_a_strict_setting_is_wrong() {
 }
 
 #[test]
+fn no_prompt_is_sent_while_a_strict_setting_is_no_finite_number() {
+    for settings in ["{ deny = 0/0 }", "{ model = math.huge }"] {
+        let scene = Scene::scripted([]);
+        scene.type_keys(&format!(":lua require('co').setup({settings})<CR>"));
+        scene.co("hello");
+        scene.wait_text("no prompt is sent, because");
+        assert!(scene.server.requests().is_empty(), "{settings}");
+    }
+}
+
+#[test]
 fn a_key_of_the_settings_goes_to_no_address_of_the_environment() {
     let other = Scripted::start();
     let environment = [("WORK_KEY", "a-key"), ("CO_CLI_BASE_URL", &other.url())];
