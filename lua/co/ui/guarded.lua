@@ -65,11 +65,28 @@ function M.open_window(buf, focus, config)
   end)
 end
 
+--- Makes an ordinary window the current one of a tab page that is not shown, if a float is the current one there. Neovim
+--- crashes when it returns to a tab page whose current window was a float that is closed meanwhile.
+---@param float integer
+local function leave_in_other_tab(float)
+  local tab = api.nvim_win_get_tabpage(float)
+  if tab == api.nvim_get_current_tabpage() or api.nvim_tabpage_get_win(tab) ~= float then
+    return
+  end
+  for _, win in ipairs(api.nvim_tabpage_list_wins(tab)) do
+    if win ~= float and api.nvim_win_get_config(win).relative == '' then
+      api.nvim_tabpage_set_win(tab, win)
+      return
+    end
+  end
+end
+
 --- Closes a window. A buffer with unsaved text stays.
 ---@param win integer
 ---@param force? boolean
 function M.close_window(win, force)
   M.call(function()
+    leave_in_other_tab(win)
     api.nvim_win_close(win, force or false)
     if api.nvim_win_is_valid(win) then
       error('the window stays', 0)

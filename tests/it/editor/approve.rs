@@ -61,3 +61,18 @@ fn the_list_approves_nothing_that_opens_a_secret_or_leaves_the_workspace() {
     assert!(scene.workspace.exists("f1") && !scene.workspace.exists("copy"));
     assert!(!away.path().join("out").exists());
 }
+
+#[test]
+fn a_text_window_that_moves_to_a_tab_page_crashes_nothing() {
+    let scene = Scene::scripted([Reply::shell("1", "touch made"), Reply::text("Done.")]);
+    scene.co("go on");
+    scene.wait_ask("1/1");
+    scene.answer("e");
+    scene.wait_for("vim.bo.filetype == 'co-command'", "the text window");
+    scene.type_keys("<C-w>T");
+    scene.wait_for("vim.fn.tabpagenr('$') == 2", "the tab page");
+    scene.wait_ask("1/1");
+    scene.type_keys(":q<CR>");
+    scene.wait_for("vim.fn.tabpagenr('$') == 1", "the tab page to close");
+    scene.wait_text("co://chat/1/prompt");
+}
