@@ -27,7 +27,7 @@ use co_exec::{
 };
 use printer::Ending;
 use request::ExecRequest;
-use trial::{EndedTrial, Trial, say};
+use trial::{FinishedTrial, Trial, say};
 
 pub use request::Machine;
 
@@ -242,7 +242,7 @@ async fn follow(
         }
         (false, tried) => Ending {
             status: Some(format!("[{}]", outcome.status())),
-            text: tried.as_ref().map(EndedTrial::diff).unwrap_or_default(),
+            text: tried.as_ref().map(FinishedTrial::diff).unwrap_or_default(),
         },
     };
     // This fails if the printing thread has failed.

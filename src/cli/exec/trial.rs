@@ -40,7 +40,7 @@ pub(super) struct Trial {
 }
 
 /// A trial that has ended, with its changes.
-pub(super) struct EndedTrial<'a> {
+pub(super) struct FinishedTrial<'a> {
     trial: &'a Trial,
     /// The changes and the report about them, or the reason why the changes are unknown.
     found: Result<(TrialChanges, Report), String>,
@@ -122,7 +122,7 @@ impl Trial {
         outcome: &CommandOutcome,
         json: bool,
         executor: &Executor,
-    ) -> EndedTrial<'_> {
+    ) -> FinishedTrial<'_> {
         let withheld = outcome.withheld;
         let report = move |found: &TrialChanges, store: &Store| match json {
             true => Report::Json(found.changes_json(store, withheld)),
@@ -133,7 +133,7 @@ impl Trial {
         };
         let found = self.place.read(outcome, executor, report).await;
         // From here on nothing waits, so no signal ends it half-way.
-        let mut tried = EndedTrial {
+        let mut tried = FinishedTrial {
             trial: self,
             found,
             is_whole: ended_by_itself(outcome),
@@ -157,7 +157,7 @@ impl Trial {
     }
 }
 
-impl EndedTrial<'_> {
+impl FinishedTrial<'_> {
     /// Returns the diff of the changes for standard output.
     pub(super) fn diff(&self) -> String {
         match &self.found {
