@@ -5,6 +5,7 @@ local api = vim.api
 local guarded = require('co.ui.guarded')
 local interruption = require('co.ui.interruption')
 local printable = require('co.ui.printable')
+local retry = require('co.ui.retry')
 
 -- The most bytes of a row: those of the longest line of an output. Neovim measures a longer one for so long that the person
 -- notices it at each key.
@@ -51,34 +52,23 @@ function M.titled(name, kind, about)
   return ('%s/%s: %s'):format(name, kind, (title:gsub('%.%w+$', '%0 ')))
 end
 
-local RETRY_MS = 50
-
 -- The names that buffers get when the command-line window is closed.
 ---@type table<integer, string>
 local later = {}
-local polling = false
 
---- Gives buffers their names when the command-line window is closed. The person may ignore its event.
-local function rename_later()
-  if polling then
-    return
+local rename_later = retry.new(function()
+  if vim.fn.getcmdwintype() ~= '' then
+    return true
   end
-  polling = true
-  vim.defer_fn(function()
-    polling = false
-    if vim.fn.getcmdwintype() ~= '' then
-      rename_later()
-      return
+  local names = later
+  later = {}
+  for buf, name in pairs(names) do
+    if api.nvim_buf_is_valid(buf) then
+      M.rename(buf, name)
     end
-    local names = later
-    later = {}
-    for buf, name in pairs(names) do
-      if api.nvim_buf_is_valid(buf) then
-        M.rename(buf, name)
-      end
-    end
-  end, RETRY_MS)
-end
+  end
+  return false
+end)
 
 --- Gives a buffer another name: at once, or when the command-line window is closed. There, Neovim wipes out no buffer.
 ---@param buf integer

@@ -7,9 +7,8 @@ local M = {}
 
 local api = vim.api
 local log = require('co.ui.log')
+local retry = require('co.ui.retry')
 local textlock = require('co.ui.textlock')
-
-local RETRY_MS = 50
 
 --- A request of the backend that waits.
 ---@class (exact) co.gate.Request
@@ -24,7 +23,6 @@ local RETRY_MS = 50
 
 ---@type co.gate.Entry[]
 local waiting = {}
-local polling = false
 -- The text that is typed will be put into other lines too.
 local inserts_block = false
 -- The chats whose turns wait for longer than a moment, in their order.
@@ -125,21 +123,11 @@ local function tell()
   end
 end
 
---- Tries again until nothing waits. Not every Neovim has an event for a safe moment, and the person may ignore events.
-local function poll()
-  if polling then
-    return
-  end
-  polling = true
-  vim.defer_fn(function()
-    run_safe()
-    polling = false
-    tell()
-    if waiting[1] then
-      poll()
-    end
-  end, RETRY_MS)
-end
+local run_later = retry.new(function()
+  run_safe()
+  tell()
+  return waiting[1] ~= nil
+end)
 
 --- Returns whether buffers may be changed now: no command of the person is half done in them, and no change waits.
 ---@param bufs integer[]
@@ -158,7 +146,7 @@ function M.when_open(bufs, act, request)
     return
   end
   waiting[#waiting + 1] = { bufs = bufs, act = act, request = request }
-  poll()
+  run_later()
 end
 
 --- Returns whether a request of the backend about a buffer waits.

@@ -3,8 +3,7 @@ local M = {}
 
 local api = vim.api
 local log = require('co.ui.log')
-
-local RETRY_MS = 50
+local retry = require('co.ui.retry')
 
 ---@class (exact) co.textlock.Waiting
 ---@field act fun()
@@ -12,7 +11,6 @@ local RETRY_MS = 50
 
 ---@type co.textlock.Waiting[]
 local waiting = {}
-local polling = false
 
 --- Returns whether text is locked now.
 ---@return boolean
@@ -22,25 +20,16 @@ function M.locked()
   return tostring(problem):find('E565:', 1, true) ~= nil
 end
 
---- Calls the waiting functions when text is unlocked. Neovim has no event for it.
-local function poll()
-  if polling then
-    return
+-- Calls the waiting functions when text is unlocked.
+local act_later = retry.new(function()
+  while waiting[1] and not M.locked() do
+    local ok, problem = xpcall(table.remove(waiting, 1).act, debug.traceback)
+    if not ok then
+      log.add('textlock', tostring(problem))
+    end
   end
-  polling = true
-  vim.defer_fn(function()
-    polling = false
-    while waiting[1] and not M.locked() do
-      local ok, problem = xpcall(table.remove(waiting, 1).act, debug.traceback)
-      if not ok then
-        log.add('textlock', tostring(problem))
-      end
-    end
-    if waiting[1] then
-      poll()
-    end
-  end, RETRY_MS)
-end
+  return waiting[1] ~= nil
+end)
 
 --- Calls `act` at once, or when text is unlocked. Functions that wait are called in their order.
 ---@param act fun()
@@ -57,7 +46,7 @@ function M.when_unlocked(act, key, replace)
     end, waiting)
   end
   waiting[#waiting + 1] = { act = act, key = key }
-  poll()
+  act_later()
 end
 
 return M
