@@ -148,8 +148,8 @@ struct ContentCheck {
 
 impl Survey {
     /// Returns the directories of the workspace that have changed since this survey. Includes the directory of a file that may be
-    /// secret by its content if the file has changed. Returns `None` if anything else may have changed. Uses two threads to
-    /// compare many stamps.
+    /// secret by its content if the file has changed. Looks at nothing outside the workspace; see [`Self::is_current_outside`].
+    /// Returns `None` if the workspace must be read anew. Uses two threads to compare many stamps.
     pub(super) fn changed(&self) -> Option<HashSet<Arc<Path>>> {
         let root = Dir::open(&self.root).ok()?;
         let is_same = |path: &Path, stamp: Option<FileStamp>| {
@@ -157,7 +157,7 @@ impl Survey {
             let path = path.strip_prefix(&self.root).unwrap_or(path);
             stamp.is_some() && stamp == FileStamp::below(&root, path, AtFlags::empty())
         };
-        if self.read.is_empty() || !self.is_current_outside() {
+        if self.read.is_empty() {
             return None;
         }
         let changed = |half: usize| -> HashSet<Arc<Path>> {
@@ -221,7 +221,7 @@ impl Survey {
     /// Returns true if nothing has changed since this survey.
     #[cfg(test)]
     fn is_current(&self) -> bool {
-        self.changed().is_some_and(|changed| changed.is_empty())
+        self.is_current_outside() && self.changed().is_some_and(|changed| changed.is_empty())
     }
 
     /// Returns the canonical path of the workspace.
@@ -764,15 +764,10 @@ impl<'a> Walk<'a> {
     /// Finds the targets of symbolic links with secret names.
     fn follow(&mut self, root: &Path) {
         for link in std::mem::take(&mut self.links) {
-            let real = link.canonicalize();
-            let target = real.as_ref().ok().cloned();
-            let stamp = target.as_deref().and_then(FileStamp::of);
-            self.survey.followed.push(FollowedLink {
-                path: link.clone(),
-                target,
-                inode: stamp.map(|it| it.inode()),
-            });
-            let Ok(real) = real else {
+            let followed = FollowedLink::of(&link);
+            let real = followed.target.clone();
+            self.survey.followed.push(followed);
+            let Some(real) = real else {
                 // The file may be made later.
                 self.survey.outside.push(link);
                 continue;

@@ -89,17 +89,16 @@ impl Surveys {
         }
         let keys_found = last.keys_found.filter(|_| mark.is_none()).or(Some(now));
         let dirs = dirs.filter(|_| !last.survey.cut);
-        let unwatched = || (!last.survey.cut).then(|| last.survey.changed()).flatten();
-        let known = match &dirs {
+        let unwatched = match &dirs {
+            None if !last.survey.cut => last.survey.changed(),
+            _ => None,
+        };
+        let known = match dirs.as_ref().or(unwatched.as_ref()) {
             Some(dirs) if dirs.is_empty() && last.survey.is_current_outside() => {
                 Some(Arc::clone(&last.survey))
             }
             Some(dirs) => last.survey.patched(dirs).map(Arc::new),
-            None => match unwatched() {
-                Some(dirs) if dirs.is_empty() => Some(Arc::clone(&last.survey)),
-                Some(dirs) => last.survey.patched(&dirs).map(Arc::new),
-                None => None,
-            },
+            None => None,
         };
         let survey = known.unwrap_or_else(|| {
             let options = WalkOptions {

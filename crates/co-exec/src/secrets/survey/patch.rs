@@ -69,11 +69,20 @@ impl Survey {
 }
 
 impl FollowedLink {
+    /// Follows a symbolic link.
+    pub(super) fn of(path: &Path) -> Self {
+        let target = path.canonicalize().ok();
+        let stamp = target.as_deref().and_then(FileStamp::of);
+        Self {
+            path: path.to_owned(),
+            target,
+            inode: stamp.map(|it| it.inode()),
+        }
+    }
+
     /// Returns true if the link still leads to the same file.
     fn is_same(&self) -> bool {
-        let inode = |path: &PathBuf| FileStamp::of(path).map(|it| it.inode());
-        self.path.canonicalize().ok() == self.target
-            && self.target.as_ref().and_then(inode) == self.inode
+        *self == Self::of(&self.path)
     }
 }
 
